@@ -1,9 +1,9 @@
-"""Whether a secret that replaces another is of the same account at the processor.
+"""Checks that a replacement API secret belongs to the same processor account as the one it replaces.
 
-A key says who is asked as much as a host does: one of another account knows nothing of a payment in doubt, says so, and
-is believed. So where an account has undecided payments, a connector that can tell (``sees``) is asked with the new
-secrets about a payment that has its answer. It is asked before the transaction that saves them, which looks here for
-what it said.
+A secret of another account would truthfully answer "unknown" about payments in doubt, and the gateway would void them.
+So where an account has undecided payments, a connector with ``owns_transaction`` is first asked, with the new secrets,
+about a payment that is already decided. The check runs before the transaction that saves the secrets; that transaction
+reads the cached result here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from gateway.models import AcquirerAccount, Payment
 from gateway.vault.sealing import VaultError
 
 OWNERSHIP_CACHE_S: Final = 60.0
-"""From asking to saving."""
+"""Seconds that a result is kept between the check and the saving."""
 MAX_CACHED_OWNERSHIPS: Final = 1_000
 
 
 class AccountOwnership(enum.StrEnum):
+    """Result of a check: the same processor account, another one, or not known."""
+
     SAME = "same"
     OTHER = "other"
     UNKNOWN = "unknown"
@@ -39,35 +41,37 @@ class AccountOwnership(enum.StrEnum):
 
 log = structlog.get_logger(__name__)
 _Key = tuple[UUID, str]
-_said: dict[_Key, tuple[float, AccountOwnership]] = {}
+_results: dict[_Key, tuple[float, AccountOwnership]] = {}
 _lock = threading.Lock()
 
 
 def needs_ownership_check(connector: Connector, given: Mapping[str, str]) -> bool:
-    """Whether one of the new secrets ``given`` says who is asked, and the connector can tell who that is."""
+    """True if one of the new secrets ``given`` identifies the account and the connector can check it."""
     names = {one.name for one in connector.settings if one.secret and one.place}
-    return bool(names & set(given)) and getattr(connector, "sees", None) is not None
+    return bool(names & set(given)) and getattr(connector, "owns_transaction", None) is not None
 
 
 def check_ownership(connector: Connector, row: AcquirerAccount, given: Mapping[str, str]) -> None:
-    """Ask with the new secrets, where payments of the account are undecided. Talks to the processor: no transaction may
-    be open that others wait for."""
+    """Run the check with the new secrets and cache its result, if the account has undecided payments.
+
+    Calls the processor, so no transaction with locks may be open.
+    """
     if not needs_ownership_check(connector, given) or not count_undecided_payments(row):
         return
-    said = _asked(connector, row, given)
+    said = _probe_account(connector, row, given)
     with _lock:
-        if len(_said) >= MAX_CACHED_OWNERSHIPS:
-            _said.clear()
-        _said[_key(row, given)] = (time.monotonic() + OWNERSHIP_CACHE_S, said)
+        if len(_results) >= MAX_CACHED_OWNERSHIPS:
+            _results.clear()
+        _results[_cache_key(row, given)] = (time.monotonic() + OWNERSHIP_CACHE_S, said)
 
 
 def find_ownership(row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwnership:
-    """What asking found out."""
-    until, said = _said.get(_key(row, given), (0.0, AccountOwnership.UNKNOWN))
+    """The cached result of the last check of these secrets; UNKNOWN when there is none."""
+    until, said = _results.get(_cache_key(row, given), (0.0, AccountOwnership.UNKNOWN))
     return said if until > time.monotonic() else AccountOwnership.UNKNOWN
 
 
-def _asked(connector: Connector, row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwnership:
+def _probe_account(connector: Connector, row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwnership:
     of_account = Payment.objects.filter(
         channel=row.channel_id, connector=row.connector, account=row.acquirer_merchant_id
     ).exclude(connector_tx_id="")
@@ -77,14 +81,14 @@ def _asked(connector: Connector, row: AcquirerAccount, given: Mapping[str, str])
     try:
         account = connector_account_from_row(connector, row)
     except VaultError as fault:
-        # What new secrets leave as it was does not open: they cannot be used either.
+        # A secret that is not replaced cannot be decrypted, so the new ones cannot be used either.
         log.error("account_does_not_open", account=row.pk.hex, why=str(fault))
         return AccountOwnership.UNKNOWN
     secrets = {**account.secrets, **{name: Secret(text) for name, text in given.items()}}
-    found = cast(AccountProbe, connector).sees(replace(account, secrets=secrets), known)
+    found = cast(AccountProbe, connector).owns_transaction(replace(account, secrets=secrets), known)
     return {True: AccountOwnership.SAME, False: AccountOwnership.OTHER, None: AccountOwnership.UNKNOWN}[found]
 
 
-def _key(row: AcquirerAccount, given: Mapping[str, str]) -> _Key:
-    """Without the secrets themselves."""
+def _cache_key(row: AcquirerAccount, given: Mapping[str, str]) -> _Key:
+    """Cache key: the secrets enter it only as a hash."""
     return row.pk, hashlib.sha256(json.dumps(sorted(given.items())).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Merchants' accounts at processors, as connectors need them: settings, and secrets opened to ask with.
+"""Loads acquirer accounts for connectors: their settings, and their secrets decrypted.
 
-A connector without settings costs no statement. Others are read once per process and kept for a few seconds, so that a
-changed key is used soon without a restart.
+A connector without settings costs no statement. Other accounts are cached per process for a few seconds, so a changed
+key takes effect soon without a restart.
 """
 
 from __future__ import annotations
@@ -23,45 +23,45 @@ ACCOUNT_CACHE_S: Final = 5.0
 MAX_CACHED_ACCOUNTS: Final = 1_000
 
 _Key = tuple[UUID, str, str]
-_kept: dict[_Key, tuple[float, ConnectorAccount]] = {}
+_cache: dict[_Key, tuple[float, ConnectorAccount]] = {}
 _lock = threading.Lock()
 
 
-def _renew() -> None:
-    """A lock that another thread held at the fork is never let go."""
+def _renew_lock() -> None:
+    """Replace the lock after a fork: one that another thread held at that moment is never released."""
     global _lock
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew)
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def load_connector_account(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccount:
-    """The account ``merchant`` of a channel at a connector. One that was deleted since has no settings and no secrets.
+    """The account ``merchant`` of a channel at a connector. A deleted account has no settings and no secrets.
 
-    Raises VaultError when its secrets do not open.
+    Raises VaultError when its secrets cannot be decrypted.
     """
     if not connector.settings:
         return ConnectorAccount(merchant=merchant, channel=channel)
     key = (channel, connector.name, merchant)
-    found = _kept.get(key)
+    found = _cache.get(key)
     if found is None or found[0] < time.monotonic():
-        found = (time.monotonic() + ACCOUNT_CACHE_S, _read(connector, channel, merchant))
+        found = (time.monotonic() + ACCOUNT_CACHE_S, _read_account(connector, channel, merchant))
         with _lock:
-            if len(_kept) >= MAX_CACHED_ACCOUNTS:
-                _kept.clear()
-            _kept[key] = found
+            if len(_cache) >= MAX_CACHED_ACCOUNTS:
+                _cache.clear()
+            _cache[key] = found
     return found[1]
 
 
 def clear_account_cache() -> None:
-    """Read every account anew from now on, in this process."""
+    """Empty this process's cache: every account is read from the database again."""
     with _lock:
-        _kept.clear()
+        _cache.clear()
 
 
 def count_undecided_payments(row: AcquirerAccount) -> int:
-    """How many payments of an account have no answer yet: asked about by recovery, or with their shopper elsewhere."""
+    """Number of an account's payments without a final answer: in recovery, or with the shopper at a redirect."""
     mine = {
         "payment__channel": row.channel_id,
         "payment__connector": row.connector,
@@ -72,19 +72,19 @@ def count_undecided_payments(row: AcquirerAccount) -> int:
 
 
 def seal_connector_secrets(secrets: Mapping[str, str], row: UUID) -> bytes:
-    """The secrets of an account as its row ``row`` keeps them."""
+    """Encrypt an account's secrets for storage in its row ``row``."""
     return current_vault().seal(Secret(json.dumps(dict(secrets))), row)
 
 
 def open_connector_secrets(row: AcquirerAccount) -> dict[str, Secret]:
-    """The secrets an account's row keeps, by their settings' names. Raises VaultError."""
+    """Decrypt an account's secrets: setting name → secret. Raises VaultError."""
     if row.secrets_sealed is None:
         return {}
     held: dict[str, str] = json.loads(current_vault().open(row.secrets_sealed, row.id).reveal())
     return {name: Secret(text) for name, text in held.items()}
 
 
-def _read(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccount:
+def _read_account(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccount:
     rows = AcquirerAccount.objects.filter(channel=channel, connector=connector.name, acquirer_merchant_id=merchant)
     row = rows.first()
     if row is None:
@@ -93,7 +93,7 @@ def _read(connector: Connector, channel: UUID, merchant: str) -> ConnectorAccoun
 
 
 def connector_account_from_row(connector: Connector, row: AcquirerAccount) -> ConnectorAccount:
-    """The account that a row keeps. Raises VaultError when its secrets do not open."""
+    """Build the connector's view of an account row. Raises VaultError when its secrets cannot be decrypted."""
     settings = {one.name: one.default for one in connector.settings if one.default and not one.secret}
     return ConnectorAccount(
         merchant=row.acquirer_merchant_id,

@@ -1,4 +1,4 @@
-"""What every connector does to a request before it leaves: the rules of the specification about what goes onwards.
+"""Rules shared by all connectors for building acquirer messages: what is forwarded, and how messages are masked.
 
 Source: Part A, Basic payment (descriptor, merchantInvoiceId), Billing address (houseNumber1), Shipping address.
 """
@@ -28,15 +28,18 @@ _ADDRESSES = ("billing", "shipping", "merchant.billing", "merchant.shipping")
 
 
 ONE_TIME_SECRETS: Final = ("cvv", "cryptogram", "dtvc", "pin")
-"""What of a means may be used once, by its fields."""
+"""Fields of a means of payment that may be used only once."""
 CRYPTOGRAM_PARAMETER: Final = "threeDSecure.verificationId"
-"""The parameter of an authentication's proof, which goes onwards as AcquirerRequest.cryptogram."""
+"""The parameter with an authentication's cryptogram (CAVV, AAV); it is forwarded as AcquirerRequest.cryptogram."""
 
 
 def forwardable_parameters(values: Mapping[str, str | Secret]) -> dict[str, str]:
-    """The parameters that may leave the house: no secrets, no merchantInvoiceId, no merchantMemo; ``street2`` is
-    ignored beside a ``houseNumber1``; ``merchant.name`` overrides the descriptor. Account numbers are masked: the
-    one that pays goes with the means."""
+    """The parameters that may be sent to an acquirer.
+
+    Leaves out secrets, merchantInvoiceId, merchantMemo, and ``street2`` where there is a ``houseNumber1``;
+    ``merchant.name`` overrides the descriptor. Account numbers are masked: the paying account is forwarded with the
+    means.
+    """
     found: dict[str, str] = {}
     for name, value in values.items():
         row = PAYMENT_ENDPOINT.catalogue.find(name)
@@ -55,7 +58,7 @@ def forwardable_parameters(values: Mapping[str, str | Secret]) -> dict[str, str]
 
 
 def flatten_body(body: Mapping[str, Any]) -> dict[str, str]:
-    """A nested echo as parameters by full name again: what :func:`nest_entries` does, undone."""
+    """Turn a nested body back into parameters by full name: the inverse of :func:`nest_entries`."""
     return dict(_flat(body, ""))
 
 
@@ -73,26 +76,30 @@ def _flat(node: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def external_success_code() -> str:
-    """What a processor's approval is in our words: EXTERNAL in the test environment, or live (D18)."""
+    """The success code of a real approval: the EXTERNAL one in the test environment, else the live one (ruling D18)."""
     return result_codes.SUCCESS_CODES["" if settings.IS_LIVE else result_codes.EXTERNAL_TEST_MODE]
 
 
 def parse_scheme_reference(text: str) -> str:
-    """``text`` without blanks, where it has the shape of a card scheme's transaction id; '' for anything else, such as
-    a processor's own id, which means nothing to another processor and nothing to the scheme."""
+    """``text`` without blanks if it looks like a card scheme's transaction id, else ''.
+
+    A processor's own id, for example, means nothing to another processor or to the scheme.
+    """
     packed = "".join(text.split())
     return packed if _SCHEME_REFERENCE.fullmatch(packed) else ""
 
 
 def resolve_initial_reference(parameters: Mapping[str, str]) -> str:
-    """What a processor is sent of an agreement's first transaction: the reference that was brought along from another
-    processor, as it was, or one that has the shape of a scheme's; '' for anything else."""
+    """The reference to an agreement's first transaction that a processor is sent; '' for none.
+
+    It is either a migrated reference, unchanged, or one that looks like a scheme's transaction id.
+    """
     named = parameters.get(INITIAL_REFERENCE, "")
     return named if named in [parameters.get(name) for name in MIGRATED_REFERENCES] else parse_scheme_reference(named)
 
 
 def mask_request(request: AcquirerRequest) -> dict[str, Any]:
-    """The question as the exchange keeps it: nested, the account masked, one-time secrets only said to be there."""
+    """The request for the stored exchange: nested, account masked, one-time secrets as presence flags only."""
     entries = []
     for name, value in request.parameters.items():
         if name == INITIAL_REFERENCE and not resolve_initial_reference(request.parameters):
@@ -122,13 +129,13 @@ def mask_request(request: AcquirerRequest) -> dict[str, Any]:
 
 
 def mask_means(means: Means) -> dict[str, Any]:
-    """A means as it may be kept: its account masked, its one-time secrets as facts."""
+    """A means of payment for storage: account masked, one-time secrets as presence flags only."""
     facts = {name: value for name, value in _MASKED[means.kind](means).items() if value != ""}
     return {**mask_means_account(means), **facts}
 
 
 def mask_means_account(means: Means) -> dict[str, str]:
-    """The account under its parameter's name, masked."""
+    """The masked account by its parameter name."""
     name, masking = _ACCOUNT[means.kind]
     if isinstance(means, BankAccount) and means.is_iban:
         name, masking = "iban", mask_iban

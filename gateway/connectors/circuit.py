@@ -1,10 +1,10 @@
-"""What stands between payments and every acquirer: a bulkhead and a circuit breaker for each account, in each process.
+"""Bulkhead and circuit breaker per acquirer account and process, wrapped around every acquirer connector.
 
-A payment that finds the account full or its breaker open is not sent: the answer says so, and that another acquirer may
-be asked. An account that answers fast is waited for, for a moment: a burst of payments is no reason to decline any. One
-that is slow is not, or it would hold the threads that others need. Inquiries and voids always go through, since a
-payment in doubt has to be settled; how they go is counted. Changes of a breaker's state are written to BreakerChange
-rows. Source: goals, P5; docs/routing.md.
+A payment that finds the account full or its breaker open is not sent; the reply is ``retryable_elsewhere``. If an
+account answers fast, a payment waits a moment for room, so that a burst declines nothing. It does not wait for a slow
+one, which would hold the threads that other accounts need. Inquiries and voids are never blocked, since a payment in
+doubt has to be settled; their results are counted. Breaker transitions are written to BreakerChange rows. Source:
+docs/routing.md.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ from gateway.core.masking import mask_text
 from gateway.models import BreakerChange
 
 ACQUIRER_UNREACHABLE: Final = "900.100.600"
+"""The request could not be delivered to the acquirer."""
 FAST_ANSWER_S: Final = 0.25
-"""An account that usually answers within this is waited for when it is full, and for as long at most."""
-_NEWEST: Final = 0.2
-"""The share of the newest answer in what is usual."""
+"""An account whose average answer is at most this fast is waited for when it is full, for this long at most."""
+_NEWEST_ANSWER_WEIGHT: Final = 0.2
+"""Weight of the newest answer in the moving average."""
 BREAKER_CHANGE_RETENTION: Final = timedelta(days=7)
-"""How long changes of breakers are kept."""
+"""How long BreakerChange rows are kept."""
 MAX_UNKNOWN_PAYMENTS: Final = 1_000
-"""Payments of one account about which an inquiry failed that are remembered; of more, the newest."""
+"""Payments of one account with a failed inquiry that are remembered; the newest of them."""
 MAX_ACCOUNT_CIRCUITS: Final = 10_000
-"""Accounts that one process keeps count of; those in use are never forgotten."""
+"""Accounts that one process keeps a circuit for; those in use are never dropped."""
 
 _Key = tuple[str, UUID | None, str]
 _Found = TypeVar("_Found")
@@ -63,9 +64,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class AccountCircuit:
-    """One account in this process: how many payments wait for it, and its breaker.
+    """Bulkhead and breaker of one account in this process.
 
-    ``usual_s``: how long it takes to answer, of late; ``lost``: payments whose last inquiry or void found nobody."""
+    ``waiting``: payments in flight; ``average_answer_s``: moving average of its answer time; ``unknown_payments``:
+    payments whose last inquiry or void failed.
+    """
 
     breaker: CircuitBreaker
     waiting: int = 0
@@ -74,7 +77,7 @@ class AccountCircuit:
     unknown_payments: OrderedDict[UUID, None] = field(default_factory=OrderedDict)
 
     def mark_unknown(self, payment: UUID) -> bool:
-        """Remember that nobody gave a word about a payment; whether that was so before."""
+        """Record a failed inquiry or void of a payment. Returns whether one had failed before."""
         with self.room:
             before = payment in self.unknown_payments
             self.unknown_payments[payment] = None
@@ -83,35 +86,35 @@ class AccountCircuit:
         return before
 
     def clear_unknown(self, payment: UUID) -> None:
-        """There was a word about it."""
+        """Forget a payment's failed inquiry: the acquirer has answered."""
         with self.room:
             self.unknown_payments.pop(payment, None)
 
 
-_gates: dict[_Key, AccountCircuit] = {}
+_circuits: dict[_Key, AccountCircuit] = {}
 _lock = threading.Lock()
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     """A forked process counts for itself."""
     global _lock
     _lock = threading.Lock()
-    _gates.clear()
+    _circuits.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def get_account_circuit(connector: str, account: ConnectorAccount) -> AccountCircuit:
-    """The gate of an account in this process."""
+    """This process's circuit of an account."""
     key = (connector, account.channel, account.merchant)
-    found = _gates.get(key)
+    found = _circuits.get(key)
     if found is None:
         with _lock:
-            if len(_gates) >= MAX_ACCOUNT_CIRCUITS:
-                for idle in [one for one, each in _gates.items() if not each.waiting]:
-                    del _gates[idle]
-            found = _gates.setdefault(key, AccountCircuit(breaker=CircuitBreaker(_limits, time.monotonic)))
+            if len(_circuits) >= MAX_ACCOUNT_CIRCUITS:
+                for idle in [one for one, each in _circuits.items() if not each.waiting]:
+                    del _circuits[idle]
+            found = _circuits.setdefault(key, AccountCircuit(breaker=CircuitBreaker(_limits, time.monotonic)))
     return found
 
 
@@ -125,7 +128,7 @@ def _limits() -> BreakerLimits:
 
 
 class GuardedConnector:
-    """A connector with a bulkhead and a breaker for each of its accounts; in all else it is that connector."""
+    """A connector with a bulkhead and a breaker per account; otherwise it behaves like ``inner``."""
 
     def __init__(self, inner: Connector) -> None:
         self.inner = inner
@@ -134,18 +137,19 @@ class GuardedConnector:
         self.asks_with_means = inner.asks_with_means
 
     def __getattr__(self, name: str) -> Any:
-        """What a connector has beyond the port."""
+        """Optional methods of the connector that are not part of the port."""
         return getattr(self.inner, name)
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        if self._asks_nobody(request):
+        """Submit if the account has room and its breaker lets the payment through."""
+        if self._answers_locally(request):
             return self.inner.submit(request)
-        own = get_account_circuit(self.name, request.account)
-        permit = self._turn(own, request.account)
+        circuit = get_account_circuit(self.name, request.account)
+        permit = self._acquire_permit(circuit, request.account)
         if isinstance(permit, AcquirerReply):
             return permit
-        figure = metrics.in_flight_gauge(self.name, request.account.merchant)
-        figure.inc()
+        gauge = metrics.in_flight_gauge(self.name, request.account.merchant)
+        gauge.inc()
         judged = False
         began = time.monotonic()
         try:
@@ -154,69 +158,76 @@ class GuardedConnector:
             moved = None
             if judged:
                 moved = (
-                    own.breaker.failed(describe_unreachable(reply), permit)
+                    circuit.breaker.failed(describe_unreachable(reply), permit)
                     if reply.retryable_elsewhere
-                    else own.breaker.record_success(permit)
+                    else circuit.breaker.record_success(permit)
                 )
-        except OutcomeUnknownError as silence:
+        except OutcomeUnknownError as error:
             judged = True
-            self._moved(own.breaker.failed(str(silence), permit), request.account)
+            self._record_transition(circuit.breaker.failed(str(error), permit), request.account)
             raise
         finally:
             if not judged:
-                # A fault of ours, and what was not sent, say nothing about the acquirer.
-                own.breaker.release(permit)
-            own.average_answer_s += _NEWEST * (time.monotonic() - began - own.average_answer_s)
-            _leave(own)
-            figure.dec()
-        self._moved(moved, request.account)
+                # An error of ours, or a request that was not sent, says nothing about the acquirer.
+                circuit.breaker.release(permit)
+            circuit.average_answer_s += _NEWEST_ANSWER_WEIGHT * (time.monotonic() - began - circuit.average_answer_s)
+            _leave_bulkhead(circuit)
+            gauge.dec()
+        self._record_transition(moved, request.account)
         return reply
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        return self._ask(self.inner.inquire, request)
+        """Inquire, whatever the breaker's state; the result is counted."""
+        return self._call_unblocked(self.inner.inquire, request)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        return self._ask(self.inner.void, request)
+        """Void, whatever the breaker's state; the result is counted."""
+        return self._call_unblocked(self.inner.void, request)
 
-    def _ask(self, ask: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
-        """Never refused, and counted."""
-        own = get_account_circuit(self.name, request.account)
+    def _call_unblocked(self, call: Callable[[AcquirerRequest], _Found], request: AcquirerRequest) -> _Found:
+        """Make a call that is never blocked, and count its result."""
+        circuit = get_account_circuit(self.name, request.account)
         try:
-            found = ask(request)
+            result = call(request)
         except VoidRefusedError:
-            own.clear_unknown(request.payment)
-            own.breaker.record_success()
+            circuit.clear_unknown(request.payment)
+            circuit.breaker.record_success()
             raise
-        except OutcomeUnknownError as silence:
-            moved = own.breaker.failed(str(silence), repeat=own.mark_unknown(request.payment))
-            self._moved(moved, request.account)
+        except OutcomeUnknownError as error:
+            moved = circuit.breaker.failed(str(error), repeat=circuit.mark_unknown(request.payment))
+            self._record_transition(moved, request.account)
             raise
-        if not isinstance(found, NotFoundAtAcquirer):
-            # Of one that never arrived the void still has to tell.
-            own.clear_unknown(request.payment)
-        own.breaker.record_success()
-        return found
+        if not isinstance(result, NotFoundAtAcquirer):
+            # NotFoundAtAcquirer is not final: the void that follows decides.
+            circuit.clear_unknown(request.payment)
+        circuit.breaker.record_success()
+        return result
 
-    def _asks_nobody(self, request: AcquirerRequest) -> bool:
-        """What goes into our own books says nothing of the acquirer, and needs no acquirer that is well."""
-        keeps = getattr(self.inner, "asks_nobody", None)
+    def _answers_locally(self, request: AcquirerRequest) -> bool:
+        """True for a request the connector answers from our own database: it needs no acquirer, and says nothing about
+        one."""
+        keeps = getattr(self.inner, "answers_locally", None)
         return keeps is not None and bool(keeps(request))
 
-    def _turn(self, own: AccountCircuit, account: ConnectorAccount) -> int | AcquirerReply:
-        """The turn of a payment that is counted in, or the answer to one that is not sent."""
-        if not _enter(own):
+    def _acquire_permit(self, circuit: AccountCircuit, account: ConnectorAccount) -> int | AcquirerReply:
+        """The breaker's permit for a payment, or the reply to one that is not sent."""
+        if not _enter_bulkhead(circuit):
             metrics.count_refusal(self.name, "bulkhead")
-            return _elsewhere({"full": f"{own.waiting} payments of this process wait for this account already"})
-        permit, moved = own.breaker.acquire()
-        self._moved(moved, account)
+            return _unreachable_reply(
+                {"full": f"{circuit.waiting} payments of this process wait for this account already"}
+            )
+        permit, moved = circuit.breaker.acquire()
+        self._record_transition(moved, account)
         if permit is not None:
             return permit
-        _leave(own)
+        _leave_bulkhead(circuit)
         metrics.count_refusal(self.name, "breaker")
-        return _elsewhere({"breaker": f"{own.breaker.state}: the account is left alone until it answers again"})
+        return _unreachable_reply(
+            {"breaker": f"{circuit.breaker.state}: the account is left alone until it answers again"}
+        )
 
-    def _moved(self, moved: BreakerTransition | None, account: ConnectorAccount) -> None:
-        """Tell of a breaker's change; a database that is away must not fail a payment for it."""
+    def _record_transition(self, moved: BreakerTransition | None, account: ConnectorAccount) -> None:
+        """Log and store a breaker transition. A database failure must not fail the payment."""
         if moved is None:
             return
         metrics.record_breaker_state(self.name, account.merchant, BREAKER_STATE_LEVEL[moved.state])
@@ -238,34 +249,34 @@ class GuardedConnector:
             log.exception("breaker_not_written", connector=self.name, account=account.merchant)
 
 
-def _enter(own: AccountCircuit) -> bool:
-    """Count a payment in, if there is room, or soon is."""
+def _enter_bulkhead(circuit: AccountCircuit) -> bool:
+    """Count a payment in if there is room, or soon is."""
     until = time.monotonic() + FAST_ANSWER_S
-    with own.room:
-        while own.waiting >= settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT:
+    with circuit.room:
+        while circuit.waiting >= settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT:
             left = until - time.monotonic()
-            if own.average_answer_s > FAST_ANSWER_S or left <= 0:
+            if circuit.average_answer_s > FAST_ANSWER_S or left <= 0:
                 return False
-            own.room.wait(left)
-        own.waiting += 1
+            circuit.room.wait(left)
+        circuit.waiting += 1
         return True
 
 
-def _leave(own: AccountCircuit) -> None:
-    with own.room:
-        own.waiting -= 1
-        own.room.notify()
+def _leave_bulkhead(circuit: AccountCircuit) -> None:
+    with circuit.room:
+        circuit.waiting -= 1
+        circuit.room.notify()
 
 
 def guard_connector(inner: Connector) -> Connector:
-    """``inner`` behind its bulkheads and breakers."""
+    """Wrap ``inner`` in its bulkheads and breakers."""
     return GuardedConnector(inner)
 
 
 def describe_unreachable(reply: AcquirerReply) -> str:
-    """Why nobody was reached, in one line: the first thing that the reply says."""
+    """One line on why the acquirer was not reached: the first entry of the reply."""
     return mask_text(next((f"{name}: {value}" for name, value in reply.received.items()), reply.code))[:200]
 
 
-def _elsewhere(received: Mapping[str, Any]) -> AcquirerReply:
+def _unreachable_reply(received: Mapping[str, Any]) -> AcquirerReply:
     return AcquirerReply(code=ACQUIRER_UNREACHABLE, received=received, retryable_elsewhere=True)

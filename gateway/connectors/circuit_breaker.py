@@ -1,7 +1,7 @@
-"""A circuit breaker: an acquirer that does not answer is left alone for a while, then tried with single payments.
+"""Circuit breaker: stops calls to an acquirer that does not answer, then probes it with single payments.
 
-It counts questions that found nobody (silence, no link, out of order) against those that were answered, whatever the
-answer was: a decline is an answer. Pure but for the clock it is given; one breaker may be used by many threads.
+Failures (timeout, no connection, out of order) are counted against answers of any kind: a decline is an answer. Pure
+except for the clock passed in; thread-safe.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_COUNTED_CALLS: Final = 1_000
-"""Questions that the share is reckoned of; of more, the newest."""
+"""Calls, the newest, from which the failure rate is computed."""
 PROBES_TO_CLOSE: Final = 2
-"""Payments in a row that have to be answered before all are sent again."""
+"""Probes in a row that must be answered before the breaker closes."""
 
 
 MAX_PAUSES: Final = 6
-"""Pauses from its opening until a payment tries an open breaker, however many inquiries find nobody meanwhile: a
-payment that the acquirer never gives a word about is asked about for ever, and must not keep the account shut."""
+"""Pauses after which an open breaker lets a probe through, however many inquiries have failed meanwhile.
+
+A payment that the acquirer never answers for is inquired about without end, and must not keep the account shut.
+"""
 
 
 class BreakerState(enum.StrEnum):
+    """The three usual states of a circuit breaker."""
+
     CLOSED = "closed"
     HALF_OPEN = "half-open"
     OPEN = "open"
@@ -35,8 +39,8 @@ BREAKER_STATE_LEVEL: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerLimits:
-    """``share``: of the questions within ``window_s``, at least ``least`` of them, that found nobody; from there on the
-    breaker is open for ``pause_s``."""
+    """The breaker opens for ``pause_s`` when ``share`` of the calls within ``window_s``, at least ``least`` calls,
+    failed."""
 
     share: float
     least: int
@@ -46,18 +50,19 @@ class BreakerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerTransition:
-    """The breaker changed its state."""
+    """A change of state, and the reason for it."""
 
     state: BreakerState
     why: str
 
 
 class CircuitBreaker:
-    """``enter`` before a payment is sent; ``answered`` or ``failed`` when it is known how that went, ``gave_up`` when
-    nothing can be said about the acquirer.
+    """Call ``acquire`` before a payment is sent, then ``record_success``, ``failed``, or ``release`` when the outcome
+    says nothing about the acquirer.
 
-    Whoever is let in gets a turn, the number of the breaker's changes so far, and hands it back: a payment that was
-    sent before the breaker changed says how the acquirer was then, and decides nothing about now."""
+    ``acquire`` returns a permit: the number of transitions so far. The outcome of a payment that was sent before the
+    last transition is recognised by its permit and ignored, since it describes the acquirer as it was then.
+    """
 
     def __init__(self, limits: Callable[[], BreakerLimits], now: Callable[[], float]) -> None:
         self._limits, self._now = limits, now
@@ -71,46 +76,48 @@ class CircuitBreaker:
         return self._state
 
     def acquire(self) -> tuple[int | None, BreakerTransition | None]:
-        """The turn of a payment that may be sent now, None for one that may not; a breaker whose pause is over lets one
-        through."""
+        """A permit for a payment, or None if it may not be sent. After the pause, a single probe is let through."""
         with self._lock:
             moved = None
             if self._state is BreakerState.OPEN and self._now() >= self._until:
-                moved = self._to(BreakerState.HALF_OPEN, "the pause is over: single payments try it")
-            return self._turn if self._lets_in() else None, moved
+                moved = self._move_to(BreakerState.HALF_OPEN, "the pause is over: single payments try it")
+            return self._turn if self._may_pass() else None, moved
 
-    def _lets_in(self) -> bool:
+    def _may_pass(self) -> bool:
         if self._state is BreakerState.HALF_OPEN and not self._probing:
             self._probing = True
             return True
         return self._state is BreakerState.CLOSED
 
     def record_success(self, permit: int | None = None) -> BreakerTransition | None:
-        """``turn``: of a payment that :meth:`enter` let in; an inquiry has none."""
+        """Count an answer. ``permit``: from :meth:`acquire`; None for an inquiry."""
         with self._lock:
-            if self._is_of_before(permit):
+            if self._is_outdated(permit):
                 return None
             self._counted.append((self._now(), False))
             if self._state is not BreakerState.HALF_OPEN or permit is None:
                 return None
             self._probing, self._good = False, self._good + 1
             return (
-                self._to(BreakerState.CLOSED, f"{PROBES_TO_CLOSE} payments in a row were answered")
+                self._move_to(BreakerState.CLOSED, f"{PROBES_TO_CLOSE} payments in a row were answered")
                 if self._good >= PROBES_TO_CLOSE
                 else None
             )
 
     def failed(self, why: str, permit: int | None = None, *, repeat: bool = False) -> BreakerTransition | None:
-        """A question found nobody. While the breaker is open that makes its pause begin anew, whenever it was sent: it
-        has had no answer until now; for MAX_PAUSES in all. ``again``: an inquiry about a payment of which one failed
-        before, which opens nothing: it says more about that payment than about the acquirer."""
+        """Count a call without an answer.
+
+        While the breaker is open, each failure restarts its pause, whenever the call was sent, up to MAX_PAUSES in all.
+        ``repeat``: an inquiry about a payment with an earlier failed inquiry; it never opens the breaker, since it says
+        more about that payment than about the acquirer.
+        """
         with self._lock:
             now = self._now()
             if self._state is BreakerState.OPEN:
                 pause = self._limits().pause_s
                 self._until = max(self._until, min(now + pause, self._opened + MAX_PAUSES * pause))
                 return None
-            if repeat or self._is_of_before(permit):
+            if repeat or self._is_outdated(permit):
                 return None
             self._counted.append((now, True))
             if self._state is BreakerState.HALF_OPEN:
@@ -124,20 +131,20 @@ class CircuitBreaker:
             return self._open(f"{lost} of {len(self._counted)} questions found nobody; the last: {why}")
 
     def release(self, permit: int) -> None:
-        """A payment that was let in says nothing about the acquirer: the next one tries."""
+        """Return the permit of a payment whose outcome says nothing about the acquirer; the next payment may probe."""
         with self._lock:
-            if not self._is_of_before(permit):
+            if not self._is_outdated(permit):
                 self._probing = False
 
-    def _is_of_before(self, permit: int | None) -> bool:
+    def _is_outdated(self, permit: int | None) -> bool:
         return permit is not None and permit != self._turn
 
     def _open(self, why: str) -> BreakerTransition:
         self._opened = self._now()
         self._until = self._opened + self._limits().pause_s
-        return self._to(BreakerState.OPEN, why)
+        return self._move_to(BreakerState.OPEN, why)
 
-    def _to(self, state: BreakerState, why: str) -> BreakerTransition:
+    def _move_to(self, state: BreakerState, why: str) -> BreakerTransition:
         self._state, self._probing, self._good = state, False, 0
         self._turn += 1
         self._counted.clear()

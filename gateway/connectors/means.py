@@ -1,4 +1,4 @@
-"""Means of payment as a connector gets them: typed values whose secrets stay secrets.
+"""Means of payment as connectors receive them: typed values with their secrets wrapped.
 
 Source: Part A, Card account, Virtual account, Bank account, Token account; Part B, Gift card.
 """
@@ -14,9 +14,9 @@ from gateway.core.secret import Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A card as the acquirer needs it. ``expiry_month`` two digits, ``expiry_year`` four; ``number_type`` PAN, DPAN or
-    empty; ``wallet``: the wallet structure the card came out of, or empty. ``facts``: what may be known of the number,
-    for whoever need not know the number."""
+    """A card. ``expiry_month`` has two digits, ``expiry_year`` four; ``number_type`` is PAN, DPAN or empty; ``wallet``
+    is the wallet that the card came from, or empty. ``facts`` is what code without access to the number may know of
+    it."""
 
     kind: ClassVar[str] = "card"
 
@@ -34,13 +34,14 @@ class Card:
 
     @property
     def account(self) -> Secret:
-        """What names the account: the vault seals and fingerprints it."""
+        """The card number, under the name that every means has for its account."""
         return self.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankAccount:
-    """A bank account: ``account`` is its IBAN or its number, beside ``bank_code`` or ``bic``. Dates yyyy-MM-dd."""
+    """A bank account: ``account`` is an IBAN, or a number together with ``bank_code`` or ``bic``. Dates are
+    yyyy-MM-dd."""
 
     kind: ClassVar[str] = "bankAccount"
 
@@ -58,7 +59,7 @@ class BankAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualAccount:
-    """The shopper's id at a provider of accounts."""
+    """The shopper's id at an account provider such as a wallet."""
 
     kind: ClassVar[str] = "virtualAccount"
 
@@ -68,7 +69,7 @@ class VirtualAccount:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAccount:
     """A token of an external provider (``type`` EXTERNAL) or of a card network (NETWORK). ``cryptogram`` and ``dtvc``
-    prove one use of it; like a CVV, they are not kept once the payment is answered."""
+    prove one use of it; like a CVV, they are deleted once the payment is answered."""
 
     kind: ClassVar[str] = "tokenAccount"
 
@@ -82,7 +83,7 @@ class TokenAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiftCard:
-    """A gift card; its PIN is not kept once the payment is answered."""
+    """A gift card; its PIN is deleted once the payment is answered."""
 
     kind: ClassVar[str] = "giftCard"
 
@@ -94,4 +95,4 @@ class GiftCard:
 Means = Card | BankAccount | VirtualAccount | TokenAccount | GiftCard
 
 ANY_MEANS: Final = frozenset({"", *(kind.kind for kind in (Card, BankAccount, VirtualAccount, TokenAccount, GiftCard))})
-"""Every kind, and '' for a payment without one."""
+"""Every kind of means, and '' for a payment without one."""

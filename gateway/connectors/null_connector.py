@@ -1,6 +1,6 @@
-"""The connector of what asks no acquirer: standalone risk checks.
+"""Connector for operations without an acquirer: standalone risk checks.
 
-A payment whose worker died is asked about like any other; here the answer is always that nothing was ever asked.
+If the worker of such a check died, recovery inquires as usual; the answer is always that nothing was sent.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
-
-REVERSED: Final = "900.100.301"
+from gateway.connectors.reply_codes import REVERSED
 
 
 class NullConnector:
-    """Takes no payments at all."""
+    """Sends nothing and accepts no payment."""
 
     name = "nobody"
     operations: frozenset[str] = frozenset()
@@ -30,12 +29,15 @@ class NullConnector:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Never reached by a payment; raises OutcomeUnknownError."""
         raise OutcomeUnknownError("nobody is there to be asked", {})
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        """Nothing was ever sent."""
         return NotFoundAtAcquirer(received={"outcome": "unknown"})
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """There is nothing to void."""
         return AcquirerReply(code=REVERSED, received={"outcome": "nothing to reverse"})
 
 

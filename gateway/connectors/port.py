@@ -1,7 +1,7 @@
-"""The port between payments and processors: what is asked, what is answered, and silence.
+"""The connector port: what payments ask an acquirer, what it can answer, and how an unknown outcome is reported.
 
-A connector maps messages in pure functions and does its I/O in ``submit``, ``inquire`` and ``void`` only. It never
-sees a model and never touches the database.
+A connector maps messages in pure functions and does I/O only in ``submit``, ``inquire`` and ``void``. It receives
+values, never models.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from gateway.core.secret import Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorSetting:
-    """What a connector wants to know about a merchant's account at its processor, beyond the merchant's id there.
+    """One setting that a connector needs for a merchant's account, besides the merchant's id at the processor.
 
-    ``pattern``: what a value matches as a whole; ``allowed``: the same in words, for the error; ``default`` '' means
-    none. A ``secret`` is sealed in the vault and never shown again. ``place``: it says who is asked, and so where the
-    account's payments are; it stays as it is while one has no answer: another host knows nothing of it. A secret that
-    does is compared by whom the processor takes it for (:class:`AccountProbe`)."""
+    ``pattern``: full match of a value; ``allowed``: the same in words, for the error; ``default`` '' means none. A
+    ``secret`` is encrypted and never shown again. ``place``: the setting identifies the account at the processor, so it
+    cannot be changed while a payment of the account is undecided; another host would not know that payment. A secret
+    that identifies the account is checked with :class:`AccountProbe`.
+    """
 
     name: str
     about: str
@@ -39,9 +40,11 @@ class ConnectorSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorAccount:
-    """A merchant's account at a processor, as its connector needs it: ``merchant`` is the id there, ``settings`` and
-    ``secrets`` what the connector's settings name. Empty where a connector has none. ``channel``: whose it is, so that
-    accounts of the same name are told apart."""
+    """A merchant's account at a processor, as its connector needs it.
+
+    ``merchant``: the merchant's id there; ``settings`` and ``secrets``: values by setting name; ``channel``: owner of
+    the account, which distinguishes accounts of the same id.
+    """
 
     merchant: str = ""
     channel: UUID | None = None
@@ -51,13 +54,16 @@ class ConnectorAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerRequest:
-    """One question. ``operation`` is the payment type; ``reference`` the connector's id of the payment a follow-up
-    speaks of; ``parameters`` what may go onwards, by full name: what the merchant sent, and the proof of an
-    authentication whoever made it; ``at`` when it was begun, the merchant's clock; ``account`` the merchant's account
-    at the acquirer; ``return_url`` where a shopper comes back to who has to be sent elsewhere; ``learnt`` the
-    connector's own id of this very payment, where an earlier silence told one; ``reversed_besides`` of a reversal: what
-    others took back, or may have, of the payment it speaks of, where the connector's messages are made anew
-    (``asks_with_means``); ``cryptogram`` the value that proves an authentication (CAVV, AAV), which is no parameter."""
+    """A request to an acquirer. Inquiries and voids carry the request of the payment that they are about.
+
+    ``payment``: our payment's id; ``operation``: the payment type; ``at``: when the payment began, by the merchant's
+    clock; ``reference``: the connector's id of the payment that a follow-up refers to; ``parameters``: forwardable
+    parameters by full name; ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected
+    shopper comes back to; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt
+    with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
+    may have, from the same payment (only for connectors with ``asks_with_means``); ``cryptogram``: the proof of an
+    authentication (CAVV, AAV).
+    """
 
     payment: UUID
     operation: str
@@ -75,13 +81,16 @@ class AcquirerRequest:
 
     @property
     def card(self) -> Card | None:
-        """The means, where it is a card."""
+        """The means, if it is a card."""
         return self.means if isinstance(self.means, Card) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precondition:
-    """Something the shopper's browser loads, unseen, before it goes on (e.g. a 3DS method). ``origin``: who asks."""
+    """A request that the shopper's browser makes in the background before the redirect, e.g. a 3DS method call.
+
+    ``origin``: the party that wants it.
+    """
 
     origin: str
     url: str
@@ -91,8 +100,10 @@ class Precondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """Where the shopper is sent to. ``parameters``: (name, value) pairs, values up to 255 characters.
-    Source: Part B, Asynchronous payment parameters."""
+    """Where the shopper is redirected. ``parameters``: (name, value) pairs, values up to 255 characters.
+
+    Source: Part B, Asynchronous payment parameters.
+    """
 
     url: str
     method: str = "GET"
@@ -100,7 +111,7 @@ class Redirect:
     preconditions: tuple[Precondition, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As answers carry it (decisions, section 5)."""
+        """The redirect object of an API answer."""
         return {"url": self.url, "method": self.method, "parameters": _pairs(self.parameters)} | (
             {
                 "preconditions": [
@@ -119,17 +130,21 @@ def _pairs(parameters: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerReply:
-    """One answer. ``code`` is a result code of ours; ``approved`` is None unless money was granted. ``details`` go
-    into resultDetails (``ExtendedDescription``: the processor's own words; without it the code's text stands there),
-    ``facts`` into the answer itself (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper is sent to
-    while the answer is pending. ``sent`` and ``received`` are the messages themselves,
-    masked, as the exchange keeps them. ``network_reference``: the card scheme's own id of the transaction, by which
-    a payment at any processor names the first one of an agreement
-    (gateway.connectors.acquirer_message.parse_scheme_reference). ``elsewhere``: nobody judged the question and nobody
-    can have accepted it (no link, no room, a processor that says it is out of order), so another acquirer may be asked;
-    never after silence. ``unsent``: with that, that nothing was sent for a reason of the question or the account, which
-    says nothing about the acquirer. ``until``: the merchant's clock; a pending answer is waited for at least as long (a
-    bank that collects weeks from now)."""
+    """An acquirer's answer.
+
+    ``code``: our result code; ``approved``: the amount granted, None for none. ``details`` become resultDetails
+    (``ExtendedDescription``: the processor's own words, instead of the code's text); ``facts`` are merged into the
+    answer (nested, e.g. merchant.bankAccount). ``redirect``: where the shopper goes while the answer is pending.
+    ``sent`` and ``received``: the masked messages for the stored exchange. ``network_reference``: the card scheme's
+    transaction id, by which later payments of an agreement name this one at any processor
+    (gateway.connectors.acquirer_message.parse_scheme_reference).
+
+    ``retryable_elsewhere``: the request was not judged and cannot have been accepted (no connection, no room, the
+    processor is out of order), so payments may fail over to another acquirer. Never set after an unknown outcome.
+    ``not_sent``: in addition, it was not sent because of the request or the account, which says nothing about the
+    acquirer's health. ``pending_until``: merchant's clock; a pending payment waits at least as long (a bank that
+    collects weeks from now).
+    """
 
     code: str
     approved: Money | None = None
@@ -149,15 +164,18 @@ class AcquirerReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotFoundAtAcquirer:
-    """The answer to an inquiry about a question that the acquirer never got. It may still arrive: see ``void``."""
+    """Answer to an inquiry: the acquirer does not know the request. It may still arrive, so it is voided next."""
 
     sent: Mapping[str, Any] = field(default_factory=dict)
     received: Mapping[str, Any] = field(default_factory=dict)
 
 
 class OutcomeUnknownError(Exception):
-    """The acquirer may have accepted and did not say so: the payment is in doubt, and must be asked about.
-    ``connector_tx_id``: the connector's id of it, where one is known already."""
+    """The acquirer may have accepted the request and did not say so: the payment is in doubt, and is inquired about
+    later.
+
+    ``connector_tx_id``: the connector's id of the transaction, if it is known.
+    """
 
     def __init__(self, why: str, sent: Mapping[str, Any], *, connector_tx_id: str = "") -> None:
         super().__init__(why)
@@ -166,24 +184,29 @@ class OutcomeUnknownError(Exception):
 
 
 class VoidRefusedError(OutcomeUnknownError):
-    """Of a void alone: whoever holds the question answered, and does not give it back, now or when a void that is still
-    on its way arrives. What becomes of it is still to be asked, and the answer to that stands."""
+    """The acquirer answered a void, but keeps the transaction, now and if the void arrives again.
+
+    The outcome is still to be inquired, and the answer to that is final.
+    """
 
 
 class AccountProbe(Protocol):
-    """What a connector can do beside, whose secrets say who is asked."""
+    """Optional for connectors whose secrets identify the account."""
 
-    def sees(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
-        """Whether the processor, asked with the secrets of ``account``, knows an object of an earlier payment: True for
-        the account that made it, False for another one, None when it could not be told."""
+    def owns_transaction(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
+        """Whether the secrets of ``account`` belong to the processor account that made an earlier transaction. None:
+        not known."""
         ...
 
 
 class Connector(Protocol):
-    """A way money moves. ``operations``: the payment types it can do; ``takes``: the kinds of means it can do them
-    with (gateway.connectors.means, '' for none at all). ``required``: parameters it cannot do without. ``redirects``:
-    it can send the shopper away to decide, so it takes brands whose first answer is pending. ``settings``: what it
-    wants to know about an account. ``asks_with_means``: its inquiries and voids carry the means, opened once more."""
+    """The interface of a connector.
+
+    ``operations``: payment types it can do; ``takes``: kinds of means it accepts (gateway.connectors.means, '' for
+    none); ``required``: parameters it needs; ``redirects``: it can redirect the shopper, so it accepts brands whose
+    first answer is pending; ``settings``: what it needs to know about an account; ``asks_with_means``: its inquiries
+    and voids need the means again.
+    """
 
     name: str
     operations: frozenset[str]
@@ -194,18 +217,20 @@ class Connector(Protocol):
     asks_with_means: bool
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Ask. Raises OutcomeUnknownError when it cannot be known whether the acquirer accepted."""
+        """Send a payment. Raises OutcomeUnknownError if the acquirer may have accepted it."""
         ...
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        """Ask what became of an earlier question, by its payment's id. Raises OutcomeUnknownError when nobody could
-        tell.
+        """Ask for the outcome of an earlier request, by payment id. Never moves money.
 
-        A processor that cannot be asked answers NotFoundAtAcquirer, and its question is taken back."""
+        Raises OutcomeUnknownError if the outcome is still unknown. A connector whose acquirer has no inquiry returns
+        NotFoundAtAcquirer, and the request is voided.
+        """
         ...
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Take an earlier question back, by its payment's id: reversed when it was accepted, refused when it arrives
-        later. May be repeated. The reply is the acquirer's word for it; raises OutcomeUnknownError when it gave
-        none."""
+        """Void an earlier request, by payment id: reversed if it was accepted, refused if it arrives later. Repeatable.
+
+        Raises OutcomeUnknownError if the void is not confirmed, VoidRefusedError if the acquirer keeps the transaction.
+        """
         ...

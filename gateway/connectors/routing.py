@@ -1,7 +1,7 @@
-"""Which connector takes a payment. INTERNAL goes to the simulator; EXTERNAL and live follow the channel's rules and
-accounts (gateway.connectors.routing_rules), read in one statement.
+"""Routing: picks the connector and account of a payment.
 
-Source: Part A, What the service does, 5; docs/routing.md.
+INTERNAL goes to the simulator. EXTERNAL and live follow the channel's rules and accounts
+(gateway.connectors.routing_rules), read in one statement. Source: Part A, What the service does, 5; docs/routing.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ INTERNAL: Final = "INTERNAL"
 
 _ALL: Final[tuple[Connector, ...]] = (SIMULATOR, STUB, NO_ACQUIRER, ISO8583, CARD_API, SEPA)
 _OUR_OWN: Final[tuple[Connector, ...]] = (SIMULATOR, NO_ACQUIRER)
-"""They answer in this process: nothing to guard, and no account leads to them; only INTERNAL and risk checks do."""
+"""Connectors that answer in this process. They need no guard, and no acquirer account can name them."""
 CONNECTORS: Final[Mapping[str, Connector]] = MappingProxyType(
     {connector.name: connector if connector in _OUR_OWN else guard_connector(connector) for connector in _ALL}
 )
@@ -60,13 +60,13 @@ SELECT
 
 
 def list_acquirers() -> dict[str, Connector]:
-    """Connectors that acquirer accounts lead to, by name. The stub plays an acquirer: there is none in live."""
+    """Connectors that acquirer accounts may name, by name. The stub acquirer is not among them in live."""
     left_out = {one.name for one in (*_OUR_OWN, *((STUB,) if settings.IS_LIVE else ()))}
     return {name: connector for name, connector in CONNECTORS.items() if name not in left_out}
 
 
 class NoRouteError(Exception):
-    """No connector is configured for this mode, brand and currency. ``lacking``: parameters with which one would do."""
+    """No account can take the payment. ``missing``: parameters with which one could."""
 
     def __init__(self, why: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(why)
@@ -75,8 +75,8 @@ class NoRouteError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """``account``: the merchant's id at the acquirer; empty at the simulator. ``told``: why this way, and which ways
-    come next, as the payment keeps it; None where there was nothing to choose."""
+    """The chosen connector. ``account``: the merchant's id at the acquirer, '' at the simulator. ``told``: the audit
+    stored with the payment (why this route, and which are next); None where there was no choice."""
 
     connector: Connector
     account: str = ""
@@ -84,9 +84,9 @@ class Route:
 
 
 def route_payment(test_mode: str, channel: UUID, facts: RoutingFacts) -> Route:
-    """The way of a first payment in ``test_mode`` ('' in the live environment). Raises NoRouteError.
+    """Choose the route of a first payment in ``test_mode`` ('' in the live environment). Raises NoRouteError.
 
-    One statement, and none for INTERNAL.
+    One statement; none for INTERNAL.
     """
     if test_mode == INTERNAL:
         return Route(connector=SIMULATOR)
@@ -94,27 +94,27 @@ def route_payment(test_mode: str, channel: UUID, facts: RoutingFacts) -> Route:
 
 
 def choose_accounts(table: RoutingTable, facts: RoutingFacts) -> RouteChoice:
-    """Who may take a payment, by a channel's rules and accounts."""
+    """Rank the accounts that may take a payment, by the channel's rules."""
     return routing_rules.rank_accounts(table, facts, list_acquirers())
 
 
 def first_route(choice: RouteChoice) -> Route:
-    """The first way of a choice. Raises NoRouteError, which says who was passed over and why."""
+    """The best route of a choice. Raises NoRouteError with the reason of each rejected account."""
     if not choice.candidates:
         by = f"rule {choice.rule}: " if choice.rule else ""
-        told = "; ".join(f"{name}: {why}" for name, why in choice.over)
-        raise NoRouteError(f"{by}{told or 'there is no acquirer account'}", choice.missing)
+        reasons = "; ".join(f"{name}: {why}" for name, why in choice.over)
+        raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing)
     first = choice.candidates[0]
     return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
 
 
 def can_route_payment(table: RoutingTable, facts: RoutingFacts) -> bool:
-    """Whether a brand can be offered, before all of the payment is known."""
+    """True if a brand can be offered, before all facts of the payment are known."""
     return routing_rules.can_any_account_take(table, facts, list_acquirers())
 
 
 def load_routing_table(channel: UUID, *, drafts: bool = False) -> RoutingTable:
-    """The channel's accounts and active rules, in one statement; with ``drafts`` those rules too that are off."""
+    """Read the channel's accounts and active rules in one statement; with ``drafts``, inactive rules too."""
     accounts, found = execute_sql(_TABLE, {"channel": channel, "drafts": drafts})[0]
     return RoutingTable(
         accounts=tuple(_candidate(*one) for one in json.loads(accounts)),

@@ -1,8 +1,8 @@
-"""Routing rules as values: which accounts may take a payment, in which order, and why not the others. Pure.
+"""Routing rules: which accounts may take a payment, in which order, and why the others are rejected. Pure.
 
-The first rule that fits decides. Among its accounts that can take the payment, the weights draw by the payment's id:
-the same payment is always sent the same way, and what is drawn next is where it goes when the first is out of reach.
-Where no rule fits, the channel's accounts are taken in their order. Source: issue "real processors"; docs/routing.md.
+The first matching rule decides. Its accounts that can take the payment are drawn by weight from the payment's id: the
+same payment always takes the same route, and the next account drawn is the failover. If no rule matches, the channel's
+accounts are used in their order. Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from gateway.core.brands import PAYMENT_BRANDS
 ROUTING_BIN_DIGITS: Final = 11
 MIN_BIN_DIGITS: Final = 6
 MAX_AUDITED_REJECTIONS: Final = 20
-"""Accounts whose reasons are kept with a payment."""
+"""Rejected accounts whose reasons are stored with a payment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFacts:
-    """What routing knows of a payment. None: not known yet, as on a checkout's form. ``currency``: '' for a request
-    without money; ``means``: the kind, '' for none; ``digits``: the leading digits of its card, '' for none;
-    ``sent``: names of its parameters."""
+    """What routing knows of a payment. None: not known yet, as on a checkout's form.
+
+    ``currency``: '' for a request without money; ``means``: the kind of means, '' for none; ``digits``: the card's
+    leading digits, '' for none; ``sent``: names of the parameters sent.
+    """
 
     brand: str
     currency: str
@@ -42,8 +44,8 @@ class RoutingFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingCandidate:
-    """A merchant's account at an acquirer, as routing sees it. ``brands`` and ``currencies``: empty means all;
-    ``settings``: names of those it has, None where nobody looked."""
+    """An acquirer account, as routing sees it. ``brands`` and ``currencies``: empty means all; ``settings``: names of
+    those that are set, None if they were not read."""
 
     connector: str
     merchant: str = ""
@@ -56,12 +58,13 @@ class RoutingCandidate:
 
     @property
     def label(self) -> str:
+        """The account's name for people: its own, else connector and merchant id."""
         return self.name or f"{self.connector} {self.merchant}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleTarget:
-    """An account of a rule. ``weight`` 0: only when no other can."""
+    """An account of a rule. ``weight`` 0: used only when no other account can."""
 
     account: str
     weight: int = 1
@@ -69,7 +72,8 @@ class RuleTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRule:
-    """``bins``: (from, to) of leading digits, both included. Empty conditions hold always."""
+    """Conditions and target accounts of one rule. ``bins``: (from, to) of leading digits, both included. An empty
+    condition always matches."""
 
     name: str
     targets: tuple[RuleTarget, ...] = ()
@@ -85,20 +89,24 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingTable:
-    """A channel's accounts in their order, and its rules in theirs."""
+    """A channel's accounts and rules, in their order."""
 
     accounts: tuple[RoutingCandidate, ...] = ()
     rules: tuple[RouteRule, ...] = ()
 
     def account(self, ident: str) -> RoutingCandidate | None:
+        """The account with this id; None if there is none."""
         return next((one for one in self.accounts if one.id == ident), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChoice:
-    """``ways``: who may take the payment, the chosen one first. ``over``: (account, why not). ``draw``: where in the
-    sum of the weights the payment's id fell, from 0 to 1; None where nothing was drawn. ``lacking``: without ``ways``,
-    the parameters with which the first account that wants nothing else would take it."""
+    """The result of routing.
+
+    ``candidates``: accounts that can take the payment, best first. ``over``: rejected accounts as (account, reason).
+    ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
+    candidates, the parameters with which the first otherwise suitable account could take the payment.
+    """
 
     candidates: tuple[RoutingCandidate, ...]
     rule: str = ""
@@ -108,7 +116,7 @@ class RouteChoice:
     missing: tuple[str, ...] = ()
 
     def told(self) -> dict[str, Any]:
-        """What is kept of it with the payment; of ``ways`` all but the first, which its columns name."""
+        """The audit stored with the payment. The first candidate stands in the payment's columns and is left out."""
         first, *later = self.candidates
         found: dict[str, Any] = {
             "rule": self.rule,
@@ -124,13 +132,13 @@ class RouteChoice:
 # --- conditions ---------------------------------------------------------------------------------------------------
 
 
-def _in(value: str | None, wanted: frozenset[str]) -> bool | None:
+def _matches_set(value: str | None, wanted: frozenset[str]) -> bool | None:
     if not wanted:
         return True
     return None if value is None else value in wanted
 
 
-def _bin(rule: RouteRule, facts: RoutingFacts) -> bool | None:
+def _matches_bins(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     if not rule.bins:
         return True
     if facts.digits is None:
@@ -138,7 +146,7 @@ def _bin(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     own = facts.digits[:ROUTING_BIN_DIGITS]
     if len(own) < MIN_BIN_DIGITS:
         return False
-    # Digits that are not known could be any: inside by all of them, outside by all of them, or not to be said.
+    # Unknown digits may be any: the rule matches if all of them are inside, fails if all are outside, else unknown.
     least, most = own.ljust(ROUTING_BIN_DIGITS, "0"), own.ljust(ROUTING_BIN_DIGITS, "9")
     sides = [
         (
@@ -152,7 +160,7 @@ def _bin(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     return False if all(outside for _, outside in sides) else None
 
 
-def _amount(rule: RouteRule, facts: RoutingFacts) -> bool | None:
+def _matches_amount(rule: RouteRule, facts: RoutingFacts) -> bool | None:
     if rule.amount_from is None and rule.amount_to is None:
         return True
     if facts.amount is None:
@@ -165,18 +173,18 @@ def _amount(rule: RouteRule, facts: RoutingFacts) -> bool | None:
 
 
 ROUTING_CONDITIONS: Final[Mapping[str, Callable[[RouteRule, RoutingFacts], bool | None]]] = {
-    "brands": lambda rule, facts: _in(facts.brand, rule.brands),
-    "bins": _bin,
-    "currencies": lambda rule, facts: _in(facts.currency, rule.currencies),
-    "amount": _amount,
-    "countries": lambda rule, facts: _in(facts.country, rule.countries),
-    "paymentTypes": lambda rule, facts: _in(facts.payment_type, rule.payment_types),
+    "brands": lambda rule, facts: _matches_set(facts.brand, rule.brands),
+    "bins": _matches_bins,
+    "currencies": lambda rule, facts: _matches_set(facts.currency, rule.currencies),
+    "amount": _matches_amount,
+    "countries": lambda rule, facts: _matches_set(facts.country, rule.countries),
+    "paymentTypes": lambda rule, facts: _matches_set(facts.payment_type, rule.payment_types),
 }
-"""Name → whether it holds; None: that cannot be said yet."""
+"""Condition name → whether it matches; None: not known yet."""
 
 
 def match_rule(rule: RouteRule, facts: RoutingFacts) -> bool | None:
-    """Whether every condition holds; None: it may."""
+    """True if every condition matches; None if that is not known yet."""
     held = [condition(rule, facts) for condition in ROUTING_CONDITIONS.values()]
     if False in held:
         return False
@@ -187,7 +195,7 @@ def match_rule(rule: RouteRule, facts: RoutingFacts) -> bool | None:
 
 
 def explain_rejection(account: RoutingCandidate, facts: RoutingFacts, connectors: Mapping[str, Connector]) -> str:
-    """Why an account cannot take a payment; '' when it can. What is not known yet speaks against nobody."""
+    """Why an account cannot take a payment; '' if it can. Facts that are not known yet reject no account."""
     connector = connectors.get(account.connector)
     if not account.active:
         return "it is switched off"
@@ -201,17 +209,17 @@ def explain_rejection(account: RoutingCandidate, facts: RoutingFacts, connectors
         return f"{connector.name} does no {facts.payment_type}"
     if facts.means is not None and facts.means not in connector.takes:
         return f"{connector.name} does not take {facts.means or 'payments without means'}"
-    if not connector.redirects and _waits(facts.brand):
+    if not connector.redirects and _is_first_answer_pending(facts.brand):
         return f"{connector.name} cannot send a shopper elsewhere"
     if facts.sent is not None and (missing := sorted(connector.required - facts.sent)):
         return f"{connector.name} needs {', '.join(missing)}"
-    return _unset(account, connector)
+    return _missing_settings(account, connector)
 
 
-def _lacking(
+def _missing_parameters(
     accounts: Iterable[RoutingCandidate], facts: RoutingFacts, connectors: Mapping[str, Connector]
 ) -> tuple[str, ...]:
-    """The parameters that the first account wants which would take the payment with them."""
+    """The parameters that the first otherwise suitable account needs."""
     whatever = replace(facts, sent=None)
     for account in accounts:
         if facts.sent is not None and not explain_rejection(account, whatever, connectors):
@@ -219,7 +227,8 @@ def _lacking(
     return ()
 
 
-def _unset(account: RoutingCandidate, connector: Connector) -> str:
+def _missing_settings(account: RoutingCandidate, connector: Connector) -> str:
+    """Why an account's settings are incomplete; '' if they are not."""
     if account.settings is None:
         return ""
     missing = [
@@ -230,8 +239,8 @@ def _unset(account: RoutingCandidate, connector: Connector) -> str:
     return f"its settings lack {', '.join(missing)}" if missing else ""
 
 
-def _waits(brand: str) -> bool:
-    """Whether the first answer of a brand is pending: a shopper decides elsewhere, or money is waited for."""
+def _is_first_answer_pending(brand: str) -> bool:
+    """True for a brand whose first answer is pending: the shopper is redirected, or pays later."""
     known = PAYMENT_BRANDS.get(brand)
     return known is not None and (known.redirect or known.method == "PP")
 
@@ -240,27 +249,34 @@ def _waits(brand: str) -> bool:
 
 
 def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[str, Connector]) -> RouteChoice:
-    """Who takes a payment of which all is known. Without ``ways`` nobody does, and ``over`` says why."""
+    """Rank the accounts that can take a payment of which all facts are known."""
     rule = next((one for one in table.rules if match_rule(one, facts)), None)
     if rule is None:
-        usable, over = _sorted_out(table.accounts, facts, connectors)
-        missing = () if usable else _lacking(table.accounts, facts, connectors)
+        usable, over = _split_by_rejection(table.accounts, facts, connectors)
+        missing = () if usable else _missing_parameters(table.accounts, facts, connectors)
         return RouteChoice(candidates=tuple(usable), over=tuple(over), missing=missing)
     named = [(table.account(target.account), target.weight) for target in rule.targets]
     weights = {account.id: weight for account, weight in named if account is not None}
     meant = [account for account, _ in named if account is not None]
-    usable, over = _sorted_out(meant, facts, connectors)
-    missing = () if usable else _lacking(meant, facts, connectors)
+    usable, over = _split_by_rejection(meant, facts, connectors)
+    missing = () if usable else _missing_parameters(meant, facts, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
-    told = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
+    shown_weights = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
     return RouteChoice(
-        candidates=tuple(candidates), rule=rule.name, draw=draw, weights=told, over=tuple(over), missing=missing
+        candidates=tuple(candidates),
+        rule=rule.name,
+        draw=draw,
+        weights=shown_weights,
+        over=tuple(over),
+        missing=missing,
     )
 
 
 def can_any_account_take(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[str, Connector]) -> bool:
-    """Whether a payment could go anywhere, of which not all is known yet: by the first rule that fits for sure, or by
-    one before it that may fit."""
+    """True if some account could take a payment of which not all facts are known yet.
+
+    Considers the first rule that surely matches, and those before it that may match.
+    """
     for rule in table.rules:
         fitting = match_rule(rule, facts)
         if fitting is False:
@@ -273,9 +289,10 @@ def can_any_account_take(table: RoutingTable, facts: RoutingFacts, connectors: M
     return any(not explain_rejection(account, facts, connectors) for account in table.accounts)
 
 
-def _sorted_out(
+def _split_by_rejection(
     accounts: Iterable[RoutingCandidate], facts: RoutingFacts, connectors: Mapping[str, Connector]
 ) -> tuple[list[RoutingCandidate], list[tuple[str, str]]]:
+    """The accounts that can take the payment, and (account, reason) of the others."""
     usable, over = [], []
     for account in accounts:
         if why := explain_rejection(account, facts, connectors):
@@ -288,8 +305,10 @@ def _sorted_out(
 def order_by_weight(
     payment: UUID | None, accounts: Sequence[tuple[RoutingCandidate, int]]
 ) -> tuple[list[RoutingCandidate], float | None]:
-    """The accounts in the order that their weights draw by the payment's id, and where the first draw fell. Those of
-    weight 0 come last, in their order."""
+    """Order accounts by weighted draws from the payment's id. Returns the order and the first draw.
+
+    Accounts of weight 0 come last, in their order.
+    """
     last = [account for account, weight in accounts if weight == 0]
     left = [(account, weight) for account, weight in accounts if weight > 0]
     first: float | None = None
@@ -300,19 +319,19 @@ def order_by_weight(
             first = round(draw, 6) if first is None and not found else first
         else:
             draw = 0.0
-        place = _place(draw * sum(weight for _, weight in left), [weight for _, weight in left])
+        place = _index_by_weight(draw * sum(weight for _, weight in left), [weight for _, weight in left])
         found.append(left.pop(place)[0])
     return found + last, first
 
 
 def _draw(payment: UUID | None, step: int) -> float:
-    """From 0 to below 1, the same for the same payment on every machine."""
+    """A number from 0 to below 1: the same for the same payment on every machine."""
     key = (payment.bytes if payment is not None else b"") + bytes([min(step, 255)])
     return int.from_bytes(hashlib.sha256(key).digest()[:6]) / 2**48
 
 
-def _place(at: float, weights: Sequence[int]) -> int:
-    """The place whose share of the sum ``at`` falls into."""
+def _index_by_weight(at: float, weights: Sequence[int]) -> int:
+    """The index whose share of the sum of weights contains ``at``."""
     for place, weight in enumerate(weights):
         at -= weight
         if at < 0:

@@ -146,6 +146,11 @@ def currency_exponent(currency: str) -> int:
     return _EXPONENT[currency]
 
 
+def currency_number(currency: str) -> str:
+    """The three digits of ISO 4217 for a currency: EUR is 978. ISO 8583 and EMV 3-D Secure name currencies so."""
+    return f"{iso4217.Currency(currency).number:03}"
+
+
 def fits_currency(amount: Decimal, currency: str) -> bool:
     """False for a fraction in a currency that has none (JPY 92.50); KeyError if unknown (D26)."""
     return currency_exponent(currency) > 0 or amount == amount.to_integral_value()

@@ -1,8 +1,8 @@
-"""Calls to addresses that somebody else chose: merchants' webhooks and result URLs.
+"""HTTP calls to URLs chosen by others: merchants' webhooks and result URLs, processors' hosts.
 
-One door, :func:`call_url`: no redirects, no cookies, no proxy, certificates verified, no private address, everything
-within one deadline and a cap on what is read. What goes wrong is part of the CallOutcome; nothing is raised.
-Source: decisions, section 6; design goal R10; docs/decisions/0021-webhooks.md.
+:func:`call_url` follows no redirects and uses no cookies or proxy; it verifies certificates, refuses private addresses,
+and keeps one deadline and a size limit. Failures are part of the CallOutcome, not exceptions. Source:
+docs/decisions/0021-webhooks.md.
 """
 
 from gateway.outbound.address_guard import CallTarget, ForbiddenAddressError, parse_target

@@ -1,7 +1,7 @@
-"""Where we may be sent: an address is read once, looked up once, and what is connected to is what was checked.
+"""SSRF guard: parses a URL once, resolves its name once, and checks the addresses that are then connected to.
 
-Every rule is about the numeric address that the connection goes to, never about the name: a name that answers
-differently the second time (DNS rebinding) is asked only once.
+Every rule is about the numeric address of the connection, never about the name, so a name that resolves differently a
+second time (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from django.conf import settings
 from django.utils.encoding import iri_to_uri
 
 MAX_URL_CHARS: Final = 2_600
-"""Characters: the longest address that a merchant may send (2,048), and what we add to it, id and resourcePath."""
+"""The longest URL that a merchant may send (2,048), and what we append: id and resourcePath."""
 MAX_LOOKUPS: Final = 64
-"""Names that this process looks up at a time; the system's resolver knows no deadline, so the rest do not wait."""
+"""Concurrent lookups of this process; the system's resolver has no deadline, so further ones fail."""
 DEFAULT_URL_PORTS: Final = {"http": 80, "https": 443}
 _OWN_DEFAULTS: Final = {"postgresql": 5432, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
 MIN_LOOPBACK_PORT: Final = 1_024
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9_-]{1,63})*\.?")
-"""Labels with dots between them. There is one way to read a name: with more, a wrong one would be read for hours."""
+"""Labels with dots between them. The pattern is unambiguous, so a wrong name does not cause backtracking."""
 _FORBIDDEN_CHARS: Final = re.compile(r"[\x00-\x20\x7f\\]")
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# What Python's `is_global` lets pass, or did in one of the versions we run on.
+# Networks that Python's `is_global` accepts, or did in one of the versions we support.
 _NEVER: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -44,16 +44,16 @@ _UNICAST: Final = ipaddress.ip_network("2000::/3")
 
 
 class ForbiddenAddressError(Exception):
-    """An address that is not called; the text says why, in words for whoever configured it."""
+    """An address that must not be called; the text says why to the person who configured it."""
 
 
 class AddressUnreachableError(Exception):
-    """A name that nobody knows or that could not be looked up in time, or an address where nobody listens."""
+    """The name cannot be resolved in time, or the address does not accept connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTarget:
-    """Where a call goes: ``path`` is what stands in the request line, ``authority`` in the Host header."""
+    """A parsed URL: ``path`` for the request line, ``authority`` for the Host header."""
 
     scheme: str
     host: str
@@ -62,6 +62,7 @@ class CallTarget:
 
     @property
     def authority(self) -> str:
+        """Host and port for the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_URL_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -72,7 +73,7 @@ class CallTarget:
 
 
 def parse_target(url: str) -> CallTarget:
-    """Read an address. Raises ForbiddenAddressError for one that is never called, whatever its name stands for."""
+    """Parse a URL. Raises ForbiddenAddressError for one that is never called, whatever its name resolves to."""
     if len(url) > MAX_URL_CHARS:
         raise ForbiddenAddressError(f"an address has at most {MAX_URL_CHARS:,} characters")
     if _FORBIDDEN_CHARS.search(url):
@@ -100,12 +101,12 @@ def parse_target(url: str) -> CallTarget:
 
 
 def _ascii(host: str) -> str:
-    """The name as DNS knows it."""
+    """The name in its DNS form (IDNA)."""
     if not host:
         raise ForbiddenAddressError("the address names no host")
     if ":" in host:
         try:
-            if "%" in host:  # the name of a network card of ours
+            if "%" in host:  # a scope id: a network interface of this machine
                 raise ValueError
             return str(ipaddress.IPv6Address(host))
         except ValueError:
@@ -121,8 +122,8 @@ def _ascii(host: str) -> str:
 
 
 def _literal(host: str) -> IPAddress | None:
-    """The address that a host is written as, in any of the ways that a system reads one (``127.1``, ``0x7f000001``);
-    None for a name."""
+    """The address that a host is written as, in any form that a system accepts (``127.1``, ``0x7f000001``); None for a
+    name."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except OSError:
@@ -131,24 +132,24 @@ def _literal(host: str) -> IPAddress | None:
 
 
 def resolve_target(target: CallTarget, timeout_s: float) -> list[tuple[int, Any]]:
-    """(family, socket address) of each address of the target, all of them checked; the name is looked up once.
+    """Resolve a target once and check every address. Returns (family, socket address) of each.
 
-    Raises ForbiddenAddressError when one of them is: a name that stands for both may be rebinding. Raises
+    Raises ForbiddenAddressError if any of them is forbidden (a mixed name may be rebinding), and
     AddressUnreachableError.
     """
-    found = _looked_up(target.host, target.port, timeout_s)
+    found = _look_up(target.host, target.port, timeout_s)
     for _, address in found:
         check_address(ipaddress.ip_address(str(address[0]).partition("%")[0]), target.port)
     return found
 
 
 def resolve_sftp_address(host: str, port: int, timeout_s: float) -> list[tuple[int, Any]]:
-    """(family, socket address) of each address of an SFTP server, all of them checked; the name is looked up once.
+    """Resolve an SFTP server once and check every address. Returns (family, socket address) of each.
 
-    The ports are those for files; networks of our own that the settings name are let pass. Raises ForbiddenAddressError
-    and AddressUnreachableError.
+    The SFTP ports are allowed, and private networks that the settings name. Raises ForbiddenAddressError and
+    AddressUnreachableError.
     """
-    found = _looked_up(_ascii(host), port, timeout_s)
+    found = _look_up(_ascii(host), port, timeout_s)
     for _, address in found:
         literal = ipaddress.ip_address(str(address[0]).partition("%")[0])
         own = any(literal in ipaddress.ip_network(text) for text in settings.GATEWAY_SFTP_NETWORKS)
@@ -157,8 +158,8 @@ def resolve_sftp_address(host: str, port: int, timeout_s: float) -> list[tuple[i
 
 
 def check_address(address: IPAddress, port: int, *, ports: Sequence[str] | None = None, own: bool = False) -> None:
-    """Raises ForbiddenAddressError for an address and port that nobody may send us to. ``ports``: those that are
-    called, numbers and ranges; ``own``: whether the settings name the network as one of ours to be called."""
+    """Raise ForbiddenAddressError for an address and port that must not be called. ``ports``: allowed numbers and
+    ranges; ``own``: the settings name the network as one of ours that may be called."""
     ports = settings.GATEWAY_OUTBOUND_PORTS if ports is None else ports
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise ForbiddenAddressError("the address is an IPv4 address in disguise")
@@ -177,7 +178,7 @@ def check_address(address: IPAddress, port: int, *, ports: Sequence[str] | None 
 
 
 def is_public_address(address: IPAddress) -> bool:
-    """Whether the address is one of the public internet, and no other address in disguise (mapped, 6to4, NAT64)."""
+    """True for an address of the public internet that does not embed another address (mapped, 6to4, NAT64)."""
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
     if address.version == 6 and address not in _UNICAST:
@@ -186,8 +187,10 @@ def is_public_address(address: IPAddress) -> bool:
 
 
 def _is_this_machine(address: IPAddress) -> bool:
-    """Whether packets to ``address`` would not leave this machine: then they would come from that very address.
-    Nothing is sent to find out."""
+    """True if packets to ``address`` would not leave this machine: then their source would be that very address.
+
+    Nothing is sent to find out.
+    """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -198,7 +201,7 @@ def _is_this_machine(address: IPAddress) -> bool:
 
 
 def list_own_ports() -> frozenset[int]:
-    """The ports of our own database, broker, web server and stub acquirer, as the settings name them."""
+    """Ports of our own database, broker, web server and stub acquirer, from the settings."""
     ports = {int(settings.DATABASES["default"].get("PORT") or _OWN_DEFAULTS["postgresql"])}
     for url in (settings.GATEWAY_BASE_URL, settings.CELERY_BROKER_URL):
         parts = urlsplit(url)
@@ -214,7 +217,7 @@ def _port_allowed(port: int, ports: Sequence[str]) -> bool:
 
 
 def _ranges(words: Sequence[str]) -> list[tuple[int, int]]:
-    """``8000-9999`` and ``443`` as ranges."""
+    """Parse ``8000-9999`` and ``443`` as ranges."""
     return [(int(low), int(high or low)) for low, _, high in (word.strip().partition("-") for word in words)]
 
 
@@ -225,8 +228,8 @@ def _ports_in_words(port: int, ports: Sequence[str]) -> str:
 _lookups: Final = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
-def _looked_up(host: str, port: int, timeout_s: float) -> list[tuple[int, Any]]:
-    """The addresses of a name, within ``timeout_s``: a resolver that hangs is left behind in a thread of its own."""
+def _look_up(host: str, port: int, timeout_s: float) -> list[tuple[int, Any]]:
+    """Resolve a name within ``timeout_s``; a hanging resolver is left behind in its own thread."""
     if _literal(host) is not None:
         return _ask_resolver(host, port)
     found: list[list[tuple[int, Any]] | OSError] = []

@@ -1,4 +1,4 @@
-"""One connection to a checked address, on which every step ends at the deadline of the call it serves."""
+"""Connections to checked addresses, every operation on which ends at the call's deadline; and a pool of them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from gateway.outbound import address_guard
 from gateway.outbound.address_guard import CallTarget
 
 MAX_CONNECTION_LIFE_S: Final = 60.0
-"""A connection is not kept longer: a name may move."""
+"""Maximum age of a pooled connection, since a name's address may change."""
 MAX_CONNECTION_IDLE_S: Final = 4.0
-"""Shorter than the servers' usual five seconds: one that is about to be closed is not used again."""
+"""Shorter than the usual server timeout of five seconds, so that a connection about to be closed is not reused."""
 
 
 class DeadlinePassedError(TimeoutError):
-    """The call's time is over."""
+    """The call's deadline has passed."""
 
 
 class OutboundConnection:
-    """A socket that knows until when it may be used. It is made by :func:`open_connection` alone."""
+    """A socket with a deadline. Made by :func:`open_connection` only."""
 
     __slots__ = ("_socket", "address", "deadline", "opened", "used")
 
@@ -49,25 +49,27 @@ class OutboundConnection:
         return left
 
     def sendall(self, octets: SecretBytes) -> None:
-        """The limit is that of the whole text, not of each packet."""
+        """Send everything before the deadline of the whole call, not of each packet."""
         self._socket.settimeout(self._time_left())
         self._socket.sendall(octets.reveal())
 
     def recv_into(self, buffer: Any) -> int:
+        """Receive before the deadline."""
         self._socket.settimeout(self._time_left())
         return self._socket.recv_into(buffer)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """What http.client reads an answer from."""
+        """The file object that http.client reads an answer from."""
         return io.BufferedReader(_Reading(self))
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it may serve another call."""
+        """True if it may serve another call."""
         now = time.monotonic()
         return now - self.opened < MAX_CONNECTION_LIFE_S and now - self.used < MAX_CONNECTION_IDLE_S
 
     def close(self) -> None:
+        """Close the socket."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
@@ -84,7 +86,7 @@ class _Reading(io.RawIOBase):
 
 
 def open_connection(target: CallTarget, deadline: float) -> OutboundConnection:
-    """A new connection to ``target``. Raises guard.Forbidden, guard.Unreachable, ssl.SSLError and TimeoutError."""
+    """Connect to ``target``. Raises ForbiddenAddressError, AddressUnreachableError, ssl.SSLError and TimeoutError."""
     last: OSError | None = None
     for family, address in address_guard.resolve_target(target, deadline - time.monotonic()):
         left = deadline - time.monotonic()
@@ -117,7 +119,8 @@ def _context() -> ssl.SSLContext:
 
 @lru_cache(maxsize=4)
 def _made_context(extra: str) -> ssl.SSLContext:
-    """Certificates and names are verified, TLS 1.2 at least; ``extra``: a file of further authorities."""
+    """A TLS context that verifies certificates and names, TLS 1.2 or later; ``extra``: a file of further
+    authorities."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     paths = ssl.get_default_verify_paths()
@@ -129,9 +132,9 @@ def _made_context(extra: str) -> ssl.SSLContext:
 
 
 class ConnectionPool:
-    """Connections that are kept for the next call to the same host and port; at most ``most`` idle ones for each.
+    """Idle connections for further calls to the same host and port, at most ``most`` for each. Thread-safe.
 
-    May be shared by threads. What was connected stays connected to the address that was checked.
+    A connection stays with the address that was checked.
     """
 
     def __init__(
@@ -143,7 +146,7 @@ class ConnectionPool:
         self._lock = threading.Lock()
 
     def take(self, target: CallTarget, deadline: float) -> tuple[OutboundConnection, bool]:
-        """A line, and whether it was used before: the other side may have closed that one meanwhile."""
+        """A connection, and whether it was used before: the server may have closed such a one meanwhile."""
         while True:
             with self._lock:
                 idle = self._idle.get(target.key)
@@ -156,7 +159,7 @@ class ConnectionPool:
             line.close()
 
     def give(self, target: CallTarget, line: OutboundConnection) -> None:
-        """Keep ``line`` for the next call, if there is room."""
+        """Return a connection to the pool, if there is room."""
         line.used = time.monotonic()
         with self._lock:
             idle = self._idle[target.key]
@@ -166,6 +169,7 @@ class ConnectionPool:
         line.close()
 
     def close(self) -> None:
+        """Close all idle connections."""
         with self._lock:
             kept = [line for idle in self._idle.values() for line in idle]
             self._idle.clear()

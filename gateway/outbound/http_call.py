@@ -1,4 +1,4 @@
-"""One call and its outcome."""
+"""One guarded HTTP call, and its outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]{0,4096}")
 
 
 class CallFailure(enum.StrEnum):
-    """Why there is no answer."""
+    """Why a call has no answer."""
 
     FORBIDDEN = "forbidden"
     UNREACHABLE = "unreachable"
@@ -36,11 +36,11 @@ class CallFailure(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOutcome:
-    """What came of a call: a ``status`` with the first bytes of the answer, or a ``failure`` with its reason in words.
+    """A ``status`` with the beginning of the answer, or a ``failure`` with its reason in words.
 
-    ``cut``: the answer was longer than the limit. Header names are lower case. ``duration_ms``: looking up the name
-    and connecting included. ``sent``: a part of the request may have left; never set before a connection (with TLS,
-    where there is any) stood.
+    ``truncated``: the answer was longer than the limit. Header names are lower case. ``duration_ms`` includes lookup
+    and connecting. ``sent``: a part of the request may have left; never set before a connection (with its TLS) was
+    established.
     """
 
     status: int | None = None
@@ -55,7 +55,7 @@ class CallOutcome:
 
     @property
     def is_success(self) -> bool:
-        """Answered, with any 2xx."""
+        """True for any 2xx."""
         return self.status is not None and 200 <= self.status < 300
 
 
@@ -69,11 +69,11 @@ def call_url(
     max_bytes: int = DEFAULT_MAX_ANSWER_BYTES,
     lines: ConnectionPool | None = None,
 ) -> CallOutcome:
-    """Ask ``url`` once, within ``timeout_s`` from now for everything, and read at most ``limit_bytes`` of its answer.
+    """Call ``url`` once, within ``timeout_s`` in all, and read at most ``max_bytes`` of the answer.
 
-    ``lines``: connections to use again; a kept one that turns out to be closed is replaced by a new one, so that a body
-    may arrive twice where the other side hangs up without a word. Never raises for what the other side does.
-    Raises ValueError for a method or header that we would not send.
+    ``lines``: a pool of connections to reuse. A pooled connection that turns out to be closed is replaced by a new one,
+    so a body may arrive twice if the server closes without an answer. Server failures never raise; ValueError is for a
+    method or header that must not be sent.
     """
     started = time.monotonic()
     course = _Course()
@@ -82,20 +82,22 @@ def call_url(
         message = _message(method, target, headers or {}, body if isinstance(body, SecretBytes) else SecretBytes(body))
         return _ask(method, target, message, course, started, timeout_s, max_bytes, lines)
     except ForbiddenAddressError as fault:
-        return _failed(CallFailure.FORBIDDEN, fault, started, course)
+        return _failed_outcome(CallFailure.FORBIDDEN, fault, started, course)
     except AddressUnreachableError as fault:
-        return _failed(CallFailure.UNREACHABLE, fault, started, course)
+        return _failed_outcome(CallFailure.UNREACHABLE, fault, started, course)
     except TimeoutError:
-        return _failed(CallFailure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started, course)
+        return _failed_outcome(
+            CallFailure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started, course
+        )
     except ssl.SSLError as fault:
-        return _failed(CallFailure.TLS, fault, started, course)
+        return _failed_outcome(CallFailure.TLS, fault, started, course)
     except (http.client.HTTPException, OSError) as fault:
-        return _failed(CallFailure.BROKEN, fault, started, course)
+        return _failed_outcome(CallFailure.BROKEN, fault, started, course)
 
 
 @dataclass(slots=True)
 class _Course:
-    """How far a call has come."""
+    """Progress of a call."""
 
     sent: bool = False
 
@@ -139,9 +141,9 @@ def _ask(
 def _exchange(
     method: str, taken: OutboundConnection, message: SecretBytes, started: float, max_bytes: int
 ) -> tuple[CallOutcome, bool]:
-    """The answer, and whether the connection can be used again."""
+    """Send and read the answer. Returns it, and whether the connection can be reused."""
     taken.sendall(message)
-    # All that it uses of a socket is makefile().
+    # HTTPResponse uses only the makefile() of a socket.
     answer = http.client.HTTPResponse(taken, method=method)  # type: ignore[arg-type]
     try:
         answer.begin()
@@ -162,7 +164,7 @@ def _exchange(
 
 
 def _message(method: str, target: CallTarget, headers: Mapping[str, str | Secret], body: SecretBytes) -> SecretBytes:
-    """The whole request, to be sent at once."""
+    """The whole request as bytes, sent at once."""
     if method not in _METHODS:
         raise ValueError(f"{method!r} is not sent; allowed are {', '.join(sorted(_METHODS))}")
     head: dict[str, str | Secret] = {
@@ -184,7 +186,7 @@ def _text(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
 
 
-def _failed(failure: CallFailure, fault: Exception, started: float, course: _Course) -> CallOutcome:
+def _failed_outcome(failure: CallFailure, fault: Exception, started: float, course: _Course) -> CallOutcome:
     words = str(fault) or type(fault).__name__
     took = int((time.monotonic() - started) * 1000)
     return CallOutcome(failure=failure, reason=words[:200], duration_ms=took, sent=course.sent)

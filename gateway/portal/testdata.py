@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import (
     BANK_ACCOUNTS,
@@ -28,7 +29,6 @@ from gateway.connectors.simulator.cards import (
     INVALID_NUMBER,
     SIMULATED_CARDS,
     SIMULATED_SUCCESS,
-    SOFT_DECLINE,
     SimulatedCard,
 )
 from gateway.core import advice, brands, result_codes

@@ -6,6 +6,7 @@ from typing import Final
 
 from gateway.connectors.card_api import mapping, result_mapping
 from gateway.connectors.card_api.client import fetch_object
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import Payment
 from gateway.processor_events.event_outcomes import (
     EventContext,
@@ -45,7 +46,7 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
         target = find_debited_payment(chain, mapping.parse_object_id(dispute.get("charge")), money.amount)
         if target is None:
             return build_flagged_outcome(f"{ident} of {money}: no single payment it could be of", payment=first.pk)
-        reason = result_mapping.CHARGEBACK_REASON_BY_DISPUTE.get(str(dispute.get("reason")), result_mapping.NO_REASON)
+        reason = result_mapping.CHARGEBACK_REASON_BY_DISPUTE.get(str(dispute.get("reason")), CHARGEBACK_WITHOUT_REASON)
         verdict = record_processor_follow_up(event, "CB", target, money, reference=ident, code=reason, ident=ident)
         charged = verdict.made
     if status != DISPUTE_WON or charged is None:

@@ -1,4 +1,5 @@
-"""3-D Secure 2: the 3DS server, the directory it asks, and the simulated access control server (ACS).
+"""3-D Secure 2: the 3DS server, the directory server it asks, and a simulated access control server (ACS).
 
-Pure: networks, messages, verdicts, acs. With rows: server. Nothing here knows payments; they call it with plain values.
+Pure: networks, messages, trans_status, outcome, acs. With rows: server, authentications. Nothing here knows payments;
+they call it with plain values.
 """

@@ -1,7 +1,7 @@
-"""The simulated directory and access control server: what a bank would answer, decided by the test card's row.
+"""Simulated directory server and ACS: answers authentications by the test card's row.
 
-Pure but for the random ids and proof of an answer. ``steering`` are the values of customParameters[3DS2_enrolled] and
-[3DS2_flow], which count in the test mode INTERNAL only. Source: decisions, section 5; Part B, 3D Secure.
+Pure except for random ids and cryptograms. ``steering``: the values of customParameters[3DS2_enrolled] and [3DS2_flow],
+used in the test mode INTERNAL only. Source: Part B, 3D Secure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from gateway.threeds.messages import CHALLENGE_REQUESTED, DATA_ONLY, REQUESTOR_C
 from gateway.threeds.networks import THREEDS_VERSION, find_network_eci
 
 ONE_TIME_CODE: Final = "123456"
-"""The code that passes a challenge. It stands on the page and among the test data: this bank sends no messages."""
+"""The code that passes a challenge. It is shown on the page and among the test data, since no messages are sent."""
 MAX_CODE_ATTEMPTS: Final = 3
 """Codes that may be entered; the last wrong one fails the challenge."""
 MAX_CODE_RESENDS: Final = 3
 DECOUPLED_AFTER_S: Final = 30
-"""Seconds, merchant's clock, until the simulated banking app confirms a decoupled authentication by itself."""
+"""Seconds, merchant's clock, until the simulated banking app confirms a decoupled authentication."""
 ENROLLED_PARAMETER, FLOW_PARAMETER = "customParameters[3DS2_enrolled]", "customParameters[3DS2_flow]"
 ACS_REFERENCE_NUMBER: Final = "TOLLHOUSE-SIMULATED-ACS"
 
@@ -41,20 +41,21 @@ _METHODS: Final = frozenset({"method", "method_challenge"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardRange:
-    """What the directory knows of a card before it is asked: the version and whether the issuer has a method page."""
+    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page."""
 
     version: str
     method: bool
 
 
 def resolve_challenge_window(challenge_window: str) -> str:
-    """The two-digit code of a sent customer.browser.challengeWindow (one digit); full size for none or another."""
+    """The two-digit window size of customer.browser.challengeWindow (one digit); full screen for none or an unknown
+    one."""
     code = challenge_window.zfill(2)
     return code if code in CHALLENGE_WINDOWS else DEFAULT_CHALLENGE_WINDOW
 
 
 def choose_scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
-    """How an authentication of this card goes; cards outside the table authenticate without a challenge."""
+    """The authentication scenario of a card; cards outside the table are authenticated frictionless."""
     card = find_simulated_card(number.reveal() if isinstance(number, Secret) else number)
     flow = (card.threeds if card is not None else None) or "frictionless"
     enrolled, wanted = steering.get(ENROLLED_PARAMETER), steering.get(FLOW_PARAMETER)
@@ -70,15 +71,15 @@ def choose_scenario(number: str | Secret, steering: Mapping[str, str]) -> str:
 
 
 def find_card_range(scenario: str) -> CardRange | None:
-    """None for a card that is in no issuer's range."""
+    """The card range of a scenario; None for a card that is in no issuer's range."""
     if scenario == "not_enrolled":
         return None
     return CardRange(version=THREEDS_VERSION, method=scenario in _METHODS)
 
 
 def build_ares(areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
-    """The answer to an authentication request."""
-    status, reason = _decided(areq, scenario)
+    """The answer (ARes) to an authentication request."""
+    status, reason = _decide_status(areq, scenario)
     answer: ThreeDSMessage = {
         "messageType": "ARes",
         "messageVersion": areq["messageVersion"],
@@ -88,7 +89,7 @@ def build_ares(areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMess
         "acsReferenceNumber": ACS_REFERENCE_NUMBER,
         "transStatus": status,
         "transStatusReason": reason,
-        **_proof(status, network),
+        **_build_proof(status, network),
     }
     if status == "C":
         answer |= {"authenticationType": "02", "acsChallengeMandated": "Y"}
@@ -97,7 +98,7 @@ def build_ares(areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMess
     return {name: value for name, value in answer.items() if value}
 
 
-def _decided(areq: ThreeDSMessage, scenario: str) -> tuple[str, str]:
+def _decide_status(areq: ThreeDSMessage, scenario: str) -> tuple[str, str]:
     """transStatus and transStatusReason."""
     if scenario == "unavailable":
         return "U", "22"
@@ -116,15 +117,15 @@ def _decided(areq: ThreeDSMessage, scenario: str) -> tuple[str, str]:
     return "Y", ""
 
 
-def _proof(status: str, network: str) -> ThreeDSMessage:
-    """eci and authenticationValue (a CAVV: 20 bytes, 28 characters of Base64) where there is something to prove."""
+def _build_proof(status: str, network: str) -> ThreeDSMessage:
+    """ECI and authenticationValue (a CAVV: 20 bytes, 28 characters of Base64), where the status has a proof."""
     value = base64.b64encode(secrets.token_bytes(20)).decode() if status in ("Y", "A") else ""
     return {"eci": find_network_eci(network, status), "authenticationValue": value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeState:
-    """A challenge as the bank has it: how it will go, how many codes were entered and sent again."""
+    """A challenge at the ACS: its scenario, and how many codes were entered and sent again."""
 
     scenario: str
     network: str
@@ -134,7 +135,7 @@ class ChallengeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeStep:
-    """What came of one CReq. ``cres`` for the shopper; ``rreq`` the result, once there is one."""
+    """Result of one CReq: the ``cres`` for the shopper, and the ``rreq`` once the challenge has ended."""
 
     challenge_state: ChallengeState
     cres: ThreeDSMessage
@@ -142,40 +143,41 @@ class ChallengeStep:
 
 
 def answer_challenge(challenge_state: ChallengeState, creq: ThreeDSMessage) -> ChallengeStep:
-    """One move of the shopper: a code, another code wanted, cancelled. ``simulate`` is the test panel's: a status."""
+    """Handle one CReq: a code, a request for another code, a cancellation. ``simulate``: a status, from the test
+    panel."""
     if creq.get("challengeCancel"):
-        return _ended(challenge_state, creq, "N", cancel=creq["challengeCancel"])
+        return _end_challenge(challenge_state, creq, "N", cancel=creq["challengeCancel"])
     if forced := creq.get("simulate"):
-        return _ended(challenge_state, creq, forced, reason={"U": "22", "N": "01"}.get(forced, ""))
+        return _end_challenge(challenge_state, creq, forced, reason={"U": "22", "N": "01"}.get(forced, ""))
     if creq.get("resendChallenge") == "Y":
         if challenge_state.resends >= MAX_CODE_RESENDS:
-            return _asked_again(challenge_state, creq, "resends")
-        return _asked_again(_counted(challenge_state, resends=1), creq, "resent")
+            return _ask_again(challenge_state, creq, "resends")
+        return _ask_again(_with_counts(challenge_state, resends=1), creq, "resent")
     entered = str(creq.get("challengeDataEntry", "")).replace(" ", "")
     if not entered:
-        return _asked_again(challenge_state, creq, "empty")
-    challenge_state = _counted(challenge_state, attempts=1)
+        return _ask_again(challenge_state, creq, "empty")
+    challenge_state = _with_counts(challenge_state, attempts=1)
     if challenge_state.scenario == "challenge_fail":
-        return _ended(challenge_state, creq, "N", reason="01")
+        return _end_challenge(challenge_state, creq, "N", reason="01")
     if secrets.compare_digest(entered.encode(), ONE_TIME_CODE.encode()):
-        return _ended(challenge_state, creq, "Y")
+        return _end_challenge(challenge_state, creq, "Y")
     if challenge_state.attempts >= MAX_CODE_ATTEMPTS:
-        return _ended(challenge_state, creq, "N", reason="01")
-    return _asked_again(challenge_state, creq, "wrong")
+        return _end_challenge(challenge_state, creq, "N", reason="01")
+    return _ask_again(challenge_state, creq, "wrong")
 
 
 def build_decoupled_result(challenge_state: ChallengeState) -> ThreeDSMessage:
-    """The RReq of a decoupled authentication whose cardholder has answered in the banking app."""
+    """The RReq of a decoupled authentication that the cardholder has confirmed in the banking app."""
     status = "N" if challenge_state.scenario == "challenge_fail" else "Y"
-    return _rreq(challenge_state, {}, status, reason="01" if status == "N" else "")
+    return _build_rreq(challenge_state, {}, status, reason="01" if status == "N" else "")
 
 
 def build_closed_cres(creq: ThreeDSMessage, status: str) -> ThreeDSMessage:
-    """The CRes of a challenge that has ended before."""
-    return _cres(creq) | {"challengeCompletionInd": "Y", "transStatus": status}
+    """The CRes of a challenge that had ended before."""
+    return _build_cres(creq) | {"challengeCompletionInd": "Y", "transStatus": status}
 
 
-def _counted(challenge_state: ChallengeState, *, attempts: int = 0, resends: int = 0) -> ChallengeState:
+def _with_counts(challenge_state: ChallengeState, *, attempts: int = 0, resends: int = 0) -> ChallengeState:
     return ChallengeState(
         scenario=challenge_state.scenario,
         network=challenge_state.network,
@@ -184,27 +186,27 @@ def _counted(challenge_state: ChallengeState, *, attempts: int = 0, resends: int
     )
 
 
-def _asked_again(challenge_state: ChallengeState, creq: ThreeDSMessage, info: str) -> ChallengeStep:
-    cres = _cres(creq) | {"challengeCompletionInd": "N", "challengeInfo": info}
+def _ask_again(challenge_state: ChallengeState, creq: ThreeDSMessage, info: str) -> ChallengeStep:
+    cres = _build_cres(creq) | {"challengeCompletionInd": "N", "challengeInfo": info}
     return ChallengeStep(challenge_state=challenge_state, cres=cres)
 
 
-def _ended(
+def _end_challenge(
     challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str = "", cancel: str = ""
 ) -> ChallengeStep:
     return ChallengeStep(
         challenge_state=challenge_state,
         cres=build_closed_cres(creq, status),
-        rreq=_rreq(challenge_state, creq, status, reason=reason, cancel=cancel),
+        rreq=_build_rreq(challenge_state, creq, status, reason=reason, cancel=cancel),
     )
 
 
-def _cres(creq: ThreeDSMessage) -> ThreeDSMessage:
+def _build_cres(creq: ThreeDSMessage) -> ThreeDSMessage:
     kept = ("messageVersion", "threeDSServerTransID", "acsTransID")
     return {"messageType": "CRes", **{name: creq[name] for name in kept if name in creq}}
 
 
-def _rreq(
+def _build_rreq(
     challenge_state: ChallengeState, creq: ThreeDSMessage, status: str, *, reason: str = "", cancel: str = ""
 ) -> ThreeDSMessage:
     message: ThreeDSMessage = {
@@ -215,6 +217,6 @@ def _rreq(
         "challengeCancel": cancel,
         "authenticationType": "02" if creq else "04",
         "interactionCounter": f"{challenge_state.attempts + challenge_state.resends:02d}",
-        **_proof(status, challenge_state.network),
+        **_build_proof(status, challenge_state.network),
     }
     return {name: value for name, value in message.items() if value}

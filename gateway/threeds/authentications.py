@@ -1,6 +1,6 @@
-"""Authentications as they are kept: found, due, and what they mean for whoever asked.
+"""Queries on stored authentications: which are due, and what their outcome is.
 
-Source: Part B, 3D Secure; decisions, section 5; rulings D31 to D35.
+Source: Part B, 3D Secure; rulings D31 to D35.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from gateway.vault.sealing import current_vault
 
 
 def find_standalone_authentication(ident: UUID) -> Authentication | None:
-    """An authentication alone, by its id."""
+    """A standalone authentication by its id."""
     rows = Authentication.objects.select_related("merchant", "channel")
     return rows.filter(pk=ident, payment__isnull=True).first()
 
 
 def find_authentication_of_payment(payment: UUID) -> Authentication | None:
-    """A payment's authentication."""
+    """The authentication of a payment."""
     return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
 
 
 def list_due_authentications(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
-    """Decoupled authentications that the cardholder has answered by now, and those past their deadline that no waiting
-    payment looks after.
+    """Open authentications that are due: decoupled ones that the cardholder has answered, and those past their
+    deadline.
 
-    ``now`` is real time; the rows' times are their merchants'. A payment's deadline is looked after with the payment.
-    ``merchant``: of this one alone.
+    ``now`` is real time; the rows' times are their merchants'. Of a waiting payment, only the payment's own deadline
+    counts, so its authentication is left out. ``merchant``: only this one's.
     """
     there = ExpressionWrapper(
         Value(now, output_field=DateTimeField()) + F("merchant__clock_offset"), output_field=DateTimeField()
     )
     answered = Q(step=AuthenticationStep.DECOUPLED, due_at__lte=there, deadline__gt=there)
-    # A worker may have died between keeping the authentication and suspending its payment: recovery ended that one.
+    # A worker may have died between storing the authentication and suspending its payment, which recovery then ended.
     over = Exists(Payment.objects.filter(pk=OuterRef("payment"), status__in=(Status.APPROVED, Status.DECLINED)))
     late = Q(deadline__lte=there) & (Q(payment__isnull=True) | Q(over))
     rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(answered | late)
@@ -57,7 +57,7 @@ def list_due_authentications(now: datetime, limit: int, merchant: Merchant | Non
 
 
 def next_authentication_due(merchant: Merchant) -> datetime | None:
-    """When the next of this merchant's open authentications is due, by the merchant's clock."""
+    """When this merchant's next open authentication is due, by the merchant's clock."""
     rows = Authentication.objects.exclude(step=AuthenticationStep.DONE).filter(merchant=merchant)
     answered = Q(step=AuthenticationStep.DECOUPLED, due_at__lt=F("deadline"))
     found = rows.aggregate(answer=Min("due_at", filter=answered), late=Min("deadline", filter=Q(payment__isnull=True)))
@@ -65,15 +65,15 @@ def next_authentication_due(merchant: Merchant) -> datetime | None:
 
 
 def build_method_data(ident: UUID) -> str:
-    """threeDSMethodData: what the issuer's method page is posted, base64url."""
+    """threeDSMethodData for the issuer's method page, base64url."""
     text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
-    """What the authentication has come to."""
-    told = build_authentication_facts(row)
-    facts = {"threeDSecure": told} if told else {}
+    """The outcome of an authentication row."""
+    shown = build_authentication_facts(row)
+    facts = {"threeDSecure": shown} if shown else {}
     if row.step != AuthenticationStep.DONE:
         assert row.deadline is not None
         shopper = row.device_channel != messages.REQUESTOR_CHANNEL
@@ -86,7 +86,7 @@ def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
 
 
 def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
-    """The proof as parameters that go onwards; empty where nothing was asked."""
+    """The proof as forwardable parameters; empty if no authentication took place."""
     sealed = row.proof_sealed
     values: dict[str, str | Secret] = {
         "eci": row.eci,
@@ -101,7 +101,7 @@ def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
 
 
 def build_authentication_facts(row: Authentication) -> dict[str, Any]:
-    """What an answer tells of the authentication: never the proof's value."""
+    """The authentication's part of an API answer, without the cryptogram."""
     status = (
         row.trans_status
         if row.step == AuthenticationStep.DONE

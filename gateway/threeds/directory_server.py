@@ -1,6 +1,6 @@
-"""The directory servers an installation can ask. One is bundled: the simulator's, for the test environment.
+"""The directory server of this environment. One is bundled: the simulated one of the test environment.
 
-A real directory takes the same three questions. Source: Part A, What the service does, 5 (test modes).
+A real one would implement the same protocol. Source: Part A, What the service does, 5 (test modes).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from gateway.threeds.messages import ThreeDSMessage
 
 
 class DirectoryUnreachableError(Exception):
-    """The directory did not answer in time, or not in its protocol."""
+    """The directory server did not answer in time, or not in its protocol."""
 
 
 class DirectoryServer(Protocol):
-    """``name`` of the directory; ``look_up`` and ``authenticate`` raise DirectoryUnreachableError."""
+    """Interface of a directory server. ``look_up`` and ``authenticate`` raise DirectoryUnreachableError."""
 
     name: str
 
     def look_up(self, number: Secret, steering: Mapping[str, str]) -> tuple[str, acs.CardRange | None]:
-        """(scenario, card range): the range is None for a card that no issuer authenticates."""
+        """(scenario, card range) of a card; the range is None if no issuer authenticates it."""
         ...
 
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
@@ -34,7 +34,7 @@ class DirectoryServer(Protocol):
 
 
 class SimulatedDirectory:
-    """Answers by the table of test cards, in this process."""
+    """Answers from the table of test cards, in this process."""
 
     name = "simulator"
 
@@ -50,5 +50,5 @@ SIMULATED_DIRECTORY: Final = SimulatedDirectory()
 
 
 def get_directory_server() -> DirectoryServer | None:
-    """The directory of this environment. Live has none until one is built in: authentication is not available then."""
+    """The directory server of this environment; None in live, where authentication is not available."""
     return None if settings.IS_LIVE else SIMULATED_DIRECTORY

@@ -1,7 +1,7 @@
-"""The EMV 3-D Secure messages (2.2.0), made from a request's flat parameters. Pure: no rows, no clock, no network.
+"""Builds the EMV 3-D Secure messages (2.2.0) from a request's flat parameters. Pure: no rows, no clock, no network.
 
-AReq/ARes ask the directory for an authentication, CReq/CRes are the challenge, RReq/RRes bring its result. Messages are
-dicts by EMV field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
+AReq/ARes request an authentication, CReq/CRes are the challenge, RReq/RRes carry its result. Messages are dicts by EMV
+field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-import iso4217
 import pycountry
 
 from gateway.core.masking import mask_pan
-from gateway.core.money import Money, currency_exponent
+from gateway.core.money import Money, currency_exponent, currency_number
 from gateway.core.secret import Secret
 from gateway.threeds.networks import THREEDS_VERSION
 
@@ -45,9 +44,9 @@ THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
 )
 DATA_ONLY: Final = "06"
-"""The challengeIndicator that only shares data: nobody is authenticated."""
+"""The challengeIndicator for sharing data only, without an authentication."""
 CHALLENGE_REQUESTED: Final = frozenset({"03", "04"})
-"""challengeIndicators that ask for a challenge: wanted by the merchant, mandated."""
+"""The challengeIndicators that request a challenge: preferred by the merchant, mandated."""
 METHOD_NOT_COMPLETED, METHOD_COMPLETED, METHOD_UNAVAILABLE = "N", "Y", "U"
 """threeDSCompInd: the method call did not end in time, ended, or there was none."""
 
@@ -71,8 +70,8 @@ _DECOUPLED_MINUTES: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSubject:
-    """Who is to be authenticated, for what. ``parameters``: the merchant's, by full name. ``requestor``: id and name
-    that the network gave the merchant, from the channel's configuration. ``expiry``: month (2 digits), year (4)."""
+    """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
+    id and name assigned by the network, from the channel's configuration; ``expiry``: month (2 digits), year (4)."""
 
     id: UUID
     brand: str
@@ -91,20 +90,22 @@ class AuthenticationSubject:
 
 
 def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
-    """risk.amount, else threeDSecure.amount, else the payment's; threeDSecure.currency where it is sent (D33)."""
+    """The amount to authenticate: risk.amount, else threeDSecure.amount, else the payment's, in threeDSecure.currency
+    if sent (ruling D33)."""
     text = parameters.get("risk.amount") or parameters.get("threeDSecure.amount")
     currency = parameters.get("threeDSecure.currency") or paid.currency
     return Money(Decimal(text) if text else paid.amount, currency)
 
 
 def resolve_device_channel(parameters: Mapping[str, str]) -> str:
-    """The channel by what was sent: threeDSecure.channel or threeRIInd mark 3RI, deviceInfo an app."""
+    """The device channel: threeDSecure.channel or threeRIInd mark 3RI, deviceInfo an app, else a browser."""
     if "threeDSecure.channel" in parameters or "threeDSecure.threeRIInd" in parameters:
         return REQUESTOR_CHANNEL
     return APP_CHANNEL if "threeDSecure.deviceInfo" in parameters else BROWSER_CHANNEL
 
 
 def resolve_message_category(parameters: Mapping[str, str]) -> str:
+    """The message category: payment or non-payment."""
     return NON_PAYMENT_CATEGORY if parameters.get("threeDSecure.npa") == "true" else PAYMENT_CATEGORY
 
 
@@ -144,13 +145,8 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
     return {name: value for name, value in message.items() if value}
 
 
-def currency_number(currency: str) -> str:
-    """ISO 4217's three digits."""
-    return str(iso4217.Currency(currency).number).zfill(3)
-
-
 def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
-    """A message as the timeline keeps it: no card number, no proof, no code, no device data."""
+    """A message for the timeline: no card number, cryptogram, one-time code or device data."""
     hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent"}
     shown: ThreeDSMessage = {name: "•••" if name in hidden else value for name, value in message.items()}
     if "acctNumber" in shown:
@@ -159,7 +155,7 @@ def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
 
 
 def _minor_units(money: Money) -> int:
-    """In the smallest unit; a fraction that the currency does not have is cut."""
+    """In minor units; a fraction that the currency does not have is cut off."""
     return int(money.amount.scaleb(currency_exponent(money.currency)))
 
 
@@ -173,7 +169,7 @@ def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
 
 
 def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
-    """What the merchant would like: indicators, exemptions, 3RI, decoupled."""
+    """What the merchant asks for: challenge indicators, exemptions, 3RI, decoupled."""
     given = ask.parameters
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
@@ -202,7 +198,7 @@ def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
 
 
 def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
-    """Recurring payments and instalments (B20.4)."""
+    """Fields of recurring payments and instalments (B20.4)."""
     return {
         "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
         "recurringFrequency": given.get("standingInstruction.frequency", ""),
@@ -225,7 +221,7 @@ def _customer(given: Mapping[str, str]) -> ThreeDSMessage:
 
 
 def _lines(given: Mapping[str, str], address: str) -> tuple[str, str]:
-    """The street in two lines. Beside a houseNumber1, street1 is the street's name and street2 is ignored (Part A)."""
+    """The street in two lines. With a houseNumber1, street1 is the street's name and street2 is ignored (Part A)."""
     street, second, house, house2 = (
         given.get(f"{address}.{name}", "") for name in ("street1", "street2", "houseNumber1", "houseNumber2")
     )
@@ -233,6 +229,6 @@ def _lines(given: Mapping[str, str], address: str) -> tuple[str, str]:
 
 
 def _country_number(code: str) -> str:
-    """ISO 3166-1's three digits for two or three letters; empty for none."""
+    """The three digits of ISO 3166-1 for two or three letters; '' for none."""
     found = pycountry.countries.get(alpha_3=code) if len(code) == 3 else pycountry.countries.get(alpha_2=code)
     return found.numeric if found is not None else ""

@@ -1,4 +1,4 @@
-"""Which card brands authenticate where, and the e-commerce indicator (ECI) each network writes for an outcome.
+"""The card networks' 3-D Secure programmes: brands, keys, and the e-commerce indicator (ECI) per outcome.
 
 Source: Part B, 3D Secure (threeDSecure.v2.<net>, eci); ruling D35.
 """
@@ -18,7 +18,7 @@ THREEDS_VERSION: Final = "2.2.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreeDSNetwork:
-    """``key`` stands in ``threeDSecure.v2.<net>``. ``eci``: transStatus → indicator; one that is missing has none."""
+    """A network. ``key``: its part of ``threeDSecure.v2.<net>``; ``eci``: transStatus → ECI, where there is one."""
 
     key: str
     title: str
@@ -37,7 +37,7 @@ _TABLE: Final = (
     ("Carte Bancaire", ("CARTEBANCAIRE",), _COMMON),
 )
 
-# The keys are a setting that keeps this order (D35).
+# The order of the keys is that of the setting (D35).
 THREEDS_NETWORKS: Final[tuple[ThreeDSNetwork, ...]] = tuple(
     ThreeDSNetwork(key=key, title=title, brands=brands, eci=eci)
     for key, (title, brands, eci) in zip(NETWORK_KEYS, _TABLE, strict=True)
@@ -49,11 +49,11 @@ THREEDS_NETWORK_BY_KEY: Final[Mapping[str, ThreeDSNetwork]] = MappingProxyType(
 
 
 def find_threeds_network(brand: str) -> ThreeDSNetwork | None:
-    """The network that authenticates cards of ``brand``; None where there is no 3-D Secure."""
+    """The network that authenticates cards of ``brand``; None without 3-D Secure."""
     return _BY_BRAND.get(brand)
 
 
 def find_network_eci(key: str, trans_status: str) -> str:
-    """The indicator a network writes for a transStatus; empty for none."""
+    """A network's ECI for a transStatus; '' for none."""
     network = THREEDS_NETWORK_BY_KEY.get(key)
     return network.eci.get(trans_status, "") if network is not None else ""

@@ -1,7 +1,7 @@
-"""What an authentication came to, as values for whoever asked: go on, stop, or wait for the shopper.
+"""Outcomes of an authentication for the payment: passed, rejected, or pending.
 
-``proof`` are parameters by full name, the same that an external 3DS server's proof takes (D32); ``facts`` are parts of
-the answer. Source: Part B, 3D Secure.
+``proof``: parameters by full name, the same as an external 3DS server's proof (ruling D32); ``facts``: parts of the
+answer. Source: Part B, 3D Secure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AuthenticationFacts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationPassed:
-    """The payment goes on: with a proof, or without one where the channel's policy allows it."""
+    """The payment continues, with a proof, or without one if the channel's policy allows it."""
 
     proof: Mapping[str, str | Secret] = field(default_factory=dict)
     facts: AuthenticationFacts = field(default_factory=dict)
@@ -27,7 +27,7 @@ class AuthenticationPassed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationRejected:
-    """The payment ends with ``code``."""
+    """The payment is declined with ``code``."""
 
     code: str
     facts: AuthenticationFacts = field(default_factory=dict)
@@ -35,8 +35,8 @@ class AuthenticationRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationPending:
-    """Somebody has to act until ``deadline`` (merchant's clock). ``shopper``: there is one, who is sent to a
-    page (or whose app asks there); none takes part in a requestor-initiated authentication."""
+    """The payment waits until ``deadline`` (merchant's clock). ``shopper``: the shopper is redirected to a page, or
+    acts in an app; False for a merchant-initiated (3RI) authentication."""
 
     authentication: UUID
     step: str

@@ -1,9 +1,8 @@
-"""The 3DS server: it begins authentications, takes them on by what the shopper or the bank does, and keeps them.
+"""The 3DS server: starts authentications and advances them by the shopper's and the issuer's steps.
 
-Every step is a change of one Authentication row; what it means for the asker is read off the row
-(gateway.threeds.authentications). The directory is asked with no transaction open; two that come at once are told
-apart by the row's step.
-Source: Part B, 3D Secure; decisions, section 5; rulings D31 to D35.
+Every step changes one Authentication row; its outcome is derived from the row (gateway.threeds.authentications). The
+directory server is called with no transaction open; the row's step decides between concurrent requests. Source: Part B,
+3D Secure; rulings D31 to D35.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ _AGAIN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationRequest:
-    """Who wants a card authenticated. ``payment``: None for an authentication alone, which then has the id ``id``,
-    keeps ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four)."""
+    """A request for an authentication. ``payment``: None for a standalone one, which then has the id ``id`` and stores
+    ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four)."""
 
     payment: UUID | None
     merchant: Merchant
@@ -72,15 +71,17 @@ class AuthenticationRequest:
 
 
 def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
-    """The channel's configuration, or the defaults."""
+    """The channel's 3-D Secure configuration, or the defaults."""
     found = ThreeDSecureConfiguration.objects.filter(pk=channel.pk).first()
     return found if found is not None else ThreeDSecureConfiguration(channel=channel)
 
 
 def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
-    """Would a channel with 3-D Secure authenticate this card payment: it may be, nothing proves or disables it, and the
-    shopper pays, or the merchant asks for a requestor-initiated (3RI) authentication. ``proved``: a cryptogram was
-    sent."""
+    """True if a channel with 3-D Secure would authenticate this card payment.
+
+    The card can be authenticated, nothing proves or disables it, and the shopper pays or the merchant asks for 3RI.
+    ``proved``: a cryptogram was sent.
+    """
     return (
         operation in ("PA", "DB")
         and find_threeds_network(brand) is not None
@@ -94,47 +95,53 @@ def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, bra
 
 
 def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, AuthenticationOutcome]:
-    """Look the card up, ask the directory unless the shopper's browser has to load the issuer's method page first, and
-    keep the authentication."""
+    """Start and store an authentication: look up the card, and send the AReq unless the browser must load the method
+    page first."""
     configuration = load_threeds_configuration(asked.channel)
-    row = _new(asked, configuration)
+    row = _create_authentication(asked, configuration)
     network = find_threeds_network(asked.brand)
     directory = get_directory_server()
     if network is None or (configuration.networks and network.key not in configuration.networks):
-        return _kept(
-            row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now)
+        return _unchanged_outcome(
+            row,
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
         )
     if directory is None:
-        return _kept(row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, asked.now))
+        return _unchanged_outcome(
+            row,
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, asked.now),
+        )
     steering = asked.parameters if asked.test_mode == "INTERNAL" else {}
     try:
         row.scenario, found = directory.look_up(asked.number, steering)
     except DirectoryUnreachableError:
-        return _kept(
-            row, _ended(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, asked.now)
+        return _unchanged_outcome(
+            row,
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, asked.now),
         )
     if found is None:
-        return _kept(
-            row, _ended(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now)
+        return _unchanged_outcome(
+            row,
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
         )
     row.version = found.version
-    ask = _ask(row, asked, configuration)
+    ask = _build_subject(row, asked, configuration)
     if found.method and configuration.method and row.device_channel == messages.BROWSER_CHANNEL:
         row.step = AuthenticationStep.METHOD
         row.flow = "method"
         row.number_sealed = current_vault().seal(asked.number, row.id)
         row.ask = {name: value for name, value in messages.build_areq(ask).items() if name != "acctNumber"}
         row.deadline = asked.now + timedelta(minutes=configuration.challenge_minutes)
-        return _kept(row, row)
-    return _kept(row, _asked(row, messages.build_areq(ask), configuration, asked.now))
+        return _unchanged_outcome(row, row)
+    return _unchanged_outcome(row, _send_areq(row, messages.build_areq(ask), configuration, asked.now))
 
 
 def complete_method(ident: UUID, *, completed: bool) -> AuthenticationOutcome:
-    """The method page was loaded, or did not load in time: now the directory is asked. Twice is once."""
+    """Continue after the method page (loaded, or timed out): send the AReq. Idempotent."""
     claimed = Authentication.objects.filter(pk=ident, step=AuthenticationStep.METHOD).update(
         step=AuthenticationStep.ASKING
     )
-    row = _read(ident)
+    row = _load_authentication(ident)
     if not claimed:
         return outcome_from_authentication(row)
     assert row.number_sealed is not None
@@ -142,15 +149,15 @@ def complete_method(ident: UUID, *, completed: bool) -> AuthenticationOutcome:
         "acctNumber": current_vault().open(row.number_sealed, row.id),
         "threeDSCompInd": messages.METHOD_COMPLETED if completed else messages.METHOD_NOT_COMPLETED,
     }
-    _asked(row, areq, load_threeds_configuration(row.channel), clock.merchant_now(row.merchant))
+    _send_areq(row, areq, load_threeds_configuration(row.channel), clock.merchant_now(row.merchant))
     row.save()
     return outcome_from_authentication(row)
 
 
 def continue_challenge(ident: UUID, creq: ThreeDSMessage) -> tuple[ThreeDSMessage, AuthenticationOutcome]:
-    """One move of the shopper in the challenge: the bank's CRes and what it came to. One that has ended stays so."""
+    """Handle one step of the challenge. Returns the CRes and the outcome; an ended challenge stays ended."""
     with transaction.atomic():
-        row = _locked(ident)
+        row = _lock_authentication(ident)
         if row.step not in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
             return acs.build_closed_cres(_creq(row), row.trans_status), outcome_from_authentication(row)
         challenge_state = acs.ChallengeState(
@@ -158,28 +165,28 @@ def continue_challenge(ident: UUID, creq: ThreeDSMessage) -> tuple[ThreeDSMessag
         )
         step = acs.answer_challenge(challenge_state, _creq(row) | creq)
         row.attempts, row.resends = step.challenge_state.attempts, step.challenge_state.resends
-        _remember(row, _creq(row) | creq, step.cres)
+        _store_messages(row, _creq(row) | creq, step.cres)
         if step.rreq is not None:
-            _result(row, step.rreq, clock.merchant_now(row.merchant))
+            _apply_rreq(row, step.rreq, clock.merchant_now(row.merchant))
         row.save()
     return step.cres, outcome_from_authentication(row)
 
 
 def complete_decoupled(ident: UUID) -> AuthenticationOutcome:
-    """The cardholder has answered in the banking app (simulated: after a while)."""
+    """Complete a decoupled authentication: the cardholder has answered (simulated: after a while)."""
     with transaction.atomic():
-        row = _locked(ident)
+        row = _lock_authentication(ident)
         if row.step == AuthenticationStep.DECOUPLED:
             challenge_state = acs.ChallengeState(scenario=row.scenario, network=row.network)
-            _result(row, acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
+            _apply_rreq(row, acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
             row.save()
     return outcome_from_authentication(row)
 
 
 def expire_authentication(ident: UUID) -> AuthenticationOutcome:
-    """The deadline has passed: an open authentication ends with the code for it."""
+    """Expire an open authentication after its deadline."""
     with transaction.atomic():
-        row = _locked(ident)
+        row = _lock_authentication(ident)
         if row.step in _AGAIN:
             _close(row, "N", "14", "", clock.merchant_now(row.merchant))
             row.code = AUTHENTICATION_TIMED_OUT
@@ -187,7 +194,7 @@ def expire_authentication(ident: UUID) -> AuthenticationOutcome:
     return outcome_from_authentication(row)
 
 
-def _new(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> Authentication:
+def _create_authentication(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> Authentication:
     given = asked.parameters
     network = find_threeds_network(asked.brand)
     money = messages.resolve_authenticated_amount(given, asked.money)
@@ -213,7 +220,7 @@ def _new(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration)
     )
 
 
-def _ask(
+def _build_subject(
     row: Authentication, asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration
 ) -> AuthenticationSubject:
     return AuthenticationSubject(
@@ -233,47 +240,47 @@ def _ask(
     )
 
 
-def _kept(row: Authentication, _: Authentication) -> tuple[Authentication, AuthenticationOutcome]:
+def _unchanged_outcome(row: Authentication, _: Authentication) -> tuple[Authentication, AuthenticationOutcome]:
     row.save(force_insert=True)
     return row, outcome_from_authentication(row)
 
 
-def _read(ident: UUID) -> Authentication:
+def _load_authentication(ident: UUID) -> Authentication:
     return Authentication.objects.select_related("merchant", "channel").get(pk=ident)
 
 
-def _locked(ident: UUID) -> Authentication:
+def _lock_authentication(ident: UUID) -> Authentication:
     rows = Authentication.objects.select_for_update(of=("self",)).select_related("merchant", "channel")
     return rows.get(pk=ident)
 
 
-def _asked(
+def _send_areq(
     row: Authentication, areq: ThreeDSMessage, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
-    """Ask the directory and take its answer in."""
+    """Send the AReq and apply the ARes."""
     directory = get_directory_server()
     try:
         if directory is None:
             raise DirectoryUnreachableError
         ares = directory.authenticate(areq, row.scenario, row.network)
     except DirectoryUnreachableError:
-        return _ended(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, now)
-    _remember(row, areq, ares)
+        return _close_by_verdict(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, now)
+    _store_messages(row, areq, ares)
     row.ds_transaction = ares.get("dsTransID", "")
     row.acs_transaction = ares.get("acsTransID", "")
     row.number_sealed, row.ask = None, {}
     status, reason = ares["transStatus"], ares.get("transStatusReason", "")
     found = find_verdict(status, reason)
     if found.then in (AuthenticationResult.CHALLENGE, AuthenticationResult.DECOUPLED):
-        return _waits(row, found.then, configuration, now)
+        return _start_waiting(row, found.then, configuration, now)
     if row.flow in ("", "method"):
         row.flow = "3ri" if row.device_channel == messages.REQUESTOR_CHANNEL else "frictionless"
     row.trans_status, row.trans_status_reason, row.eci = status, reason, ares.get("eci", "")
     _seal_proof(row, ares)
-    return _ended(row, found, configuration, now)
+    return _close_by_verdict(row, found, configuration, now)
 
 
-def _waits(
+def _start_waiting(
     row: Authentication, then: AuthenticationResult, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
     if then is AuthenticationResult.DECOUPLED:
@@ -283,27 +290,27 @@ def _waits(
     else:
         row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"
         longest = timedelta(minutes=configuration.challenge_minutes)
-    # After a method page the deadline stands already, with the payment.
+    # After a method page the payment has its deadline already.
     row.deadline = row.deadline or now + longest
     return row
 
 
-def _result(row: Authentication, rreq: ThreeDSMessage, now: datetime) -> None:
-    """The bank's result of a challenge or a decoupled authentication (RReq)."""
+def _apply_rreq(row: Authentication, rreq: ThreeDSMessage, now: datetime) -> None:
+    """Apply the result of a challenge or a decoupled authentication (RReq)."""
     full = {"threeDSServerTransID": str(row.id), "acsTransID": row.acs_transaction, "dsTransID": row.ds_transaction}
-    _remember(row, rreq | full, {"messageType": "RRes", "resultsStatus": "01"} | full)
+    _store_messages(row, rreq | full, {"messageType": "RRes", "resultsStatus": "01"} | full)
     status, reason = rreq["transStatus"], rreq.get("transStatusReason", "")
     row.trans_status, row.trans_status_reason, row.eci = status, reason, rreq.get("eci", "")
     _seal_proof(row, rreq)
-    _ended(row, find_verdict(status, reason), load_threeds_configuration(row.channel), now)
+    _close_by_verdict(row, find_verdict(status, reason), load_threeds_configuration(row.channel), now)
     if rreq.get("challengeCancel"):
         row.code = CHALLENGE_CANCELLED
 
 
-def _ended(
+def _close_by_verdict(
     row: Authentication, found: AuthenticationVerdict, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
-    """Close the authentication with the code its verdict and the channel's policy give."""
+    """Close the authentication with the code of its verdict and the channel's policy."""
     stops = is_declined_by_policy(
         found.then,
         on_unavailable=UnprovenPolicy(configuration.on_unavailable),
@@ -344,6 +351,6 @@ def _creq(row: Authentication) -> ThreeDSMessage:
     }
 
 
-def _remember(row: Authentication, *said: ThreeDSMessage) -> None:
-    """Keep messages for the timeline, masked."""
+def _store_messages(row: Authentication, *said: ThreeDSMessage) -> None:
+    """Store masked messages for the timeline."""
     row.messages = [*row.messages, *(messages.mask_threeds_message(message) for message in said)]

@@ -1,6 +1,6 @@
-"""What an authentication's outcome means for the payment: one table by transStatus, one for reasons, one for policy.
+"""Maps authentication outcomes to the payment: tables by transStatus, by reason, and by channel policy.
 
-Source: Part B, 3D Secure; decisions, section 3 (families 000.400.1xx, 100.390, 100.380).
+Source: Part B, 3D Secure (families 000.400.1xx, 100.390, 100.380).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DATA_SHARED_CODE: Final = "000.400.120"
 
 
 class AuthenticationResult(enum.StrEnum):
-    """What follows an outcome."""
+    """The consequence of an outcome."""
 
     PROVED = "proved"
     ATTEMPTED = "attempted"
@@ -29,7 +29,8 @@ class AuthenticationResult(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationVerdict:
-    """``payment``: the code of a payment that this declines. ``standalone``: the code of an authentication alone."""
+    """A result with its codes. ``payment``: for a payment that it declines; ``standalone``: for a standalone
+    authentication."""
 
     then: AuthenticationResult
     payment: str = ""
@@ -75,7 +76,7 @@ CODES_BY_TRANS_STATUS_REASON: Final[Mapping[str, tuple[str, str]]] = MappingProx
 
 
 class MissingAuthentication(enum.StrEnum):
-    """Why the directory answered with no authentication at all."""
+    """Why the directory server gave no authentication."""
 
     NOT_ENROLLED = "not enrolled"
     UNREACHABLE = "directory not reached"
@@ -95,14 +96,14 @@ AUTHENTICATION_TIMED_OUT: Final = "100.380.501"
 
 
 class UnprovenPolicy(enum.StrEnum):
-    """What a channel does without a full proof: go on without liability shift, or decline."""
+    """A channel's policy without a full proof: continue without liability shift, or decline."""
 
     PROCEED = "proceed"
     DECLINE = "decline"
 
 
 def find_verdict(trans_status: str, reason: str = "") -> AuthenticationVerdict:
-    """The table's row, with the code that its reason gives. An unknown status counts as unavailable."""
+    """The verdict for a transStatus and its reason. An unknown status counts as unavailable."""
     row = VERDICT_BY_TRANS_STATUS.get(trans_status, VERDICT_BY_TRANS_STATUS["U"])
     if (
         row.then in (AuthenticationResult.REFUSED, AuthenticationResult.UNAVAILABLE)
@@ -114,6 +115,7 @@ def find_verdict(trans_status: str, reason: str = "") -> AuthenticationVerdict:
 
 
 def find_missing_verdict(lack: MissingAuthentication) -> AuthenticationVerdict:
+    """The verdict when there was no authentication."""
     payment, standalone = CODES_BY_MISSING_AUTHENTICATION[lack]
     return AuthenticationVerdict(then=AuthenticationResult.UNAVAILABLE, payment=payment, standalone=standalone)
 
@@ -121,7 +123,7 @@ def find_missing_verdict(lack: MissingAuthentication) -> AuthenticationVerdict:
 def is_declined_by_policy(
     then: AuthenticationResult, *, on_unavailable: UnprovenPolicy, on_attempt: UnprovenPolicy
 ) -> bool:
-    """Whether a payment ends here under a channel's policy."""
+    """True if the channel's policy declines the payment."""
     if then is AuthenticationResult.ATTEMPTED:
         return on_attempt is UnprovenPolicy.DECLINE
     return then is AuthenticationResult.REFUSED or (

@@ -1,7 +1,7 @@
-"""Mobile wallets: encrypted payment tokens are opened here, with the channel's own keys.
+"""Mobile wallets: decrypts payment tokens with the channel's own keys.
 
-``token`` and ``reading`` (values, limits, strict reading), ``wallet1``, ``wallet2`` and ``wallet3`` (one published
-format family each) and ``formats`` (which wallet speaks which format) are pure: text and keys in, card data out.
-``channels`` knows the rows: keys of a channel, tokens that were seen. ``making`` makes keys and tokens to try with.
-Source: Part A, Mobile wallets; rulings D29, D32.
+Pure (text and keys in, card data out): ``token`` and ``strict_parsing`` (values, limits, parsing), ``wallet1``,
+``wallet2``, ``wallet3`` (one published format family each) and ``formats`` (formats by wallet). ``channel_tokens`` has
+the rows: a channel's keys and used tokens. ``token_factory`` and ``sandbox_tokens`` make test keys and tokens. Source:
+Part A, Mobile wallets; rulings D29, D32.
 """

@@ -1,7 +1,7 @@
-"""Wallet tokens of a channel: opened with its keys, and taken once.
+"""Opens wallet tokens with a channel's keys, and makes sure that each is used once.
 
-A token is remembered by the statement that begins its payment, so that of two requests with one token only one begins
-a payment. Its age is counted in real time: the shopper's device does not know of a merchant's moved clock.
+A token's use is recorded in the statement that starts its payment, so of two requests with one token only one starts a
+payment. A token's age is measured in real time: the device does not know the merchant's moved clock.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gateway.wallets.keys import UnusableKeyError, WalletKeys, parse_wallet_keys
 from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
 TOKEN_USED_CONSTRAINT: Final = "wallet_token_once"  # noqa: S105
-"""The constraint that a second payment with one token breaks."""
+"""The constraint that a second payment with the same token violates."""
 MAX_KEYS_TRIED: Final = 8
-"""Active keys of one wallet that are tried, the newest first."""
+"""Active keys of one wallet that are tried, newest first."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalletTokenUse:
-    """A token that is about to begin a payment."""
+    """The use of a token, to be recorded when its payment starts."""
 
     wallet: str
     merchant: UUID
@@ -44,8 +44,7 @@ class WalletTokenUse:
     until: datetime
 
     def insert(self, write: WriteStatement, payment: UUID) -> None:
-        """Remember the token in the statement that begins ``payment``: it fails by TOKEN_USED_CONSTRAINT the second
-        time."""
+        """Record the use in the statement that starts ``payment``; a second use violates TOKEN_USED_CONSTRAINT."""
         write.insert(
             WalletTokenSeen,
             merchant_id=self.merchant,
@@ -56,25 +55,26 @@ class WalletTokenUse:
         )
 
     def replayed(self) -> WalletTokenRefusedError:
+        """The error for a token that was used before."""
         return WalletTokenRefusedError(TokenRefusalReason.REPLAYED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedWalletToken:
-    """A token's contents, and what remembers it."""
+    """A decrypted token, and the record of its use."""
 
     token: DecryptedToken = field(repr=False)
     seen: WalletTokenUse
 
 
 class WalletFaultError(Exception):
-    """A fault of ours while a token was open. What went wrong is told by its type alone."""
+    """An internal error while a token was decrypted; only its type is reported."""
 
 
 def open_wallet_token(channel: Channel, wallet: str, text: Secret, money: Money) -> OpenedWalletToken:
-    """Open a token for a payment of ``money``. Raises WalletTokenRefusedError.
+    """Decrypt a token for a payment of ``money``. Raises WalletTokenRefusedError.
 
-    Whether it was used is known when the payment begins (:meth:`WalletTokenUse.insert`), not here.
+    Whether it was used before shows when the payment starts (:meth:`WalletTokenUse.insert`), not here.
     """
     keys, now = load_usable_keys(channel, wallet), clock.real_now()
     try:
@@ -82,14 +82,14 @@ def open_wallet_token(channel: Channel, wallet: str, text: Secret, money: Money)
     except WalletTokenRefusedError:
         raise
     except Exception as fault:
-        # The traceback of decrypting holds the card in clear.
+        # The original traceback would hold the card in clear.
         raise WalletFaultError(f"{type(fault).__name__} while a token of {wallet} was opened") from None
     seen = WalletTokenUse(wallet=wallet, merchant=channel.merchant_id, digest=token.digest(wallet), until=token.until)
     return OpenedWalletToken(token=token, seen=seen)
 
 
 def load_usable_keys(channel: Channel, wallet: str) -> list[WalletKeys]:
-    """The channel's active keys, the newest first. One that does not open, or is no key, is left out and logged."""
+    """The channel's active keys, newest first. An unusable key is logged and left out."""
     rows = WalletKey.objects.filter(channel=channel, wallet=wallet, active=True).order_by("-created_at", "-id")
     if settings.IS_LIVE:
         rows = rows.filter(made=False)
@@ -103,7 +103,7 @@ def load_usable_keys(channel: Channel, wallet: str) -> list[WalletKeys]:
 
 
 def unseal_wallet_key(row: WalletKey) -> Mapping[str, Secret]:
-    """``private`` and, of a made key, ``maker``. Raises VaultError."""
+    """Decrypt a key row: ``private`` and, of a test key, ``maker``. Raises VaultError."""
     return {
         name: Secret(pem) for name, pem in json.loads(current_vault().open(row.key_sealed, row.pk).reveal()).items()
     }
@@ -118,8 +118,7 @@ def store_wallet_key(
     name: str = "",
     maker: Secret | None = None,
 ) -> WalletKey:
-    """Keep a key, sealed; ``maker`` marks it as made to try with. Raises UnusableKeyError when it cannot open
-    anything."""
+    """Store an encrypted key; ``maker`` marks a test key. Raises UnusableKeyError if it cannot open any token."""
     read = parse_wallet_keys(wallet, private, facts, check=True)
     held = {"private": private.reveal()} | ({"maker": maker.reveal()} if maker is not None else {})
     ident = identifiers.row_id()
@@ -140,6 +139,6 @@ def store_wallet_key(
 
 
 def delete_expired_token_uses(now: datetime, *, limit: int) -> int:
-    """Throw away what was remembered of tokens that are too old to be taken again, at most ``limit``; how many."""
+    """Delete at most ``limit`` uses of tokens that are expired anyway. Returns how many."""
     gone = list(WalletTokenSeen.objects.filter(until__lt=now).order_by("until").values_list("pk", flat=True)[:limit])
     return WalletTokenSeen.objects.filter(pk__in=gone).delete()[0] if gone else 0

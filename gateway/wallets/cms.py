@@ -1,7 +1,7 @@
-"""Detached CMS signatures with their chain, as wallet 1's tokens carry them (RFC 5652).
+"""Verifies detached CMS signatures with their certificate chain, as in wallet 1's tokens (RFC 5652).
 
-The signature holds the signer's certificate and the intermediate one; the root is ours. Both certificates carry a
-marker that says what they are for. Validity is asked for the signing time, which has to be near the present anyway.
+The signature holds the signer's and the intermediate certificate; we have the root. Both certificates carry a marker
+extension with their purpose. Validity is checked at the signing time, which has to be near the present anyway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_CERTIFICATES: Final = 4
 
 
 def verify_cms_signature(signature: bytes, content: bytes, roots: Sequence[x509.Certificate]) -> datetime:
-    """Check that somebody whom one of ``roots`` vouches for signed ``content``; return when. Raises
+    """Verify that a signer certified by one of ``roots`` signed ``content``. Returns the signing time. Raises
     WalletTokenRefusedError."""
     with refuse_parse_errors(TokenRefusalReason.MALFORMED, "signature is no CMS SignedData"):
         outer = cms.ContentInfo.load(signature, strict=True)
@@ -55,7 +55,7 @@ def _present(content: Any) -> bool:
 
 
 def _signers(name: Any, chain: Sequence[x509.Certificate]) -> x509.Certificate:
-    """The certificate that the signer names, by issuer and serial number or by its key's identifier."""
+    """The signer's certificate, by issuer and serial number or by key identifier."""
     for one in chain:
         if name.name == "issuer_and_serial_number":
             same = one.serial_number == name.chosen["serial_number"].native
@@ -67,7 +67,7 @@ def _signers(name: Any, chain: Sequence[x509.Certificate]) -> x509.Certificate:
 
 
 def _attributes(signer: Any, content: bytes) -> datetime:
-    """The signing time. The signed attributes must be about this very content."""
+    """The signing time, from signed attributes that belong to this content."""
     found: dict[str, Any] = {}
     for attribute in signer["signed_attrs"]:
         name = attribute["type"].native
@@ -85,7 +85,7 @@ def _attributes(signer: Any, content: bytes) -> datetime:
 
 
 def _check(signer: Any, key: object) -> None:
-    # What is signed is the attributes as a SET, whatever tag they are sent under (RFC 5652, 5.4).
+    # The attributes are signed as a SET, whatever tag they are sent with (RFC 5652, 5.4).
     signed, value = signer["signed_attrs"].untag().dump(force=True), signer["signature"].native
     algorithm = signer["signature_algorithm"]["algorithm"].native
     try:
@@ -102,7 +102,7 @@ def _check(signer: Any, key: object) -> None:
 def _trust(
     signer: x509.Certificate, chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate], at: datetime
 ) -> None:
-    """The signer's certificate is issued by an intermediate of ``chain``, and that by one of ``roots``."""
+    """Verify that the signer was issued by an intermediate of ``chain``, and that by one of ``roots``."""
     if not _marked(signer, SIGNER_MARKER) or _is_authority(signer) or not _valid(signer, at):
         raise WalletTokenRefusedError(TokenRefusalReason.UNTRUSTED, "the signer's certificate")
     for middle in chain:

@@ -1,4 +1,4 @@
-"""Which wallet speaks which format: one function opens them all."""
+"""Token formats by wallet, and one function that decrypts them all."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ WALLET_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 def decrypt_wallet_token(
     wallet: str, token: str, keys: Sequence[WalletKeys], *, now: datetime, money: Money | None = None
 ) -> DecryptedToken:
-    """Open a token. ``wallet``: wallet1, wallet2 or wallet3; ``now``: real time; ``money``: what is to be paid, which
-    must be what the token was made for, where it says so. Raises WalletTokenRefusedError, whatever was sent."""
+    """Decrypt a token. ``wallet``: wallet1, wallet2 or wallet3; ``now``: real time; ``money``: the amount to pay, which
+    must equal the token's, if it has one. Raises WalletTokenRefusedError, whatever was sent."""
     if not keys:
         raise WalletTokenRefusedError(TokenRefusalReason.NO_KEYS)
     if len(token) > MAX_TOKEN_CHARS:

@@ -1,6 +1,6 @@
-"""What opens one wallet's tokens: our private key and the public facts that go with it.
+"""A wallet's keys: our private key and the public facts that belong to it.
 
-``facts`` are what a WalletKey row holds as JSON: ``merchantId`` (wallet 1), ``roots`` (wallet 1: certificates, PEM),
+``facts`` is the JSON of a WalletKey row: ``merchantId`` (wallet 1), ``roots`` (wallet 1: certificates, PEM),
 ``senders`` (wallet 2: root signing keys as their provider publishes them), ``recipients`` (wallet 2: recipientId,
 ``gateway:…`` or ``merchant:…``), ``gatewayMerchantId`` (wallet 2), ``kid`` (wallet 3).
 """
@@ -35,12 +35,12 @@ PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class UnusableKeyError(ValueError):
-    """A key or a fact that cannot be used: the text says which and why, and holds no secret."""
+    """A key or fact that cannot be used: the text says which and why, without secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootSigningKey:
-    """A root signing key of wallet 2's provider. ``expires``: None never (ECv1 keys have no end)."""
+    """A root signing key of wallet 2's provider. ``expires``: None for never (ECv1 keys)."""
 
     protocol: str
     key: ec.EllipticCurvePublicKey
@@ -50,7 +50,7 @@ class RootSigningKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalletKeys:
     """One private key of ours with its facts. ``public``: SubjectPublicKeyInfo, DER. ``merchant``: SHA-256 of the
-    merchant identifier (wallet 1, EC). ``kid``: another name this key goes by (wallet 3)."""
+    merchant identifier (wallet 1, EC). ``kid``: the key's id (wallet 3)."""
 
     private: PrivateKey = field(repr=False)
     public: bytes
@@ -63,12 +63,12 @@ class WalletKeys:
 
     @property
     def key_hash(self) -> str:
-        """Base64 of the SHA-256 of our public key, as wallets 1 and 3 name the key a token is encrypted for."""
+        """Base64 of the SHA-256 of our public key, by which wallets 1 and 3 name the key."""
         return b64encode(sha256(self.public).digest()).decode()
 
 
 def parse_wallet_keys(wallet: str, private: Secret, facts: Mapping[str, Any], *, check: bool = False) -> WalletKeys:
-    """Read a key and its facts, and check that they suffice for ``wallet``. Raises UnusableKeyError."""
+    """Parse a key and its facts, and check that they are complete for ``wallet``. Raises UnusableKeyError."""
     key = parse_private_key(private, check=check)
     if wallet != "wallet1" and isinstance(key, rsa.RSAPrivateKey) != (wallet == "wallet3"):
         raise UnusableKeyError(f"{wallet} takes {'an RSA' if wallet == 'wallet3' else 'a P-256'} key.")
@@ -94,8 +94,10 @@ def parse_wallet_keys(wallet: str, private: Secret, facts: Mapping[str, Any], *,
 
 
 def parse_private_key(pem: Secret, *, check: bool = False) -> PrivateKey:
-    """A P-256 or RSA key (2,048 bits or more) in PEM, not encrypted. ``check``: whether an RSA key's primes are
-    looked at, which takes long: once, before a key is kept. Raises UnusableKeyError."""
+    """Parse a P-256 or RSA key (2,048 bits or more) from unencrypted PEM. Raises UnusableKeyError.
+
+    ``check``: also verify an RSA key's primes, which is slow: done once, before a key is stored.
+    """
     try:
         key = load_pem_private_key(pem.reveal().encode(), None, unsafe_skip_rsa_key_validation=not check)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -108,7 +110,7 @@ def parse_private_key(pem: Secret, *, check: bool = False) -> PrivateKey:
 
 
 def parse_p256_key(der: bytes) -> ec.EllipticCurvePublicKey:
-    """A P-256 key out of its SubjectPublicKeyInfo. Raises ValueError or UnsupportedAlgorithm."""
+    """Parse a P-256 key from its SubjectPublicKeyInfo. Raises ValueError or UnsupportedAlgorithm."""
     key = load_der_public_key(der)
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise ValueError("not a P-256 key")
@@ -116,7 +118,7 @@ def parse_p256_key(der: bytes) -> ec.EllipticCurvePublicKey:
 
 
 def _merchant(value: object) -> bytes:
-    """SHA-256 of the merchant identifier; 64 hex digits are that already."""
+    """SHA-256 of the merchant identifier; 64 hex digits are one already."""
     if not isinstance(value, str) or not value:
         return b""
     return bytes.fromhex(value) if re.fullmatch("[0-9A-Fa-f]{64}", value) else sha256(value.encode()).digest()
@@ -131,7 +133,7 @@ def _root(pem: str) -> x509.Certificate:
 
 
 def _sender(row: Mapping[str, Any]) -> RootSigningKey:
-    """A root signing key as published: keyValue (base64 DER), protocolVersion, keyExpiration (ms since 1970)."""
+    """Parse a published root signing key: keyValue (base64 DER), protocolVersion, keyExpiration (ms since 1970)."""
     try:
         protocol, ends = str(row["protocolVersion"]), row.get("keyExpiration")
         key = parse_p256_key(b64decode(str(row["keyValue"]), validate=True))

@@ -1,4 +1,4 @@
-"""Made keys of a channel, and test tokens that they open. The live environment has neither."""
+"""Generated keys of a channel, and test tokens for them. Not available in live."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class SampleTokenUnavailableError(Exception):
 
 
 def generate_channel_keys(channel: Channel, *wanted: str) -> list[WalletKey]:
-    """A made key for every format (of ``wanted``, if any) that the channel has none for; the new ones."""
-    _only_in_test()
+    """Generate a key for every format (of ``wanted``, if any) for which the channel has none. Returns the new ones."""
+    _require_test_environment()
     made = []
     for wallet, forms in WALLET_FORMATS.items():
         for form in forms:
-            if (not wanted or form in wanted) and _made(channel, form) is None:
+            if (not wanted or form in wanted) and _find_generated_key(channel, form) is None:
                 key = token_factory.generate_wallet_key(form, now=clock.real_now())
                 name = f"Test key, {', '.join(key.facts['makes'])}"
                 made.append(store_wallet_key(channel, wallet, key.private, key.facts, name=name, maker=key.maker))
@@ -33,11 +33,11 @@ def generate_channel_keys(channel: Channel, *wanted: str) -> list[WalletKey]:
 def build_channel_token(
     channel: Channel, wallet: str, form: str, sheet: token_factory.PaymentSheet, *, expired: bool = False
 ) -> str:
-    """A token that the channel's made key opens. Raises SampleTokenUnavailableError."""
-    _only_in_test()
+    """Build a token for the channel's generated key. Raises SampleTokenUnavailableError."""
+    _require_test_environment()
     if form not in WALLET_FORMATS[wallet]:
         raise SampleTokenUnavailableError(f"{wallet} has no format {form}; it has {', '.join(WALLET_FORMATS[wallet])}.")
-    row = _made(channel, form)
+    row = _find_generated_key(channel, form)
     if row is None:
         raise SampleTokenUnavailableError(f"Channel {channel.entity_id} has no test key for {form}: add --make-keys.")
     try:
@@ -48,12 +48,12 @@ def build_channel_token(
     return token_factory.build_wallet_token(form, sheet, keys, held["maker"], now=clock.real_now(), expired=expired)
 
 
-def _made(channel: Channel, form: str) -> WalletKey | None:
-    """The newest active made key for a format."""
+def _find_generated_key(channel: Channel, form: str) -> WalletKey | None:
+    """The newest active generated key for a format."""
     rows = WalletKey.objects.filter(channel=channel, made=True, active=True, facts__makes__contains=[form])
     return rows.order_by("-created_at").first()
 
 
-def _only_in_test() -> None:
+def _require_test_environment() -> None:
     if settings.IS_LIVE:
         raise SampleTokenUnavailableError("The live environment makes no keys and no tokens.")

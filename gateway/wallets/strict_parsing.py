@@ -1,7 +1,6 @@
-"""Strict reading of what strangers wrote: JSON with limits, base64 with one spelling, numbers in their ranges.
+"""Strict parsing of untrusted tokens: limited JSON, canonical base64, numbers within their ranges.
 
-Everything here raises WalletTokenRefusedError and nothing else; ``refuse_parse_errors`` turns any other fault of a
-library into one.
+Everything here raises WalletTokenRefusedError only; ``refuse_parse_errors`` converts any other library error.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from gateway.wallets.token import (
 )
 
 MAX_BRACKETS: Final = 64
-"""Opening brackets in one JSON text: it cannot be nested deeper than it has brackets."""
+"""Opening brackets in one JSON text, which also limits its depth."""
 log = structlog.get_logger(__name__)
 
 _NUMBER: Final = re.compile("[0-9]{12,19}")
@@ -40,7 +39,7 @@ _LATEST: Final = datetime(MAX_YEAR, 12, 31, tzinfo=UTC)
 
 @contextmanager
 def refuse_parse_errors(reason: TokenRefusalReason, detail: str = "") -> Iterator[None]:
-    """Refuse with ``reason`` when a parser stumbles: over odd input, libraries raise whatever comes."""
+    """Convert any parser exception into a refusal with ``reason``."""
     try:
         yield
     except WalletTokenRefusedError:
@@ -53,7 +52,7 @@ def refuse_parse_errors(reason: TokenRefusalReason, detail: str = "") -> Iterato
 def parse_json_object(
     text: str | bytes, detail: str, reason: TokenRefusalReason = TokenRefusalReason.MALFORMED
 ) -> Mapping[str, Any]:
-    """A JSON object: at most MAX_TOKEN_CHARS long, MAX_BRACKETS brackets, no name twice, no NaN."""
+    """Parse a JSON object: at most MAX_TOKEN_CHARS characters and MAX_BRACKETS brackets, no duplicate names, no NaN."""
     with refuse_parse_errors(reason, f"{detail} is no JSON object"):
         plain = text.decode() if isinstance(text, bytes) else text
         if len(plain) > MAX_TOKEN_CHARS or plain.count("{") + plain.count("[") > MAX_BRACKETS:
@@ -62,7 +61,7 @@ def parse_json_object(
         if not isinstance(found, dict):
             raise ValueError("no object")
         return found
-    raise AssertionError  # within() either returned or refused
+    raise AssertionError  # refuse_parse_errors() either returned or raised
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -87,7 +86,7 @@ def read_member(
 
 
 def read_text(values: Mapping[str, Any], name: str, reason: TokenRefusalReason = TokenRefusalReason.MALFORMED) -> str:
-    """The text under ``name``, not empty, in characters that UTF-8 has."""
+    """The text under ``name``: not empty, encodable in UTF-8."""
     found = values.get(name)
     if not isinstance(found, str) or not found or not _encodable(found):
         raise WalletTokenRefusedError(reason, f"{name} is missing or no text")
@@ -95,7 +94,7 @@ def read_text(values: Mapping[str, Any], name: str, reason: TokenRefusalReason =
 
 
 def read_optional_text(values: Mapping[str, Any], name: str) -> str:
-    """The text under ``name``; empty when it is absent or something else."""
+    """The text under ``name``; '' if it is absent or not a text."""
     found = values.get(name)
     return found if isinstance(found, str) and _encodable(found) else ""
 
@@ -105,7 +104,7 @@ def _encodable(value: str) -> bool:
 
 
 def decode_base64(value: str, detail: str) -> bytes:
-    """Base64 with its padding, in the one spelling these bytes have."""
+    """Decode base64 with padding, in its canonical spelling."""
     with refuse_parse_errors(TokenRefusalReason.MALFORMED, f"{detail} is no base64"):
         octets = base64.b64decode(value.encode("ascii"), validate=True)
         if base64.b64encode(octets).decode() == value:
@@ -115,6 +114,7 @@ def decode_base64(value: str, detail: str) -> bytes:
 
 
 def decode_hexadecimal(value: str, detail: str) -> bytes:
+    """Decode hexadecimal digits."""
     with refuse_parse_errors(TokenRefusalReason.MALFORMED, f"{detail} is no hexadecimal text"):
         if not re.fullmatch("(?:[0-9A-Fa-f]{2})+", value):
             raise ValueError(value)
@@ -123,7 +123,7 @@ def decode_hexadecimal(value: str, detail: str) -> bytes:
 
 
 def read_account_number(values: Mapping[str, Any], *names: str) -> Secret:
-    """The card or device number under the first of ``names`` that is there: 12 to 19 digits."""
+    """The card or device number under the first of ``names`` that is present: 12 to 19 digits."""
     for name in names:
         if name in values:
             found = values[name]
@@ -134,6 +134,7 @@ def read_account_number(values: Mapping[str, Any], *names: str) -> Secret:
 
 
 def read_cryptogram(values: Mapping[str, Any], *names: str) -> Secret:
+    """The cryptogram under the first of ``names`` that is present."""
     for name in names:
         found = values.get(name)
         if isinstance(found, str) and _CRYPTOGRAM.fullmatch(found):
@@ -142,7 +143,7 @@ def read_cryptogram(values: Mapping[str, Any], *names: str) -> Secret:
 
 
 def read_eci(values: Mapping[str, Any], *names: str) -> str | None:
-    """The indicator under the first of ``names`` that is there, as two digits; wallets also write one."""
+    """The ECI under the first of ``names`` that is present, as two digits; some wallets write one."""
     for name in names:
         found = values.get(name)
         if isinstance(found, str) and re.fullmatch("[0-9]{1,2}", found):
@@ -151,7 +152,7 @@ def read_eci(values: Mapping[str, Any], *names: str) -> str | None:
 
 
 def parse_expiry(month: object, year: object) -> tuple[str, str]:
-    """``MM`` and ``YYYY`` out of numbers or digits; a year of two digits is of this century."""
+    """``MM`` and ``YYYY`` from numbers or digits; a two-digit year is of this century."""
     months, years = (str(part) if isinstance(part, int | str) else "" for part in (month, year))
     if re.fullmatch("[0-9]{2}", years):
         years = f"20{years}"
@@ -161,13 +162,13 @@ def parse_expiry(month: object, year: object) -> tuple[str, str]:
 
 
 def parse_holder(value: str) -> str:
-    """The holder's name where a card's holder may have it (3 to 128 characters), else nothing."""
+    """The holder's name if it is 3 to 128 characters long, else ''."""
     name = " ".join(value.split())
     return name if 3 <= len(name) <= 128 and name.isprintable() else ""
 
 
 def money_from_minor_units(units: object, currency: str | None) -> Money:
-    """An amount in minor units, a number or digits."""
+    """An amount from minor units, a number or digits."""
     with refuse_parse_errors(TokenRefusalReason.INCOMPLETE, "its amount"):
         digits = str(units) if isinstance(units, int | str) and not isinstance(units, bool) else ""
         if currency is None or not re.fullmatch("[0-9]{1,12}", digits):
@@ -177,7 +178,7 @@ def money_from_minor_units(units: object, currency: str | None) -> Money:
 
 
 def parse_moment(value: object, detail: str, reason: TokenRefusalReason = TokenRefusalReason.MALFORMED) -> datetime:
-    """Milliseconds since 1970, a number or digits; what lies beyond the calendar is its end."""
+    """A time from milliseconds since 1970, a number or digits; beyond the calendar's range, its end."""
     digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if not _MILLISECONDS.fullmatch(digits):
         raise WalletTokenRefusedError(reason, f"{detail} is missing or no time")
@@ -188,7 +189,8 @@ def parse_moment(value: object, detail: str, reason: TokenRefusalReason = TokenR
 
 
 def check_freshness(made: datetime, now: datetime) -> datetime:
-    """Until when a token made at ``made`` is taken. Raises WalletTokenRefusedError when that is over, or not yet."""
+    """The time until which a token made at ``made`` is accepted. Raises WalletTokenRefusedError if it is expired or too
+    far in the future."""
     if made > now + MAX_TOKEN_CLOCK_SKEW:
         raise WalletTokenRefusedError(TokenRefusalReason.FROM_THE_FUTURE)
     if now - made > MAX_TOKEN_AGE:

@@ -1,4 +1,4 @@
-"""What a wallet's token says once it is open, and why one is refused. Values only."""
+"""Values of wallet tokens: a decrypted token, and the reasons to refuse one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gateway.core.money import Money
 from gateway.core.secret import Secret
 
 MAX_TOKEN_CHARS: Final = 16_384
-"""The longest token that is looked at; those in use take about 5,000 characters."""
+"""The longest token that is parsed; real ones have about 5,000 characters."""
 MAX_TOKEN_AGE: Final = timedelta(minutes=15)
-"""How old a token may be that says when it was made (wallet 1: its signing time; wallet 3: utc)."""
+"""Maximum age of a token with a timestamp (wallet 1: its signing time; wallet 3: utc)."""
 MAX_TOKEN_CLOCK_SKEW: Final = timedelta(minutes=5)
-"""How far in the future such a time may lie: devices' clocks differ."""
+"""How far in the future such a timestamp may be: devices' clocks differ."""
 MAX_YEAR: Final = 9999
 """Times beyond the calendar are cut to its last day."""
 
@@ -24,10 +24,10 @@ NumberKind = Literal["DPAN", "PAN"]
 
 
 class TokenRefusalReason(Enum):
-    """Why a token is refused: the result code that answers, and the words for a merchant.
+    """Why a token is refused: result code, and text for the merchant.
 
-    200.100.601: something is missing in it; 602: it is whole, but must not be taken; 603: it cannot be decrypted;
-    200.300.404: it has not the form of a token at all.
+    200.100.601: a part is missing; 602: complete, but must not be accepted; 603: it cannot be decrypted; 200.300.404:
+    it is not a token at all.
     """
 
     MALFORMED = ("200.300.404", "is not a token of this wallet")
@@ -50,7 +50,7 @@ class TokenRefusalReason(Enum):
 
 
 class WalletTokenRefusedError(Exception):
-    """The token is not taken. The text names the reason and the part at fault, never anything out of the token."""
+    """The token is refused. The text names the reason and the part at fault, never the token's contents."""
 
     def __init__(self, reason: TokenRefusalReason, detail: str = "") -> None:
         super().__init__(f"{reason.words} ({detail})" if detail else reason.words)
@@ -60,10 +60,13 @@ class WalletTokenRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecryptedToken:
-    """A token's contents. ``expiry_month`` two digits, ``expiry_year`` four. ``kind``: the number is the device's own
-    (DPAN) or the card's (PAN). ``cryptogram`` and ``eci`` prove the shopper's authentication on the device; a PAN has
-    none. ``money`` where the format carries it. ``token_id`` tells two tokens apart, whatever they are wrapped in;
-    after ``until`` the token is refused anyway, in real time."""
+    """A token's contents.
+
+    ``expiry_month`` has two digits, ``expiry_year`` four. ``kind``: the number is a device number (DPAN) or the card's
+    (PAN). ``cryptogram`` and ``eci`` prove the shopper's authentication on the device; a PAN has none. ``money``: where
+    the format carries it. ``token_id`` identifies the token, however it is wrapped; after ``until`` (real time) the
+    token is refused anyway.
+    """
 
     number: Secret
     expiry_month: str
@@ -77,5 +80,5 @@ class DecryptedToken:
     money: Money | None = None
 
     def digest(self, wallet: str) -> bytes:
-        """32 bytes that stand for this token among all of one wallet."""
+        """32 bytes that identify this token among all of its wallet."""
         return sha256(f"{wallet}:{self.token_id}".encode()).digest()

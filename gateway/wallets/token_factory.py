@@ -1,6 +1,6 @@
-"""Keys and tokens to try with: what a wallet and its provider do, with keys that we made ourselves.
+"""Generates keys and tokens for tests: plays the wallet and its provider with keys of our own.
 
-Nothing here is trusted by anybody else: a made key stands in the test environment, and its tokens open only there.
+Nobody else trusts a generated key; it exists in the test environment only, and its tokens open only there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LONG_AGO: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedKey:
-    """A made key: our private key, what signs tokens for it, and the facts that say so."""
+    """A generated key: our private key, the key that signs tokens for it, and its facts."""
 
     private: Secret
     maker: Secret
@@ -58,8 +58,8 @@ class GeneratedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentSheet:
-    """What the shopper agreed to on the device. ``card_only``: the wallet has the card's own number and no proof of
-    the shopper (wallet 2)."""
+    """What the shopper confirmed on the device. ``card_only``: a token with the card's own number and no cryptogram
+    (wallet 2)."""
 
     number: Secret
     money: Money
@@ -72,8 +72,8 @@ class PaymentSheet:
 
 
 def generate_wallet_key(form: str, *, now: datetime) -> GeneratedKey:
-    """A key of ours for one of the WALLET_FORMATS, and its counterpart at the provider. The fact ``makes`` names the
-    formats that tokens can be made in with it."""
+    """Generate our key and the provider's for one of the WALLET_FORMATS. The fact ``makes`` names the formats whose
+    tokens can be built with it."""
     wallet = next(wallet for wallet, forms in WALLET_FORMATS.items() if form in forms)
     private: PrivateKey
     if form in ("rsa_v1", "jwe"):
@@ -98,7 +98,7 @@ def generate_wallet_key(form: str, *, now: datetime) -> GeneratedKey:
 def build_wallet_token(
     form: str, sheet: PaymentSheet, keys: WalletKeys, maker: Secret, *, now: datetime, expired: bool = False
 ) -> str:
-    """A token in one of the WALLET_FORMATS. ``expired``: whole and rightly signed, but a day too old."""
+    """Build a token in one of the WALLET_FORMATS. ``expired``: valid and signed, but a day too old."""
     signer = load_pem_private_key(maker.reveal().encode(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     return _MAKERS[form](form, sheet, keys, signer, now - _LONG_AGO if expired else now, expired)
@@ -156,7 +156,7 @@ def _wallet1(
 
 
 def _signature(content: bytes, root: ec.EllipticCurvePrivateKey, *, of_rsa: bool, now: datetime) -> bytes:
-    """A detached signature of ``content`` by a signer whom an intermediate vouches for, both made for this token."""
+    """A detached signature of ``content``, with a signer and an intermediate generated for this token."""
     middle = ec.generate_private_key(ec.SECP256R1())
     signer: PrivateKey = rsa.generate_private_key(65537, 2048) if of_rsa else ec.generate_private_key(ec.SECP256R1())
     top, inner, leaf = (f"Tollhouse test {name}" for name in ("root", "intermediate", "signer"))
@@ -292,7 +292,7 @@ def _certificate(
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A root made just now must vouch for tokens made a day too old.
+        # Valid from before now, so that tokens a day too old verify as well.
         .not_valid_before(now - 2 * _LONG_AGO)
         .not_valid_after(now + GENERATED_KEY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)

@@ -1,7 +1,7 @@
-"""Wallet 1: tokens EC_v1 and RSA_v1, a JSON object with data, signature, header and version.
+"""Decrypts wallet 1's tokens EC_v1 and RSA_v1: a JSON object with data, signature, header and version.
 
-The steps are the publisher's: check the detached signature over key, data, transactionId and applicationData with its
-chain and its time; find our key by publicKeyHash; restore the data's key; decrypt with AES-GCM.
+The publisher's steps: verify the detached signature over key, data, transactionId and applicationData with its chain
+and time; find our key by publicKeyHash; derive the data key; decrypt with AES-GCM.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from gateway.wallets.strict_parsing import (
 from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
 WALLET1_NONCE: Final = bytes(16)
-"""Fixed by the format: every token has a key of its own."""
-# Fixed by the format, too: algorithm name with its length, and the party that made the token.
+"""Fixed by the format: every token has its own key."""
+# Fixed by the format as well: algorithm name with its length, and the party that made the token.
 _ALGORITHM: Final = b"\x0did-aes256-GCM"
 _PARTY_U: Final = b"Apple"
 _RSA_DATA_KEY_BYTES: Final = 16
@@ -53,9 +53,9 @@ _CURRENCY: Final[Mapping[str, str]] = {
 
 
 def decrypt_wallet1(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 1. Raises WalletTokenRefusedError."""
+    """Decrypt a token of wallet 1. Raises WalletTokenRefusedError."""
     sent = parse_json_object(token, "the token")
-    # The whole payment token may be sent, too: what counts stands in paymentData.
+    # Merchants may send the whole payment object; the token is its paymentData.
     if "paymentData" in sent and "version" not in sent:
         sent = read_member(sent, "paymentData")
     version = read_text(sent, "version")
@@ -86,7 +86,7 @@ def _named(keys: Sequence[WalletKeys], key_hash: str) -> WalletKeys:
 
 
 def _data_keys(version: str, wrapped: bytes, mine: WalletKeys) -> list[bytes]:
-    """The keys the data may be encrypted with."""
+    """Candidate keys of the encrypted data."""
     if version == "EC_v1" and isinstance(mine.private, ec.EllipticCurvePrivateKey):
         with refuse_parse_errors(TokenRefusalReason.MALFORMED, "ephemeralPublicKey is no P-256 key"):
             theirs = parse_p256_key(wrapped)
@@ -97,12 +97,14 @@ def _data_keys(version: str, wrapped: bytes, mine: WalletKeys) -> list[bytes]:
 
 
 def derive_data_key(shared: bytes, merchant: bytes) -> bytes:
-    """The AES-256 key out of the agreed secret (NIST SP 800-56A, 5.8.1). ``merchant``: SHA-256 of the identifier."""
+    """Derive the AES-256 key from the shared secret (NIST SP 800-56A, 5.8.1). ``merchant``: SHA-256 of the
+    identifier."""
     return ConcatKDFHash(hashes.SHA256(), 32, _ALGORITHM + _PARTY_U + merchant).derive(shared)
 
 
 def _unwrapped(wrapped: bytes, private: rsa.RSAPrivateKey) -> list[bytes]:
-    """The format names OAEP with SHA-256 and MGF1, and libraries read MGF1's own hash out of that in two ways."""
+    """Unwrap the data key. The format names OAEP with SHA-256 and MGF1, of which libraries derive MGF1's hash in two
+    ways."""
     found = []
     for mask in (hashes.SHA256(), hashes.SHA1()):  # noqa: S303 - MGF1 needs no collision resistance
         try:
@@ -146,5 +148,5 @@ def _card(found: Mapping[str, Any], transaction: str, until: datetime) -> Decryp
 
 
 def hash_public_key(public: bytes) -> bytes:
-    """How a token names the key it is for: SHA-256 of its SubjectPublicKeyInfo."""
+    """SHA-256 of a SubjectPublicKeyInfo, by which a token names its key."""
     return sha256(public).digest()

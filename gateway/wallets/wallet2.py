@@ -1,8 +1,8 @@
-"""Wallet 2: tokens ECv1 and ECv2, a JSON object with protocolVersion, signature, signedMessage and, since ECv2, the
-intermediateSigningKey.
+"""Decrypts wallet 2's tokens ECv1 and ECv2: a JSON object with protocolVersion, signature, signedMessage and, since
+ECv2, intermediateSigningKey.
 
-ECv1 is signed by a root key of the provider, ECv2 by an intermediate key that a root key signed and that expires.
-Both encrypt to our key: ECDH, HKDF-SHA-256, AES in counter mode, HMAC-SHA-256 before it.
+ECv1 is signed by a root key of the provider, ECv2 by an intermediate key that a root key signed and that expires. Both
+are encrypted to our key: ECDH, HKDF-SHA-256, AES in counter mode, authenticated with HMAC-SHA-256.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from gateway.wallets.strict_parsing import (
 from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
 WALLET2_SENDER: Final = "Google"
-"""Fixed by the format: who signs, and what the keys are derived for."""
+"""Fixed by the format: the signing party, also an input of the key derivation."""
 MAX_TOKEN_SIGNATURES: Final = 8
 WALLET2_KEY_BYTES: Final = {"ECv1": 16, "ECv2": 32}
-"""Of each of the two keys: AES and HMAC."""
+"""Length of each of the two keys: AES and HMAC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedToken:
-    """A token whose signatures hold, still encrypted. ``recipient``: whom it was made for."""
+    """A token with verified signatures, still encrypted. ``recipient``: the party it was made for."""
 
     protocol: str
     message: str
@@ -54,14 +54,14 @@ class SealedToken:
 
 
 def decrypt_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 2. Raises WalletTokenRefusedError."""
+    """Decrypt a token of wallet 2. Raises WalletTokenRefusedError."""
     sealed = verify_wallet2(token, keys, now=now)
     plain = decrypt_signed_message(sealed.protocol, sealed.message, keys)
     return _card(parse_json_object(plain, "the decrypted message", TokenRefusalReason.INCOMPLETE), sealed, now=now)
 
 
 def verify_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> SealedToken:
-    """Check who signed the token, and for whom. Raises WalletTokenRefusedError."""
+    """Verify the token's signatures and recipient. Raises WalletTokenRefusedError."""
     sent = parse_json_object(token, "the token")
     protocol = read_text(sent, "protocolVersion")
     if protocol not in WALLET2_PROTOCOLS:
@@ -96,7 +96,7 @@ def verify_wallet2(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> 
 def _intermediate(
     sent: Mapping[str, Any], protocol: str, roots: Sequence[ec.EllipticCurvePublicKey], now: datetime
 ) -> ec.EllipticCurvePublicKey | None:
-    """The intermediate key, if one of ``roots`` signed it. Raises WalletTokenRefusedError when it has expired."""
+    """The intermediate key, if one of ``roots`` signed it. Raises WalletTokenRefusedError if it has expired."""
     part = read_member(sent, "intermediateSigningKey")
     signed_key, found = read_text(part, "signedKey"), part.get("signatures")
     if not isinstance(found, list) or not 1 <= len(found) <= MAX_TOKEN_SIGNATURES:
@@ -113,7 +113,7 @@ def _intermediate(
 
 
 def build_signed_bytes(*parts: str) -> bytes:
-    """What is signed: every part with its length before it, four bytes, the least one first."""
+    """The signed bytes: every part after its length (four bytes, little-endian)."""
     return b"".join(len(octets).to_bytes(4, "little") + octets for octets in (part.encode() for part in parts))
 
 
@@ -130,7 +130,7 @@ def _signed(keys: Iterable[ec.EllipticCurvePublicKey], signatures: Sequence[byte
 
 
 def decrypt_signed_message(protocol: str, message: str, keys: Sequence[WalletKeys]) -> bytes:
-    """Decrypt a signed message with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefusedError."""
+    """Decrypt a signed message with the one of ``keys`` that it was encrypted for. Raises WalletTokenRefusedError."""
     parts = parse_json_object(message, "signedMessage")
     encrypted = decode_base64(read_text(parts, "encryptedMessage"), "encryptedMessage")
     ephemeral = decode_base64(read_text(parts, "ephemeralPublicKey"), "ephemeralPublicKey")
@@ -147,14 +147,14 @@ def decrypt_signed_message(protocol: str, message: str, keys: Sequence[WalletKey
 
 
 def derive_message_keys(protocol: str, shared: bytes, ephemeral: bytes) -> tuple[bytes, bytes]:
-    """The AES key and the HMAC key out of the agreed secret."""
+    """Derive the AES key and the HMAC key from the shared secret."""
     size = WALLET2_KEY_BYTES[protocol]
     both = HKDF(hashes.SHA256(), 2 * size, None, WALLET2_SENDER.encode()).derive(ephemeral + shared)
     return both[:size], both[size:]
 
 
 def apply_aes_ctr(key: bytes, octets: bytes) -> bytes:
-    """AES-CTR from zero, which is its own inverse. Every message has a key of its own."""
+    """AES-CTR from counter zero, its own inverse. Every message has its own key."""
     worker = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
     return worker.update(octets) + worker.finalize()
 
@@ -167,7 +167,7 @@ def _card(found: Mapping[str, Any], sealed: SealedToken, *, now: datetime) -> De
     if wanted and wanted != named:
         raise WalletTokenRefusedError(TokenRefusalReason.OTHER_RECIPIENT, "gatewayMerchantId")
     details = read_member(found, "paymentMethodDetails", TokenRefusalReason.INCOMPLETE)
-    # ECv1 told a device's number by its paymentMethod and its method 3DS; ECv2 does by CRYPTOGRAM_3DS.
+    # ECv1 marks a device number by paymentMethod and the method 3DS, ECv2 by CRYPTOGRAM_3DS.
     method, how = found.get("paymentMethod"), details.get("authMethod")
     proved = how in ("CRYPTOGRAM_3DS", "3DS") or method == "TOKENIZED_CARD"
     if method not in ("CARD", "TOKENIZED_CARD") or not (proved or how == "PAN_ONLY"):

@@ -1,7 +1,8 @@
-"""Wallet 3: a compact JWE (RFC 7516) for our RSA key, alone or as ``data`` of the wallet's 3DS object.
+"""Decrypts wallet 3's tokens: a compact JWE (RFC 7516) for our RSA key, alone or as ``data`` of the wallet's 3DS
+object.
 
-Nobody signs it: whoever has our public key can make one. What vouches for the shopper is the cryptogram, which the
-card's issuer checks; so a token without one is refused, and so is one whose ``utc`` is not of these minutes.
+The token is not signed: anyone with our public key can make one. The shopper's proof is the cryptogram, which the
+card's issuer verifies; so a token without one is refused, and so is one whose ``utc`` is not recent.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+){4}")
 
 
 def decrypt_wallet3(token: str, keys: Sequence[WalletKeys], *, now: datetime) -> DecryptedToken:
-    """Open a token of wallet 3. Raises WalletTokenRefusedError."""
+    """Decrypt a token of wallet 3. Raises WalletTokenRefusedError."""
     plain = decrypt_compact_jwe(extract_compact_jwe(token), keys)
     return _card(parse_json_object(plain, "the decrypted data", TokenRefusalReason.INCOMPLETE), now=now)
 
 
 def extract_compact_jwe(token: str) -> str:
-    """The compact JWE: the token itself, or ``data`` of a 3DS object or of what holds one under ``3DS``."""
+    """The compact JWE: the token itself, or ``data`` of a 3DS object or of an object that has one under ``3DS``."""
     found = token.strip()
     if found.startswith("{"):
         sent = parse_json_object(found, "the token")
@@ -61,7 +62,7 @@ def extract_compact_jwe(token: str) -> str:
 
 
 def decrypt_compact_jwe(compact: str, keys: Sequence[WalletKeys]) -> bytes:
-    """Decrypt with whichever of ``keys`` it was encrypted for. Raises WalletTokenRefusedError."""
+    """Decrypt with the one of ``keys`` that it was encrypted for. Raises WalletTokenRefusedError."""
     with refuse_parse_errors(TokenRefusalReason.MALFORMED, "a part is no base64url"):
         header = parse_json_object(base64url_decode(compact.split(".")[0]), "the header")
     algorithm, content = read_text(header, "alg"), read_text(header, "enc")
@@ -83,8 +84,8 @@ def decrypt_compact_jwe(compact: str, keys: Sequence[WalletKeys]) -> bytes:
 
 
 def _opened(compact: str, private: rsa.RSAPrivateKey) -> bytes | None:
-    """The contents; None when they do not open. RSA1_5 answers a wrong padding with a random key (RFC 7516, 11.5), so
-    that nothing can be learnt from how it fails."""
+    """The contents; None if they cannot be decrypted. RSA1_5 answers wrong padding with a random key (RFC 7516, 11.5),
+    so that the failure reveals nothing."""
     box = jwe.JWE(algs=[*KEY_ALGORITHMS, *CONTENT_ALGORITHMS])
     key = jwk.JWK()
     key.import_from_pyca(private)
@@ -112,7 +113,7 @@ def _card(found: Mapping[str, Any], *, now: datetime) -> DecryptedToken:
         expiry_month=month,
         expiry_year=year,
         kind="DPAN",
-        # A cryptogram is made for one payment; the wrapping can be made anew by anybody who knows the contents.
+        # The cryptogram identifies the token: anyone who knows the contents can encrypt them again.
         token_id=sha256(f"{number.reveal()}:{cryptogram.reveal()}:{utc}".encode()).hexdigest(),
         until=until,
         holder=parse_holder(read_optional_text(found, "cardholder_name")),

@@ -19,7 +19,8 @@ from django.test import override_settings
 
 from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, OutcomeUnknownError
-from gateway.connectors.stub.connector import REVERSED, StubConnector
+from gateway.connectors.reply_codes import REVERSED
+from gateway.connectors.stub.connector import StubConnector
 from gateway.core.money import Money
 from tests.connectors import test_conformance as kit
 from tests.connectors.conftest import PATIENCE_S

@@ -1,1 +1,1 @@
-"""The card API processor: PaymentIntents over HTTPS, mapped in pure functions (docs/connectors/card-api.md)."""
+"""Connector to the card API processor: PaymentIntents over HTTPS (docs/connectors/card-api.md)."""

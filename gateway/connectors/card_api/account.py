@@ -1,4 +1,4 @@
-"""An account at the processor, as its settings describe it, and what it may not be.
+"""An account at the processor: its settings, parsed and checked.
 
 Source: docs/connectors/card-api.md.
 """
@@ -75,7 +75,7 @@ CARD_API_SETTINGS: Final = (
 
 
 class UnusableAccountError(Exception):
-    """The account cannot be used as it is set up: ``setting``, and ``why``, without any secret."""
+    """The account cannot be used: ``setting``, and ``why``, without secrets."""
 
     def __init__(self, setting: str, why: str) -> None:
         super().__init__(f"the account's {setting} {why}")
@@ -84,7 +84,7 @@ class UnusableAccountError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardApiSetup:
-    """``url`` without a slash at its end. ``full``: the whole API; see CARD_API_SETTINGS."""
+    """A parsed account. ``url`` has no trailing slash. ``full``: the whole API; see CARD_API_SETTINGS."""
 
     url: str
     full: bool
@@ -94,14 +94,17 @@ class CardApiSetup:
 
 
 def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
-    """Raises UnusableAccountError: no key, a value that is none, plain http where it is not allowed, the core profile
-    in live."""
+    """Parse an account's settings and key.
+
+    Raises UnusableAccountError for a missing key, an invalid value, plain http where it is not allowed, and the core
+    profile in live.
+    """
     given = account.settings
     for one in CARD_API_SETTINGS:
         value = account.secrets[one.name].reveal() if one.name in account.secrets else given.get(one.name, "")
         if value and not re.fullmatch(one.pattern, value):
             raise UnusableAccountError(one.name, f"is not {one.allowed}")
-    _guard(given)
+    _check_environment(given)
     key = account.secrets.get(API_KEY_SETTING)
     if not key:
         raise UnusableAccountError(API_KEY_SETTING, "is missing")
@@ -116,16 +119,16 @@ def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
 
 
 def check_card_api_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
+    """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
     try:
-        _guard(given)
+        _check_environment(given)
     except UnusableAccountError as fault:
         return ((fault.setting, fault.why),)
     return ()
 
 
-def _guard(given: Mapping[str, str]) -> None:
-    """Raises UnusableAccountError for what this environment does not allow."""
+def _check_environment(given: Mapping[str, str]) -> None:
+    """Raise UnusableAccountError for settings that this environment does not allow."""
     if settings.IS_LIVE and given.get("profile", FULL_PROFILE) != FULL_PROFILE:
         raise UnusableAccountError(
             "profile", f"must be {FULL_PROFILE} in the live environment, which needs idempotency keys"
@@ -138,7 +141,7 @@ def _guard(given: Mapping[str, str]) -> None:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Whether an address names this machine itself."""
+    """True if the URL's host is this machine."""
     try:
         return urlsplit(url).hostname in _LOOPBACK
     except ValueError:

@@ -1,4 +1,4 @@
-"""Looking things up at the processor, for whoever was told of something and wants to know it from the processor."""
+"""Reads objects from the processor, for webhook handling and account checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HTTP_NOT_FOUND: Final = 404
 
 
 class ObjectNotFoundError(Exception):
-    """The processor knows no such object. ``status``: of its answer."""
+    """The processor does not know the object. ``status``: of its answer."""
 
     def __init__(self, path: str, status: int = 0) -> None:
         super().__init__(path)
@@ -27,8 +27,7 @@ class ObjectNotFoundError(Exception):
 
 
 def fetch_object(account: ConnectorAccount, path: str, fields: Sequence[tuple[str, str]] = ()) -> Mapping[str, Any]:
-    """The object at ``path``. Raises OutcomeUnknownError when the processor cannot be asked, ObjectNotFoundError when
-    it knows none."""
+    """The object at ``path``. Raises OutcomeUnknownError if the processor cannot be asked, and ObjectNotFoundError."""
     try:
         found = CardApiSession(parse_card_api_setup(account)).get(path, fields)
     except UnusableAccountError as fault:
@@ -41,11 +40,11 @@ def fetch_object(account: ConnectorAccount, path: str, fields: Sequence[tuple[st
 
 
 _HOMES: Final[Mapping[str, str]] = {"pi": INTENTS_PATH, "seti": SETUPS_PATH, "re": REFUNDS_PATH, "ch": "/v1/charges"}
-"""The beginning of an id → where such objects lie."""
+"""Prefix of an id → path of such objects."""
 
 
 def owns_object(account: ConnectorAccount, ident: str) -> bool | None:
-    """Whether the account's key sees an object. None for no answer, no key, or an id that is no object's."""
+    """True if the account's key can read an object. None without an answer or key, or for an id of another form."""
     home = _HOMES.get(ident.partition("_")[0])
     if home is None or not parse_object_id(ident):
         return None
@@ -65,6 +64,6 @@ def list_objects(account: ConnectorAccount, path: str, fields: Sequence[tuple[st
 
 
 def parse_signing_secrets(secrets: Mapping[str, Secret]) -> list[Secret]:
-    """What the account's webhooks are signed with."""
+    """The secrets that sign the account's webhooks."""
     kept = secrets.get(WEBHOOK_SECRETS_SETTING)
     return [Secret(text) for text in kept.reveal().split()] if kept else []

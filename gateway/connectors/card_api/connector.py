@@ -1,4 +1,4 @@
-"""The connector of the card API: which verb answers which payment type.
+"""The card API connector: dispatches payment types to their calls.
 
 Source: Part A, What the service does, 5 (testMode=EXTERNAL); docs/connectors/card-api.md; decision 0034.
 """
@@ -37,11 +37,11 @@ _VERBS: Final[Mapping[str, Callable[[CardApiOperation], AcquirerReply]]] = {
     "RV": follow_up.reverse_intent,
 }
 _NOT_OFFERED: Final[Mapping[str, str]] = {"CB": CHARGEBACKS_NOT_OFFERED, "CR": CHARGEBACKS_NOT_OFFERED}
-"""Disputes come from the processor, by its webhooks; nobody makes one here."""
+"""Disputes come from the processor by webhook; they cannot be created here."""
 
 
 class CardApiConnector:
-    """Asks the processor that the account names."""
+    """Calls the processor that the account names."""
 
     name = "stripe"
     operations = frozenset(_VERBS)
@@ -52,43 +52,43 @@ class CardApiConnector:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """What the account or the processor does not allow is declined before anything is sent; another acquirer may be
-        able to take a first payment."""
+        """Send a payment. What the account or processor does not allow is declined unsent; a first payment may then be
+        retryable elsewhere."""
         verb = _VERBS.get(request.operation)
         if verb is None:
             return AcquirerReply(code=_NOT_OFFERED.get(request.operation, result_mapping.PAYMENT_TYPE_NOT_OFFERED))
         if request.operation == "PA" and request.reference:
-            # Raising or renewing an authorization is not what every account may do.
+            # Not every account may increase or renew an authorization.
             return AcquirerReply(code=result_mapping.PAYMENT_TYPE_NOT_OFFERED)
         if request.operation not in INTENT_PAYMENT_TYPES and not parse_object_id(request.reference):
             return AcquirerReply(code=REFERENCE_NOT_AT_PROCESSOR)
         sent = {"operation": request.operation, "account": request.account.merchant}
         try:
-            return verb(_question(request))
+            return verb(_build_operation(request))
         except UnusableAccountError as fault:
-            return _unsent(request, result_mapping.UNLISTED_ERROR, sent, {"unusable": str(fault)})
+            return _decline_unsent(request, result_mapping.UNLISTED_ERROR, sent, {"unusable": str(fault)})
         except UnsupportedRequestError as fault:
-            return _unsent(request, fault.code, sent, {"unfit": str(fault)})
+            return _decline_unsent(request, fault.code, sent, {"unfit": str(fault)})
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        """By the payment's own mark on the processor's objects; nothing is sent a second time."""
+        """Find the payment by our mark on the processor's objects; nothing is sent again."""
         try:
-            return inquiry.inquire_payment(_question(request))
+            return inquiry.inquire_payment(_build_operation(request))
         except (UnusableAccountError, UnsupportedRequestError) as fault:
             raise OutcomeUnknownError(str(fault), {"lookFor": request.payment.hex}) from None
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """What is wrong with an account's settings taken together: (setting, why)."""
+        """Errors in an account's settings taken together: (setting, reason)."""
         return check_card_api_settings(settings)
 
-    def sees(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
-        """An object is known to the account that made it alone, and to its other keys of the same mode."""
+    def owns_transaction(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
+        """Only the account that made an object can read it, with any of its keys of the same mode."""
         return client.owns_object(account, connector_tx_id)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Cancel, or give back what was taken; repeatable."""
+        """Cancel, or refund what was captured; repeatable."""
         try:
-            return inquiry.void_payment(_question(request))
+            return inquiry.void_payment(_build_operation(request))
         except (UnusableAccountError, UnsupportedRequestError) as fault:
             raise OutcomeUnknownError(str(fault), {"takeBack": request.payment.hex}) from None
 
@@ -96,7 +96,9 @@ class CardApiConnector:
 CARD_API: Final = CardApiConnector()
 
 
-def _unsent(request: AcquirerRequest, code: str, sent: Mapping[str, str], received: Mapping[str, str]) -> AcquirerReply:
+def _decline_unsent(
+    request: AcquirerRequest, code: str, sent: Mapping[str, str], received: Mapping[str, str]
+) -> AcquirerReply:
     return AcquirerReply(
         code=code,
         sent=sent,
@@ -106,6 +108,6 @@ def _unsent(request: AcquirerRequest, code: str, sent: Mapping[str, str], receiv
     )
 
 
-def _question(request: AcquirerRequest) -> CardApiOperation:
+def _build_operation(request: AcquirerRequest) -> CardApiOperation:
     setup = parse_card_api_setup(request.account)
     return CardApiOperation(request=request, setup=setup, session=CardApiSession(setup))

@@ -1,8 +1,8 @@
-"""What became of an earlier question, and how it is taken back.
+"""Inquiries and voids.
 
-A payment's object is found by its id, by a list of what was made since, or by a search; nothing is ever sent a second
-time. Before "it never arrived" is said, the question's idempotency key is taken by a request that moves nothing: what
-arrives later is refused by the processor. Source: docs/decisions/0034-a-card-api.md.
+A payment's object is found by its id, in a list of recent objects, or by a search; no request is sent again. Before
+"not found" is answered, the request's idempotency key is used up by a request that moves no money: the processor then
+refuses the original if it arrives late. Source: docs/decisions/0034-a-card-api.md.
 """
 
 from __future__ import annotations
@@ -29,101 +29,106 @@ from gateway.connectors.card_api.operation import (
 )
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse, FormFields
 from gateway.connectors.port import AcquirerReply, NotFoundAtAcquirer, OutcomeUnknownError, VoidRefusedError
-from gateway.connectors.stub.connector import REVERSED
+from gateway.connectors.reply_codes import REVERSED
 
 LIST_PAGE_SIZE: Final = 100
 MAX_LIST_PAGES: Final = 20
-"""Of one look; beyond that the processor's search, and the key, have to tell."""
+"""Pages of one list that are read; beyond that, the processor's search and the key have to decide."""
 PROCESSOR_CLOCK_SKEW_S: Final = 300
-"""How far the processor's clock may be from ours."""
+"""Assumed difference between the processor's clock and ours."""
 MAX_REQUEST_LIFE_S: Final = 900
-"""No request runs longer at the processor: a key that is taken, and nothing made under it, was a failure there."""
+"""No request runs longer at the processor: a used key without an object was a failure there."""
 _UNFINISHED: Final = frozenset({"requires_payment_method", "requires_confirmation", "requires_action"})
 VOID_MARK: Final = "tollhouse_void"
-_TIMED: Final = 7
-"""The version of ids that begin with their time."""
+_TIMESTAMPED_UUID_VERSION: Final = 7
+"""The UUID version whose ids begin with their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InquiryMatch:
-    """``thing``: the object, None when there is none; ``all_seen``: whether everything was looked through."""
+    """The object found, None for none; ``all_seen``: the list was read to its end."""
 
-    thing: Mapping[str, Any] | None
+    resource: Mapping[str, Any] | None
     all_seen: bool = True
 
 
 def inquire_payment(question: CardApiOperation) -> AcquirerReply | NotFoundAtAcquirer:
-    """Raises OutcomeUnknownError when it cannot be told."""
+    """Find a payment's outcome. Raises OutcomeUnknownError if it stays unknown."""
     if not question.makes_intent:
-        return _of_follow_up(question)
-    found = _find(question)
-    sent = _about(question)
-    if found.thing is None:
-        return _never(question, found)
-    failed = found.thing.get("last_payment_error") or found.thing.get("last_setup_error")
-    if found.thing.get("status") in _UNFINISHED and not failed:
-        # It was made and never confirmed, or waits for somebody who will not come: it is taken back.
+        return _inquire_follow_up(question)
+    found = _find_object(question)
+    sent = _describe_operation(question)
+    if found.resource is None:
+        return _prove_not_found(question, found)
+    failed = found.resource.get("last_payment_error") or found.resource.get("last_setup_error")
+    if found.resource.get("status") in _UNFINISHED and not failed:
+        # Made but never confirmed, or waiting for a step that will not happen: it is voided.
         return NotFoundAtAcquirer(
-            sent=sent, received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=found.thing))
+            sent=sent, received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=found.resource))
         )
-    return reply_from_intent(question.request, found.thing, sent)
+    return reply_from_intent(question.request, found.resource, sent)
 
 
 def void_payment(question: CardApiOperation) -> AcquirerReply:
-    """Raises OutcomeUnknownError without the processor's word that nothing stands, and nothing can come."""
+    """Void a payment. Raises OutcomeUnknownError unless the processor confirms that nothing is, or can still be,
+    booked."""
     if not question.makes_intent:
-        return _take_back_follow_up(question)
-    found = _find(question)
-    if found.thing is None:
-        never = _never(question, found)
+        return _void_follow_up(question)
+    found = _find_object(question)
+    if found.resource is None:
+        never = _prove_not_found(question, found)
         return AcquirerReply(code=REVERSED, sent=never.sent, received=never.received)
-    thing, sent = found.thing, _about(question)
-    ident, status = mapping.parse_object_id(thing.get("id")), thing.get("status")
+    resource, sent = found.resource, _describe_operation(question)
+    ident, status = mapping.parse_object_id(resource.get("id")), resource.get("status")
     if status == "canceled" or (question.collection_path == SETUPS_PATH and status == "succeeded"):
-        return _reversed(ident, sent, thing)
+        return _reversed_reply(ident, sent, resource)
     if status == "succeeded":
-        return _give_back(question, "payment_intent", ident, thing.get("amount_received", thing.get("amount")))
-    heard, sent = question.post(f"{question.collection_path}/{ident}/cancel", (), "cancel")
-    if heard.kind is not CallVerdict.DONE or heard.body.get("status") != "canceled":
+        return _refund_remaining(
+            question, "payment_intent", ident, resource.get("amount_received", resource.get("amount"))
+        )
+    response, sent = question.post(f"{question.collection_path}/{ident}/cancel", (), "cancel")
+    if response.kind is not CallVerdict.DONE or response.body.get("status") != "canceled":
         raise OutcomeUnknownError("the processor does not cancel it", sent)
-    return _reversed(ident, sent, heard.body)
+    return _reversed_reply(ident, sent, response.body)
 
 
-def _reversed(ident: str, sent: Mapping[str, Any], thing: Mapping[str, Any]) -> AcquirerReply:
+def _reversed_reply(ident: str, sent: Mapping[str, Any], resource: Mapping[str, Any]) -> AcquirerReply:
     return AcquirerReply(
         code=REVERSED,
         connector_tx_id=ident,
         sent=sent,
-        received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=thing)),
+        received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=resource)),
     )
 
 
-def _about(question: CardApiOperation) -> dict[str, Any]:
+def _describe_operation(question: CardApiOperation) -> dict[str, Any]:
     return {"lookFor": question.request.payment.hex, "at": question.collection_path}
 
 
-# --- finding ------------------------------------------------------------------------------------------------------
+# --- finding --------------------------------------------------------------------------------------------------------
 
 
-def _find(question: CardApiOperation) -> InquiryMatch:
-    """The intent or setup of the question's payment."""
+def _find_object(question: CardApiOperation) -> InquiryMatch:
+    """The intent or setup of the payment."""
     payment, collection_path = question.request.payment, question.collection_path
     if known_transaction_id := mapping.parse_object_id(question.request.known_transaction_id):
-        looked = question.session.get(f"{collection_path}/{known_transaction_id}", _expanding(question))
-        if looked.kind is CallVerdict.DONE and mapping.is_made_by_payment(looked.body, payment):
-            return InquiryMatch(thing=looked.body)
-    since = [("created[gte]", str(int(_made_at(question) - PROCESSOR_CLOCK_SKEW_S)))] if question.setup.full else []
+        lookup = question.session.get(f"{collection_path}/{known_transaction_id}", _expanding(question))
+        if lookup.kind is CallVerdict.DONE and mapping.is_made_by_payment(lookup.body, payment):
+            return InquiryMatch(resource=lookup.body)
+    since = (
+        [("created[gte]", str(int(_payment_time(question) - PROCESSOR_CLOCK_SKEW_S)))] if question.setup.full else []
+    )
     all_seen = False
-    for thing, last in _each(question, collection_path, since):
+    for resource, last in _iterate_list(question, collection_path, since):
         all_seen = last
-        if thing is not None and mapping.is_made_by_payment(thing, payment):
-            return InquiryMatch(thing=_whole(question, collection_path, thing))
+        if resource is not None and mapping.is_made_by_payment(resource, payment):
+            return InquiryMatch(resource=_reload_object(question, collection_path, resource))
     if not all_seen and question.setup.full and collection_path == INTENTS_PATH:
         query = f"metadata['{mapping.PAYMENT_MARK}']:'{payment.hex}'"
-        for thing in _things(_looked(question, f"{collection_path}/search", [("query", query)])):
-            if mapping.is_made_by_payment(thing, payment):
-                return InquiryMatch(thing=_whole(question, collection_path, thing))
-    return InquiryMatch(thing=None, all_seen=all_seen)
+        for resource in _list_page(_fetch(question, f"{collection_path}/search", [("query", query)])):
+            if mapping.is_made_by_payment(resource, payment):
+                return InquiryMatch(resource=_reload_object(question, collection_path, resource))
+    return InquiryMatch(resource=None, all_seen=all_seen)
 
 
 def _expanding(question: CardApiOperation) -> Sequence[tuple[str, str]]:
@@ -132,21 +137,21 @@ def _expanding(question: CardApiOperation) -> Sequence[tuple[str, str]]:
     return [("expand[]", "latest_attempt" if question.collection_path == SETUPS_PATH else "latest_charge")]
 
 
-def _whole(question: CardApiOperation, collection_path: str, thing: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object as it is now, with its charge."""
-    return _looked(question, f"{collection_path}/{mapping.parse_object_id(thing.get('id'))}", _expanding(question))
+def _reload_object(question: CardApiOperation, collection_path: str, resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object's present state, with its charge."""
+    return _fetch(question, f"{collection_path}/{mapping.parse_object_id(resource.get('id'))}", _expanding(question))
 
 
-def _each(
+def _iterate_list(
     question: CardApiOperation, path: str, narrowing: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[Mapping[str, Any] | None, bool]]:
-    """Each object of a list, and whether it is the last; (None, True) ends an empty one."""
+    """Each object of a list, and whether it is the last; (None, True) for an empty one."""
     after: list[tuple[str, str]] = []
     for _ in range(MAX_LIST_PAGES):
-        page = _looked(question, path, [("limit", str(LIST_PAGE_SIZE)), *narrowing, *after])
-        things = _things(page)
+        page = _fetch(question, path, [("limit", str(LIST_PAGE_SIZE)), *narrowing, *after])
+        things = _list_page(page)
         more = page.get("has_more") is True and bool(things)
-        yield from ((thing, not more and thing is things[-1]) for thing in things)
+        yield from ((resource, not more and resource is things[-1]) for resource in things)
         if not more:
             if not things:
                 yield None, True
@@ -154,51 +159,57 @@ def _each(
         after = [("starting_after", mapping.parse_object_id(things[-1].get("id")))]
 
 
-def _things(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_page(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = page.get("data")
-    return [thing for thing in found if isinstance(thing, dict)] if isinstance(found, list) else []
+    return [resource for resource in found if isinstance(resource, dict)] if isinstance(found, list) else []
 
 
-def _looked(question: CardApiOperation, path: str, fields: Sequence[tuple[str, str]] = ()) -> Mapping[str, Any]:
-    """An object or a page. Raises OutcomeUnknownError when there is none to be had."""
-    looked = question.session.get(path, fields)
-    if looked.kind is not CallVerdict.DONE:
-        raise OutcomeUnknownError(f"the processor could not be asked: {looked.why}", {"get": path})
-    return looked.body
+def _fetch(question: CardApiOperation, path: str, fields: Sequence[tuple[str, str]] = ()) -> Mapping[str, Any]:
+    """An object or a page. Raises OutcomeUnknownError if it cannot be read."""
+    lookup = question.session.get(path, fields)
+    if lookup.kind is not CallVerdict.DONE:
+        raise OutcomeUnknownError(f"the processor could not be asked: {lookup.why}", {"get": path})
+    return lookup.body
 
 
-def _made_at(question: CardApiOperation) -> float:
-    """When the payment was begun, real time, in seconds: its id tells, whatever the merchant's clock says."""
+def _payment_time(question: CardApiOperation) -> float:
+    """When the payment began, real time, in seconds: read from its id, whatever the merchant's clock says."""
     payment = question.request.payment
-    return (payment.int >> 80) / 1000 if payment.version == _TIMED else question.request.at.timestamp()
+    return (
+        (payment.int >> 80) / 1000 if payment.version == _TIMESTAMPED_UUID_VERSION else question.request.at.timestamp()
+    )
 
 
-# --- it never arrived, and cannot any more ------------------------------------------------------------------------
+# --- proving "not found" --------------------------------------------------------------------------------------------
 
 
-def _never(question: CardApiOperation, found: InquiryMatch) -> NotFoundAtAcquirer:
-    """Nothing was found. Raises OutcomeUnknownError unless nothing can come any more, either."""
-    sent = _about(question)
+def _prove_not_found(question: CardApiOperation, found: InquiryMatch) -> NotFoundAtAcquirer:
+    """Answer that nothing was found. Raises OutcomeUnknownError unless a late arrival is impossible."""
+    sent = _describe_operation(question)
     if not question.setup.full:
-        # No key to be taken: what was looked through is all there is.
+        # Without a key to use up, the list that was read has to decide.
         if not found.all_seen:
             raise OutcomeUnknownError("there is more at the processor than can be looked through", sent)
         return NotFoundAtAcquirer(sent=sent, received={"outcome": "unknown"})
-    path, form = _closing(question)
-    heard, sent = question.post(path, form)
-    if heard.kind is CallVerdict.TAKEN and found.all_seen and time.time() - _made_at(question) > MAX_REQUEST_LIFE_S:
+    path, form = _closing_request(question)
+    response, sent = question.post(path, form)
+    if (
+        response.kind is CallVerdict.TAKEN
+        and found.all_seen
+        and time.time() - _payment_time(question) > MAX_REQUEST_LIFE_S
+    ):
         return NotFoundAtAcquirer(sent=sent, received={"outcome": "failed there"})
-    if heard.kind is CallVerdict.REFUSED and heard.status == 404:
-        return NotFoundAtAcquirer(sent=sent, received=summarize_response(heard))
-    if heard.kind is not CallVerdict.DONE:
-        raise OutcomeUnknownError(f"the key could not be taken: {heard.why}", sent)
+    if response.kind is CallVerdict.REFUSED and response.status == 404:
+        return NotFoundAtAcquirer(sent=sent, received=summarize_response(response))
+    if response.kind is not CallVerdict.DONE:
+        raise OutcomeUnknownError(f"the key could not be taken: {response.why}", sent)
     if question.makes_intent:
-        # For tidiness alone: an intent without a card can never be charged.
-        question.post(f"{path}/{mapping.parse_object_id(heard.body.get('id'))}/cancel", (), "closed")
+        # Only to clean up: an intent without a card can never be charged.
+        question.post(f"{path}/{mapping.parse_object_id(response.body.get('id'))}/cancel", (), "closed")
     return NotFoundAtAcquirer(sent=sent, received={"outcome": "unknown", "key": "taken"})
 
 
-def _closing(question: CardApiOperation) -> tuple[str, FormFields]:
+def _closing_request(question: CardApiOperation) -> tuple[str, FormFields]:
     request = question.request
     if question.makes_intent:
         return question.collection_path, mapping.build_closing_request(request)
@@ -206,81 +217,78 @@ def _closing(question: CardApiOperation) -> tuple[str, FormFields]:
     return f"{at}/{request.reference}", mapping.build_closing_mark(request.payment)
 
 
-# --- follow-ups ---------------------------------------------------------------------------------------------------
+# --- follow-ups -----------------------------------------------------------------------------------------------------
 
 
-def _of_follow_up(question: CardApiOperation) -> AcquirerReply | NotFoundAtAcquirer:
-    sent = _about(question)
+def _inquire_follow_up(question: CardApiOperation) -> AcquirerReply | NotFoundAtAcquirer:
+    sent = _describe_operation(question)
     if not question.request.reference:
         raise OutcomeUnknownError("the payment it refers to is not known", sent)
-    intent, refund = _state(question)
+    intent, refund = _load_follow_up_state(question)
     if refund is not None:
         return reply_from_refund(question, refund, sent)
     if question.request.operation == "CP" and intent is not None and _is_captured(question, intent):
         return reply_from_capture(question, intent, sent)
     if question.request.operation == "RV" and intent is not None and is_authorization_released(question, intent):
         return reply_from_release(question, intent, sent)
-    return _never(question, InquiryMatch(thing=None))
+    return _prove_not_found(question, InquiryMatch(resource=None))
 
 
-def _take_back_follow_up(question: CardApiOperation) -> AcquirerReply:
+def _void_follow_up(question: CardApiOperation) -> AcquirerReply:
     request = question.request
-    found = _of_follow_up(question)
+    found = _inquire_follow_up(question)
     if isinstance(found, NotFoundAtAcquirer) or found.approved is None:
         return AcquirerReply(code=REVERSED, sent=found.sent, received=found.received)
     if request.operation != "CP":
         raise VoidRefusedError("money that was given back is not taken again", found.sent)
     by = "charge" if found.connector_tx_id.startswith("ch_") else "payment_intent"
-    return _give_back(question, by, found.connector_tx_id, mapping.units_from_money(request.money))
+    return _refund_remaining(question, by, found.connector_tx_id, mapping.units_from_money(request.money))
 
 
-def _state(question: CardApiOperation) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-    """The intent that a follow-up refers to (None for a charge), and the refund that it made, if it did."""
+def _load_follow_up_state(question: CardApiOperation) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """The intent that a follow-up refers to (None for a charge), and the refund that it made, if any."""
     request = question.request
     by_charge = request.reference.startswith("ch_")
-    intent = (
-        None if by_charge else _looked(question, f"{INTENTS_PATH}/{request.reference}", _expanding_charge(question))
-    )
+    intent = None if by_charge else _fetch(question, f"{INTENTS_PATH}/{request.reference}", _expanding_charge(question))
     if request.operation == "CP" or (intent is not None and mapping.parse_charge(intent).id == ""):
         return intent, None
     of = [("charge" if by_charge else "payment_intent", request.reference)]
-    return intent, _refund(question, of, mapping.PAYMENT_MARK)
+    return intent, _find_refund(question, of, mapping.PAYMENT_MARK)
 
 
 def _expanding_charge(question: CardApiOperation) -> Sequence[tuple[str, str]]:
     return [("expand[]", "latest_charge")] if question.setup.full else ()
 
 
-def _refund(question: CardApiOperation, of: Sequence[tuple[str, str]], mark: str) -> Mapping[str, Any] | None:
-    """The refund with our payment's id under ``mark``. Raises OutcomeUnknownError where there are more than can be
-    seen."""
+def _find_refund(question: CardApiOperation, of: Sequence[tuple[str, str]], mark: str) -> Mapping[str, Any] | None:
+    """The refund with our payment's id under ``mark``. Raises OutcomeUnknownError if the list is too long to read."""
     all_seen = False
-    for thing, last in _each(question, REFUNDS_PATH, of):
+    for resource, last in _iterate_list(question, REFUNDS_PATH, of):
         all_seen = last
-        if thing is not None and mapping.read_mark(thing, mark) == question.request.payment.hex:
-            return thing
+        if resource is not None and mapping.read_mark(resource, mark) == question.request.payment.hex:
+            return resource
     if not all_seen:
-        raise OutcomeUnknownError("there are more refunds than can be looked through", _about(question))
+        raise OutcomeUnknownError("there are more refunds than can be looked through", _describe_operation(question))
     return None
 
 
 def _is_captured(question: CardApiOperation, intent: Mapping[str, Any]) -> bool:
-    """The mark is written with the capture; by servers of the core profile before it, so the state counts too."""
+    """True if our capture was made. Servers of the core profile write the mark before it, so the state counts too."""
     marked = mapping.read_mark(intent, mapping.capture_mark_name(question.request.payment))
     return bool(marked) and (question.setup.full or intent.get("status") == "succeeded")
 
 
-def _give_back(question: CardApiOperation, by: str, ident: str, units: object) -> AcquirerReply:
-    """Refund what stands; once, however often it is asked for."""
+def _refund_remaining(question: CardApiOperation, by: str, ident: str, units: object) -> AcquirerReply:
+    """Refund what is not refunded; idempotent."""
     of = [(by, ident)]
-    given = _refund(question, of, VOID_MARK)
-    sent: dict[str, Any] = _about(question)
+    given = _find_refund(question, of, VOID_MARK)
+    sent: dict[str, Any] = _describe_operation(question)
     if given is None:
         marked = [(f"metadata[{VOID_MARK}]", question.request.payment.hex)]
-        heard, sent = question.post(REFUNDS_PATH, [*of, ("amount", str(units)), *marked], "void")
-        if heard.kind is not CallVerdict.DONE:
-            raise OutcomeUnknownError(f"the processor does not give it back: {heard.why}", sent)
-        given = heard.body
+        response, sent = question.post(REFUNDS_PATH, [*of, ("amount", str(units)), *marked], "void")
+        if response.kind is not CallVerdict.DONE:
+            raise OutcomeUnknownError(f"the processor does not give it back: {response.why}", sent)
+        given = response.body
     if given.get("status") not in ("succeeded", "pending"):
         raise OutcomeUnknownError("the processor has not given it back", sent)
-    return _reversed(ident, sent, given)
+    return _reversed_reply(ident, sent, given)

@@ -1,4 +1,4 @@
-"""Requests as the processor's forms, and its objects as replies. Pure: nothing here asks anybody.
+"""Maps requests to the processor's forms, and its objects to values. Pure.
 
 Source: the processor's public API reference; Part A, Basic payment, 3D Secure; Part B, Card on file, Response
 parameters; docs/connectors/card-api.md.
@@ -23,13 +23,13 @@ from gateway.core.money import Money, currency_exponent
 from gateway.core.secret import Secret
 
 PAYMENT_MARK: Final = "tollhouse_payment"
-"""Metadata: the id of our payment that made an object."""
+"""Metadata: id of the payment that made an object."""
 CLOSED_MARK: Final = "tollhouse_closed"
-"""Metadata: an object that only holds a payment's idempotency key, so that its request cannot be accepted later."""
+"""Metadata: the object only uses up a payment's idempotency key, so that its request cannot be accepted later."""
 ORDER_MARK: Final = "order"
 VERIFICATION_TYPES: Final = frozenset({"RG"})
 _EXPONENTS: Final[Mapping[str, int]] = {"ISK": 2, "MGA": 0, "UGX": 2}
-"""Currencies whose smallest unit the processor sees differently from ISO 4217."""
+"""Currencies whose minor unit at the processor differs from ISO 4217."""
 _METADATA_CHARS: Final = 500
 _DESCRIPTOR: Final = re.compile(r"[<>\\'\"*]|[^\x20-\x7e]")
 MAX_DESCRIPTOR_SUFFIX_CHARS: Final = 22
@@ -38,18 +38,18 @@ _ID: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
 
 
 class UnsupportedRequestError(Exception):
-    """What cannot be said to this processor; ``code`` is the result code that says so."""
+    """The processor cannot do this; ``code``: the result code of the decline."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(why)
         self.code = code
 
 
-# --- money --------------------------------------------------------------------------------------------------------
+# --- money ----------------------------------------------------------------------------------------------------------
 
 
 def units_from_money(money: Money) -> int:
-    """In the processor's smallest unit. Raises UnsupportedRequestError for a fraction of it."""
+    """Amount in the processor's minor unit. Raises UnsupportedRequestError for a fraction of it."""
     units = money.amount.scaleb(_EXPONENTS.get(money.currency, currency_exponent(money.currency)))
     if units != units.to_integral_value():
         raise UnsupportedRequestError(
@@ -59,7 +59,7 @@ def units_from_money(money: Money) -> int:
 
 
 def money_from_units(units: object, currency: str) -> Money | None:
-    """The way back; None for what is no amount."""
+    """The inverse; None for an invalid amount."""
     if not isinstance(units, int) or isinstance(units, bool) or units < 0:
         return None
     try:
@@ -68,47 +68,57 @@ def money_from_units(units: object, currency: str) -> Money | None:
         return None
 
 
-# --- what is asked ------------------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------------------------
 
 
 def is_verification(request: AcquirerRequest) -> bool:
-    """A registration, or an authorization of nothing: the card is looked at, and no money is held."""
+    """True for a registration or an authorization of zero: the card is checked without money."""
     return request.operation in VERIFICATION_TYPES or not request.money
 
 
 def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, method: str = "") -> FormFields:
-    """A payment intent, confirmed as it is made. ``method``: the card as an object that was made before."""
+    """A payment intent that is confirmed at once. ``method``: id of a card object made before."""
     manual = request.operation == "PA"
     fields = [
         ("amount", str(units_from_money(request.money))),
         ("currency", request.money.currency.lower()),
         ("capture_method", "manual" if manual else "automatic"),
         ("confirm", "true"),
-        *_means(request, method),
-        *_metadata(request),
-        *_proof(request),
+        *_means_fields(request, method),
+        *_metadata_fields(request),
+        *_authentication_fields(request),
         *_initiator(request.parameters),
     ]
     if not full:
         return fields
-    fields += [("error_on_requires_action", "true"), ("expand[]", "latest_charge"), *_descriptor(request.parameters)]
-    fields += _network_reference(request.parameters)
+    fields += [
+        ("error_on_requires_action", "true"),
+        ("expand[]", "latest_charge"),
+        *_descriptor_fields(request.parameters),
+    ]
+    fields += _network_reference_fields(request.parameters)
     if manual and multicapture:
         fields.append(("payment_method_options[card][request_multicapture]", "if_available"))
     return fields
 
 
 def build_verification(request: AcquirerRequest, *, method: str = "", confirm: bool = True) -> FormFields:
-    """A setup intent: what the card is asked without any money. Unconfirmed it has no card yet."""
-    fields = [("usage", "off_session"), ("payment_method_types[]", "card"), *_metadata(request)]
+    """A setup intent: checks the card without money. Unconfirmed it has no card yet."""
+    fields = [("usage", "off_session"), ("payment_method_types[]", "card"), *_metadata_fields(request)]
     if not confirm:
         return fields
-    return [*fields, ("confirm", "true"), ("expand[]", "latest_attempt"), *_means(request, method), *_proof(request)]
+    return [
+        *fields,
+        ("confirm", "true"),
+        ("expand[]", "latest_attempt"),
+        *_means_fields(request, method),
+        *_authentication_fields(request),
+    ]
 
 
 def build_card_object(request: AcquirerRequest) -> FormFields:
-    """The card alone, as servers of the core profile want it: number, expiry and code, all of them."""
-    card = _card(request)
+    """The card alone, as servers of the core profile require it: number, expiry and code."""
+    card = _required_card(request)
     if card.cvv is None:
         raise UnsupportedRequestError(
             result_mapping.CVV_MISSING, "servers of the core profile take no card without its code"
@@ -123,7 +133,7 @@ def build_card_object(request: AcquirerRequest) -> FormFields:
 
 
 def build_capture(request: AcquirerRequest, *, full: bool, multicapture: bool) -> FormFields:
-    """A capture, with the mark that tells whose it was."""
+    """A capture, marked with its payment."""
     fields: list[tuple[str, str | Secret]] = [("amount_to_capture", str(units_from_money(request.money)))]
     if full:
         fields += [*build_capture_mark(request), ("expand[]", "latest_charge")]
@@ -134,17 +144,17 @@ def build_capture(request: AcquirerRequest, *, full: bool, multicapture: bool) -
 
 
 def build_capture_mark(request: AcquirerRequest) -> FormFields:
-    """The mark of a capture on its intent: which payment of ours, and how much."""
+    """A capture's mark on its intent: our payment, and its amount."""
     return [(f"metadata[{capture_mark_name(request.payment)}]", str(units_from_money(request.money)))]
 
 
 def capture_mark_name(payment: UUID) -> str:
-    """At most 40 characters, as names of metadata are."""
+    """Name of the mark, 40 characters at most, as for all metadata."""
     return f"capture_{payment.hex}"
 
 
 def build_refund(request: AcquirerRequest, *, money: Money | None = None, **more: str) -> FormFields:
-    """A refund of ``money`` (all of the request's when not given) of the charge or intent the request refers to."""
+    """A refund of ``money`` (by default the request's) of the charge or intent that the request refers to."""
     return [
         ("charge" if request.reference.startswith("ch_") else "payment_intent", request.reference),
         ("amount", str(units_from_money(money or request.money))),
@@ -154,8 +164,8 @@ def build_refund(request: AcquirerRequest, *, money: Money | None = None, **more
 
 
 def build_closing_request(request: AcquirerRequest) -> FormFields:
-    """What takes a first payment's idempotency key without moving anything: an intent that has no card."""
-    marked: list[tuple[str, str | Secret]] = [*_metadata(request), (f"metadata[{CLOSED_MARK}]", "1")]
+    """Uses up a first payment's idempotency key without moving money: an intent without a card."""
+    marked: list[tuple[str, str | Secret]] = [*_metadata_fields(request), (f"metadata[{CLOSED_MARK}]", "1")]
     if is_verification(request):
         return [("usage", "off_session"), ("payment_method_types[]", "card"), *marked]
     money = [("amount", str(units_from_money(request.money))), ("currency", request.money.currency.lower())]
@@ -167,7 +177,7 @@ def build_closing_mark(payment: UUID) -> FormFields:
     return [(f"metadata[closed_{payment.hex}]", "1")]
 
 
-def _card(request: AcquirerRequest) -> Card:
+def _required_card(request: AcquirerRequest) -> Card:
     card = request.card
     if card is None:
         raise UnsupportedRequestError(result_mapping.CARD_MISSING, "the processor takes cards only")
@@ -178,11 +188,11 @@ def _card(request: AcquirerRequest) -> Card:
     return card
 
 
-def _means(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str | Secret]]:
+def _means_fields(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str | Secret]]:
     if method:
         yield "payment_method", method
         return
-    card, name = _card(request), "payment_method_data"
+    card, name = _required_card(request), "payment_method_data"
     yield f"{name}[type]", "card"
     yield f"{name}[card][number]", card.number
     yield f"{name}[card][exp_month]", str(int(card.expiry_month))
@@ -204,7 +214,7 @@ def _means(request: AcquirerRequest, method: str) -> Iterator[tuple[str, str | S
     yield from ((f"{name}[billing_details][{each}]", value) for each, value in details.items() if value)
 
 
-def _metadata(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
+def _metadata_fields(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
     yield f"metadata[{PAYMENT_MARK}]", request.payment.hex
     if order := request.parameters.get("merchantTransactionId"):
         yield f"metadata[{ORDER_MARK}]", order[:_METADATA_CHARS]
@@ -219,8 +229,8 @@ _PROVED: Final = "payment_method_options[card][three_d_secure]"
 DEFAULT_3DS_VERSION: Final = "2.2.0"
 
 
-def _proof(request: AcquirerRequest) -> Iterator[tuple[str, str | Secret]]:
-    """The proof of an authentication that was made elsewhere, whole or not at all (D32)."""
+def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str | Secret]]:
+    """The proof of an external authentication, complete or not at all (D32)."""
     sent = request.parameters
     if request.cryptogram is None or "threeDSecure.dsTransactionId" not in sent:
         return
@@ -232,46 +242,46 @@ def _proof(request: AcquirerRequest) -> Iterator[tuple[str, str | Secret]]:
 
 
 def _initiator(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Who starts the payment: the merchant, while the shopper is away, or a shopper on the telephone."""
+    """Who initiates the payment: the merchant off-session, or a shopper by telephone."""
     if sent.get("standingInstruction.source") == "MIT":
         yield "off_session", "true"
     elif sent.get("transactionCategory") in ("MO", "TO"):
         yield "payment_method_options[card][moto]", "true"
 
 
-def _network_reference(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _network_reference_fields(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     reference = resolve_initial_reference(sent)
     if sent.get("standingInstruction.source") == "MIT" and reference:
         yield "payment_method_options[card][mit_exemption][network_transaction_id]", reference
 
 
-def _descriptor(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What stands behind the account's own name on the shopper's statement; it has to have a letter in it."""
+def _descriptor_fields(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The suffix after the account's own name on the shopper's statement; it must contain a letter."""
     text = " ".join(_DESCRIPTOR.sub(" ", sent.get("descriptor", "")).split())[:MAX_DESCRIPTOR_SUFFIX_CHARS].strip()
     if re.search("[A-Za-z]", text):
         yield "statement_descriptor_suffix", text
 
 
-# --- what is kept of it -------------------------------------------------------------------------------------------
+# --- masking --------------------------------------------------------------------------------------------------------
 
 
 def mask_form(fields: FormFields) -> dict[str, str]:
-    """A form as exchanges keep it: the number masked, code and cryptogram said to be there."""
-    return {name: _masked(name, value) for name, value in fields}
+    """A form for the stored exchange: masked number, code and cryptogram as presence flags."""
+    return {name: _mask_field(name, value) for name, value in fields}
 
 
-def _masked(name: str, value: str | Secret) -> str:
+def _mask_field(name: str, value: str | Secret) -> str:
     if isinstance(value, str):
         return value
     return mask_pan(value.reveal()) if name.endswith("[number]") else HIDDEN_SECRET
 
 
-# --- what is answered ---------------------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeDetails:
-    """What a charge tells: its id, the checks of address and code, the schemes' own reference."""
+    """Contents of a charge: id, address and CVV checks, the scheme's reference."""
 
     id: str = ""
     avs: str = ""
@@ -281,66 +291,68 @@ class ChargeDetails:
 
 
 def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
-    """The last charge of an intent (or attempt of a setup), which may be an id alone."""
+    """The last charge of an intent (or attempt of a setup), which may be an id only."""
     found = intent_object.get("latest_charge") or intent_object.get("latest_attempt")
     if isinstance(found, str):
         return ChargeDetails(id=parse_object_id(found))
     if not isinstance(found, dict):
         return ChargeDetails()
-    card = _inner(_inner(found, "payment_method_details"), "card")
-    checks, outcome = _inner(card, "checks"), _inner(found, "outcome")
+    card = _nested_object(_nested_object(found, "payment_method_details"), "card")
+    checks, outcome = _nested_object(card, "checks"), _nested_object(found, "outcome")
     return ChargeDetails(
         id=parse_object_id(found.get("id")),
         avs=result_mapping.map_address_checks(
-            _word(checks, "address_line1_check"), _word(checks, "address_postal_code_check")
+            _text_member(checks, "address_line1_check"), _text_member(checks, "address_postal_code_check")
         ),
-        cvv=result_mapping.CVV_RESPONSE_BY_CHECK.get(_word(checks, "cvc_check"), ""),
+        cvv=result_mapping.CVV_RESPONSE_BY_CHECK.get(_text_member(checks, "cvc_check"), ""),
         network_id=parse_scheme_reference(parse_object_id(card.get("network_transaction_id"))),
-        decline_code=_word(outcome, "reason"),
+        decline_code=_text_member(outcome, "reason"),
     )
 
 
-def read_mark(thing: Mapping[str, Any], name: str) -> str:
-    """A value of its metadata, or ''."""
-    found = _inner(thing, "metadata").get(name)
+def read_mark(resource: Mapping[str, Any], name: str) -> str:
+    """A metadata value, or ''."""
+    found = _nested_object(resource, "metadata").get(name)
     return found if isinstance(found, str) else ""
 
 
-def is_made_by_payment(thing: Mapping[str, Any], payment: UUID) -> bool:
-    """Whether a payment of ours made it, and not in order to hold its key."""
-    return read_mark(thing, PAYMENT_MARK) == payment.hex and not read_mark(thing, CLOSED_MARK)
+def is_made_by_payment(resource: Mapping[str, Any], payment: UUID) -> bool:
+    """True if a payment of ours made the object, and not to use up its key."""
+    return read_mark(resource, PAYMENT_MARK) == payment.hex and not read_mark(resource, CLOSED_MARK)
 
 
 def result_code_from_error(error: Mapping[str, Any], operation: str) -> str:
-    """The result code of an error, or of the ``last_payment_error`` of an intent."""
-    return result_mapping.map_decline(_word(error, "decline_code"), _word(error, "code"), operation)
+    """The result code of an error, or of an intent's ``last_payment_error``."""
+    return result_mapping.map_decline(_text_member(error, "decline_code"), _text_member(error, "code"), operation)
 
 
 def summarize_error(error: Mapping[str, Any]) -> dict[str, str]:
-    """What is kept of an error: its words, and no text, which may quote what was sent."""
+    """An error for storage: its codes, but no free text, which may quote the request."""
     names = ("type", "code", "decline_code", "param", "network_decline_code", "advice_code")
-    return {name: word for name in names if (word := _word(error, name))}
+    return {name: word for name in names if (word := _text_member(error, name))}
 
 
-def summarize_object(thing: Mapping[str, Any]) -> dict[str, str]:
-    """What is kept of an object."""
+def summarize_object(resource: Mapping[str, Any]) -> dict[str, str]:
+    """An object for storage."""
     names = ("object", "id", "status", "capture_method", "currency", "amount", "amount_capturable", "amount_received")
-    kept = {name: str(thing[name]) for name in names if isinstance(thing.get(name), str | int)}
-    if charge := parse_charge(thing).id:
+    kept = {name: str(resource[name]) for name in names if isinstance(resource.get(name), str | int)}
+    if charge := parse_charge(resource).id:
         kept["charge"] = charge
-    return {name: text[:255] for name, text in kept.items()} | summarize_error(_inner(thing, "last_payment_error"))
+    return {name: text[:255] for name, text in kept.items()} | summarize_error(
+        _nested_object(resource, "last_payment_error")
+    )
 
 
 def parse_object_id(value: object) -> str:
-    """An id, or '' for what is none."""
+    """An id, or '' if it is not one."""
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
-def _inner(thing: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = thing.get(name)
+def _nested_object(resource: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = resource.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _word(thing: Mapping[str, Any], name: str) -> str:
-    found = thing.get(name)
+def _text_member(resource: Mapping[str, Any], name: str) -> str:
+    found = resource.get(name)
     return found if isinstance(found, str) and len(found) <= 64 else ""

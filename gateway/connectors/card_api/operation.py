@@ -1,4 +1,4 @@
-"""What the steps of one question share: request, account and calls; and how a call's outcome becomes a reply."""
+"""The context of one operation (request, account, session), and the mapping of failed calls to replies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 from gateway.connectors.card_api import mapping, result_mapping
 from gateway.connectors.card_api.account import CardApiSetup
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse, CardApiSession, FormFields
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
 
 INTENT_PAYMENT_TYPES: Final = frozenset({"RG", "PA", "DB", "RB"})
@@ -21,7 +22,7 @@ HTTP_TOO_MANY_REQUESTS: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardApiOperation:
-    """One request to the processor. ``talk`` ends all its calls at one deadline."""
+    """One request to the processor. All calls of ``talk`` share one deadline."""
 
     request: AcquirerRequest
     setup: CardApiSetup
@@ -29,19 +30,20 @@ class CardApiOperation:
 
     @property
     def makes_intent(self) -> bool:
+        """True if the payment type makes an intent of its own."""
         return self.request.operation in INTENT_PAYMENT_TYPES
 
     @property
     def collection_path(self) -> str:
-        """Where its own object lies."""
+        """Path of its own object's collection."""
         return SETUPS_PATH if mapping.is_verification(self.request) else INTENTS_PATH
 
     def key(self, step: str = "") -> str:
-        """The idempotency key: our payment's id and its type, and the step where there are several."""
+        """The idempotency key: payment id and type, and the step where there are several."""
         return "-".join(filter(None, (self.request.payment.hex, self.request.operation, step)))
 
     def post(self, path: str, fields: FormFields, step: str = "") -> tuple[CardApiResponse, dict[str, Any]]:
-        """What came back, and what was sent as exchanges keep it."""
+        """POST a form. Returns the response, and the masked form for the stored exchange."""
         key = self.key(step)
         sent: dict[str, Any] = {"post": path, "form": mapping.mask_form(fields)}
         if self.setup.full:
@@ -49,25 +51,25 @@ class CardApiOperation:
         return self.session.post(path, fields, key), sent
 
 
-def summarize_response(heard: CardApiResponse) -> dict[str, Any]:
-    """What is kept of an answer."""
-    kept: dict[str, Any] = {"http": heard.status} if heard.status else {}
-    if heard.error:
-        return kept | mapping.summarize_error(heard.error)
-    return kept | (mapping.summarize_object(heard.body) if heard.body else {"fault": heard.why})
+def summarize_response(response: CardApiResponse) -> dict[str, Any]:
+    """A response for storage."""
+    kept: dict[str, Any] = {"http": response.status} if response.status else {}
+    if response.error:
+        return kept | mapping.summarize_error(response.error)
+    return kept | (mapping.summarize_object(response.body) if response.body else {"fault": response.why})
 
 
 def reply_from_failure(
-    question: CardApiOperation, heard: CardApiResponse, sent: Mapping[str, Any], *, moves_money: bool = True
+    question: CardApiOperation, response: CardApiResponse, sent: Mapping[str, Any], *, moves_money: bool = True
 ) -> AcquirerReply:
-    """The reply to anything but DONE. Raises OutcomeUnknownError for what may have been accepted; what ``moves`` no
-    money cannot.
+    """Map anything but DONE to a reply. Raises OutcomeUnknownError if it may have been accepted, unless it
+    ``moves_money`` False.
 
-    Another acquirer may be asked where nobody judged a first payment.
+    A first payment that was not judged is retryable elsewhere.
     """
-    operation, error = question.request.operation, heard.error
-    kept = summarize_response(heard)
-    if heard.kind in (CallVerdict.DECLINED, CallVerdict.REFUSED):
+    operation, error = question.request.operation, response.error
+    kept = summarize_response(response)
+    if response.kind in (CallVerdict.DECLINED, CallVerdict.REFUSED):
         made = error.get("payment_intent") or error.get("setup_intent")
         ident = mapping.parse_object_id(made.get("id")) if isinstance(made, dict) else ""
         word = kept.get("decline_code") or kept.get("code") or kept.get("type", "")
@@ -85,11 +87,11 @@ def reply_from_failure(
             sent=sent,
             received=kept,
         )
-    if moves_money and heard.kind in (CallVerdict.UNCLEAR, CallVerdict.TAKEN):
-        raise OutcomeUnknownError(f"the processor's answer is not clear: {heard.why}", sent)
-    shut = heard.kind is CallVerdict.SHUT and heard.status != HTTP_TOO_MANY_REQUESTS
+    if moves_money and response.kind in (CallVerdict.UNCLEAR, CallVerdict.TAKEN):
+        raise OutcomeUnknownError(f"the processor's answer is not clear: {response.why}", sent)
+    shut = response.kind is CallVerdict.SHUT and response.status != HTTP_TOO_MANY_REQUESTS
     return AcquirerReply(
-        code=result_mapping.UNLISTED_ERROR if shut else result_mapping.PROCESSOR_DOWN,
+        code=result_mapping.UNLISTED_ERROR if shut else ACQUIRER_UNREACHABLE,
         sent=sent,
         received=kept,
         retryable_elsewhere=question.makes_intent,

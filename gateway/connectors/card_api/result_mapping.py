@@ -1,7 +1,7 @@
-"""What the processor's words mean here: declines, errors, checks of address and security code, reasons of disputes.
+"""Maps the processor's codes: declines, errors, address and CVV checks, dispute reasons.
 
-Every table has a defined answer for a word that it does not list. Sources: the processor's public reference of decline
-codes, error codes and card checks; Part B, Response parameters (avsResponse, cvvResponse); ruling D9.
+Every table has a default for codes that it does not list. Sources: the processor's public reference of decline codes,
+error codes and card checks; Part B, Response parameters (avsResponse, cvvResponse); ruling D9.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-AUTHENTICATION_REQUIRED: Final = "300.100.100"
+from gateway.connectors.reply_codes import SOFT_DECLINE
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
+
 UNLISTED_DECLINE: Final = "800.100.152"
-"""A decline whose word is not listed."""
+"""A decline with an unlisted code."""
 UNLISTED_ERROR: Final = "900.100.200"
-"""An error whose word is not listed."""
-PROCESSOR_DOWN: Final = "900.100.600"
+"""An error with an unlisted code."""
 PAYMENT_TYPE_NOT_OFFERED: Final = "600.200.400"
-"""A payment type that the processor does not have."""
+"""The processor does not have the payment type."""
 MEANS_NOT_ACCEPTED: Final = "600.200.200"
 CARD_MISSING: Final = "100.100.100"
 CVV_MISSING: Final = "100.100.600"
@@ -26,8 +27,8 @@ AMOUNT_TOO_FINE: Final = "100.550.303"
 RESULT_BY_DECLINE_CODE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "approve_with_id": "800.100.209",
-        "authentication_not_handled": "300.100.100",
-        "authentication_required": AUTHENTICATION_REQUIRED,
+        "authentication_not_handled": SOFT_DECLINE,
+        "authentication_required": SOFT_DECLINE,
         "call_issuer": "800.100.209",
         "card_not_supported": "800.100.169",
         "card_velocity_exceeded": "800.100.163",
@@ -55,7 +56,7 @@ RESULT_BY_DECLINE_CODE: Final[Mapping[str, str]] = MappingProxyType(
         "issuer_not_available": "900.100.201",
         "lost_card": "800.100.165",
         "merchant_blacklist": "800.300.101",
-        "mobile_device_authentication_required": AUTHENTICATION_REQUIRED,
+        "mobile_device_authentication_required": SOFT_DECLINE,
         "new_account_information_available": "800.100.151",
         "no_action_taken": UNLISTED_DECLINE,
         "not_permitted": "800.100.170",
@@ -143,11 +144,11 @@ RESULT_BY_FOLLOW_UP_ERROR: Final[Mapping[tuple[str, str], str]] = MappingProxyTy
 RESULT_BY_UNEXPLAINED_FOLLOW_UP: Final[Mapping[str, str]] = MappingProxyType(
     {"CP": "700.400.100", "RF": "700.400.200", "RV": "700.400.300"}
 )
-"""What a follow-up that is refused without any code comes to."""
+"""The result code of a follow-up that is refused without any code."""
 
 
 def map_decline(decline_code: str, code: str, operation: str) -> str:
-    """The result code of a decline or refusal; '' stands for a word that was not sent. Always one of the table."""
+    """The result code of a decline or refusal, always one of the table; '' for a code that was not sent."""
     for table, word in (
         (RESULT_BY_DECLINE_CODE, decline_code),
         (RESULT_BY_ERROR_CODE, code),
@@ -164,11 +165,11 @@ _PASS, _FAIL = "pass", "fail"
 CVV_RESPONSE_BY_CHECK: Final[Mapping[str, str]] = MappingProxyType(
     {_PASS: "M", _FAIL: "N", "unavailable": "U", "unchecked": "P"}
 )
-"""``cvc_check`` → cvvResponse, in the schemes' own letters; nothing for a check that nobody made."""
+"""``cvc_check`` → cvvResponse, in the schemes' own letters; none for a check that was not made."""
 
 
 def map_address_checks(line: str, postcode: str) -> str:
-    """The avsResponse for ``address_line1_check`` and ``address_postal_code_check``; '' when neither was asked for."""
+    """The avsResponse for ``address_line1_check`` and ``address_postal_code_check``; '' if neither was made."""
     told = {line, postcode} - {""}
     if not told & {_PASS, _FAIL}:
         return "U" if told else ""
@@ -179,7 +180,6 @@ _AVS: Final[Mapping[tuple[bool, bool], str]] = MappingProxyType(
     {(True, True): "F", (True, False): "A", (False, True): "Z", (False, False): "N"}
 )
 
-NO_REASON: Final = "000.100.200"
 CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bank_cannot_process": "000.100.207",
@@ -189,7 +189,7 @@ CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
         "debit_not_authorized": "000.100.230",
         "duplicate": "000.100.224",
         "fraudulent": "000.100.220",
-        "general": NO_REASON,
+        "general": CHARGEBACK_WITHOUT_REASON,
         "incorrect_account_details": "000.100.201",
         "insufficient_funds": "000.100.203",
         "noncompliant": "000.100.233",
@@ -199,4 +199,4 @@ CHARGEBACK_REASON_BY_DISPUTE: Final[Mapping[str, str]] = MappingProxyType(
         "unrecognized": "000.100.222",
     }
 )
-"""``reason`` of a dispute → reason of a chargeback; NO_REASON for any other."""
+"""``reason`` of a dispute → reason of a chargeback; CHARGEBACK_WITHOUT_REASON for any other."""

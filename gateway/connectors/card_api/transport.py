@@ -1,8 +1,8 @@
-"""One call to the processor, and what its outcome proves: accepted, refused, never sent, or nothing at all.
+"""Calls to the processor, and what each outcome proves: accepted, refused, never sent, or nothing.
 
-The judgement is a table of HTTP statuses and error types; what it does not list is unclear (decision 0034). Everything
-within one deadline, over the guarded client of outbound calls. No card number, key or free text of the processor's
-leaves this module but in what is asked.
+The verdict is a table of HTTP statuses and error types; anything not listed is unclear (decision 0034). One deadline,
+over the guarded client of gateway.outbound. No card number, key or free text of the processor leaves this module except
+in the request.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from gateway.core.secret import Secret, SecretBytes
 from gateway.outbound import CallOutcome, ConnectionPool, call_url
 
 MAX_RESPONSE_BYTES: Final = 2 * 1024 * 1024
-"""A page of a hundred objects stays below; what is longer is not read on, and unclear."""
+"""Larger than a page of a hundred objects; a longer response is unclear."""
 MAX_IDLE_CONNECTIONS: Final = 8
-"""Connections of one process to one host that wait for the next call."""
+"""Idle connections of one process to one host."""
 
 FormFields = Sequence[tuple[str, str | Secret]]
 
 
 class CallVerdict(enum.StrEnum):
-    """What an outcome proves about a POST.
+    """What the outcome of a POST proves.
 
-    ``DONE``: carried out. ``DECLINED``: judged, and no. ``REFUSED``: understood as a request, and not carried out.
-    ``SHUT``: turned away before anybody judged it (key, address, too many requests). ``UNSENT``: nothing left us.
-    ``TAKEN``: its idempotency key belongs to another request, or to one that is still running. ``UNCLEAR``: the rest.
+    ``DONE``: carried out. ``DECLINED``: judged and declined. ``REFUSED``: understood and not carried out. ``SHUT``:
+    turned away before it was judged (key, address, too many requests). ``UNSENT``: nothing was sent. ``TAKEN``: its
+    idempotency key belongs to another request, or to one still running. ``UNCLEAR``: anything else.
     """
 
     DONE = "done"
@@ -50,7 +50,7 @@ class CallVerdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardApiResponse:
-    """What came back. ``body``: the object, or the ``error`` of a refusal; empty when there was none to be read."""
+    """A response. ``body``: the object, or the ``error`` of a refusal; empty if it was unreadable."""
 
     kind: CallVerdict
     status: int = 0
@@ -59,6 +59,7 @@ class CardApiResponse:
 
     @property
     def error(self) -> Mapping[str, Any]:
+        """The error object of a refusal; empty without one."""
         found = self.body.get("error")
         return found if isinstance(found, dict) else {}
 
@@ -89,11 +90,11 @@ _KEY_IN_USE: Final = "idempotency_key_in_use"
 
 
 def classify_outcome(outcome: CallOutcome) -> CardApiResponse:
-    """What an outcome proves."""
+    """Classify a call's outcome."""
     if outcome.status is None:
         kind = CallVerdict.UNCLEAR if outcome.sent else CallVerdict.UNSENT
         return CardApiResponse(kind=kind, why=f"{outcome.failure}: {outcome.reason}")
-    body = _parsed(outcome)
+    body = _parse_body(outcome)
     if outcome.is_success:
         if body is None or not isinstance(body.get("object"), str):
             return CardApiResponse(kind=CallVerdict.UNCLEAR, status=outcome.status, why="the answer cannot be read")
@@ -108,7 +109,7 @@ def classify_outcome(outcome: CallOutcome) -> CardApiResponse:
     return CardApiResponse(kind=kind, status=outcome.status, body=body, why=f"HTTP {outcome.status}")
 
 
-def _parsed(outcome: CallOutcome) -> dict[str, Any] | None:
+def _parse_body(outcome: CallOutcome) -> dict[str, Any] | None:
     if outcome.truncated:
         return None
     try:
@@ -119,23 +120,25 @@ def _parsed(outcome: CallOutcome) -> dict[str, Any] | None:
 
 
 class CardApiSession:
-    """The calls of one question: all of them within one deadline, ``GATEWAY_ACQUIRER_TIMEOUT_S`` from its beginning."""
+    """The calls of one operation, all within one deadline of ``GATEWAY_ACQUIRER_TIMEOUT_S``."""
 
     def __init__(self, setup: CardApiSetup, timeout_s: float | None = None) -> None:
         self.setup = setup
         self._deadline = time.monotonic() + (timeout_s or settings.GATEWAY_ACQUIRER_TIMEOUT_S)
 
     def post(self, path: str, fields: FormFields, key: str) -> CardApiResponse:
-        """POST a form under the idempotency key ``key``: only so may a connection that broke be replaced by another."""
+        """POST a form under the idempotency key ``key``; only with a key may a broken connection be replaced."""
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if self.setup.full:
             headers["Idempotency-Key"] = key
         return self._call("POST", path, headers, _form(fields))
 
     def get(self, path: str, fields: FormFields = ()) -> CardApiResponse:
+        """GET an object or a page."""
         return self._call("GET", f"{path}?{_form(fields).reveal().decode()}" if fields else path, {}, SecretBytes(b""))
 
     def is_over(self) -> bool:
+        """True after the deadline."""
         return time.monotonic() >= self._deadline
 
     def _call(self, method: str, path: str, headers: Mapping[str, str], body: SecretBytes) -> CardApiResponse:
@@ -148,8 +151,8 @@ class CardApiSession:
         }
         if self.setup.full:
             own["Stripe-Version"] = self.setup.version
-        # Without idempotency keys a body must never leave twice, so no connection is used again.
-        lines = _lines() if self.setup.full else None
+        # Without idempotency keys a body must not be sent twice, so no connection is reused.
+        lines = _connection_pool() if self.setup.full else None
         outcome = call_url(
             method,
             f"{self.setup.url}{path}",
@@ -163,16 +166,16 @@ class CardApiSession:
 
 
 def _form(fields: FormFields) -> SecretBytes:
-    """A form's body; the values that are secrets stand in it in clear."""
+    """A form's body; secret values are in clear in it."""
     return SecretBytes(
         urlencode([(name, text.reveal() if isinstance(text, Secret) else text) for name, text in fields]).encode()
     )
 
 
 @lru_cache(maxsize=1)
-def _lines() -> ConnectionPool:
+def _connection_pool() -> ConnectionPool:
     return ConnectionPool(MAX_IDLE_CONNECTIONS)
 
 
-# A forked process must not talk on its parent's connections.
-os.register_at_fork(after_in_child=_lines.cache_clear)
+# A forked process must not use its parent's connections.
+os.register_at_fork(after_in_child=_connection_pool.cache_clear)

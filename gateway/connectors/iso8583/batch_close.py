@@ -1,4 +1,4 @@
-"""The end of a batch: its sums are compared with the host's, and what was granted counts as taken, or not yet.
+"""Closes a capture batch: compares its totals with the host's and marks its captures as taken if they agree.
 
 Source: ISO 8583:1987, reconciliation; docs/decisions/0040.
 """
@@ -29,17 +29,17 @@ from gateway.core.money import Money
 from gateway.models import BatchedCapture, CaptureBatch
 from gateway.timers import wakeup
 
-Captured = BatchedCapture.State
-CaptureBatchState = CaptureBatch.State
-
 log = structlog.get_logger(__name__)
 
 
 def close_batch(batch: CaptureBatch, terminal: Terminal) -> None:
-    """Ask about the sums, and end the batch by what the host says. Raises BatchDeferredError, Overtaken."""
+    """Send the reconciliation request and close the batch by the host's answer.
+
+    Raises BatchDeferredError, BatchLeaseLostError.
+    """
     sums = sum_granted_captures(batch)
     if not sums.count:
-        _end(batch, sums, {}, "no capture was granted, so there are no sums")
+        _close_balanced(batch, sums, {}, "no capture was granted, so there are no sums")
         return
     message = batch_totals.build_reconciliation_request(sums, terminal, repeat=batch.asked)
     extend_batch_lease(batch, asked=True)
@@ -53,18 +53,18 @@ def close_batch(batch: CaptureBatch, terminal: Terminal) -> None:
                 f"the sums: the host answered {said.answer.get('39') or 'without a response code'}"
             )
         case TotalsVerdict.BALANCED:
-            _end(batch, sums, answer)
+            _close_balanced(batch, sums, answer)
         case TotalsVerdict.DIFFERS:
             words = (
                 "; ".join(batch_totals.find_total_differences(message, said.answer))
                 or f"the host says so ({answer.get('39')})"
             )
             log.error("capture_batch_differs", batch=batch.number, account=batch.account, round=batch.round, why=words)
-            _differs(batch, answer, f"sums differ: {words}")
+            _close_differing(batch, answer, f"sums differ: {words}")
 
 
 def sum_granted_captures(batch: CaptureBatch) -> BatchSums:
-    """What the host has granted of a batch."""
+    """Count and total of the captures that the host has granted."""
     found = list_granted_captures(batch).aggregate(count=Count("payment"), total=Sum("amount"))
     return BatchSums(
         batch=batch.pk,
@@ -77,12 +77,12 @@ def sum_granted_captures(batch: CaptureBatch) -> BatchSums:
 
 
 @transaction.atomic
-def _end(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], finding: str = "") -> None:
-    """In balance: what was granted is taken."""
+def _close_balanced(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], finding: str = "") -> None:
+    """Totals agree: the granted captures count as taken."""
     findings = [*batch.findings, finding][:MAX_BATCH_FINDINGS] if finding else batch.findings
     move_batch_state(
         batch,
-        CaptureBatchState.BALANCED,
+        CaptureBatch.State.BALANCED,
         answer=dict(answer),
         findings=findings,
         count=sums.count,
@@ -92,17 +92,18 @@ def _end(batch: CaptureBatch, sums: BatchSums, answer: Mapping[str, Any], findin
         failure="",
         closed_at=clock.real_now(),
     )
-    list_granted_captures(batch).update(state=Captured.TAKEN, message_sealed=None)
+    list_granted_captures(batch).update(state=BatchedCapture.State.TAKEN, message_sealed=None)
 
 
 @transaction.atomic
-def _differs(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> None:
-    """After the advices: upload. After an upload: somebody has to look, and no capture counts as taken."""
+def _close_differing(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> None:
+    """Totals differ. After the advices: upload the captures. After an upload: a person has to look, and no capture
+    counts as taken."""
     findings = [*batch.findings, finding][:MAX_BATCH_FINDINGS]
     if batch.round:
         move_batch_state(
             batch,
-            CaptureBatchState.DIFFERS,
+            CaptureBatch.State.DIFFERS,
             answer=dict(answer),
             findings=findings,
             due_at=None,
@@ -112,26 +113,28 @@ def _differs(batch: CaptureBatch, answer: Mapping[str, Any], finding: str) -> No
         )
         return
     move_batch_state(
-        batch, CaptureBatchState.UPLOADING, answer=dict(answer), findings=findings, round=1, asked=False, failures=0
+        batch, CaptureBatch.State.UPLOADING, answer=dict(answer), findings=findings, round=1, asked=False, failures=0
     )
     list_granted_captures(batch).update(sends=0)
 
 
 @transaction.atomic
 def accept_unbalanced_batch(batch: CaptureBatch, why: str) -> int:
-    """By hand: the acquirer has said that the captures of a batch whose sums differ stand. Each of them was granted by
-    itself; how many count as taken now."""
+    """Manual: accept the captures of a batch whose totals differ, after the acquirer has confirmed them.
+
+    Each of them was granted by itself. Returns how many count as taken now.
+    """
     finding = f"taken on somebody's word: {why}"[:255]
-    rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatchState.DIFFERS)
+    rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatch.State.DIFFERS)
     row = rows.first()
     if row is None:
         return 0
     rows.update(
-        state=CaptureBatchState.BALANCED,
+        state=CaptureBatch.State.BALANCED,
         closed_at=clock.real_now(),
         due_at=None,
         findings=[*row.findings, finding][:MAX_BATCH_FINDINGS],
     )
-    taken = list_granted_captures(row).update(state=Captured.TAKEN, message_sealed=None)
+    taken = list_granted_captures(row).update(state=BatchedCapture.State.TAKEN, message_sealed=None)
     transaction.on_commit(lambda: wakeup.notify_timer(capture_records.CAPTURE_ANSWER_TIMER))
     return taken

@@ -1,6 +1,6 @@
-"""A batch in the hands of one sender: what it may write, and how it asks.
+"""The lease on a capture batch, held by the sender that works on it.
 
-Each sender has a number (``tries``); as soon as another one takes the batch on, the first writes nothing more.
+Each claim raises the batch's ``tries``. Once another sender has claimed the batch, the earlier one can write nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_BATCH_FINDINGS: Final = 100
 
 
 class BatchDeferredError(Exception):
-    """The batch goes on later; why, in words without secrets. ``wait``: not at once."""
+    """The batch cannot go on now and is retried later. The message has no secrets. ``wait``: pause before the retry."""
 
     def __init__(self, why: str, *, wait: bool = True) -> None:
         super().__init__(why)
@@ -32,13 +32,13 @@ class BatchDeferredError(Exception):
 
 
 class BatchLeaseLostError(Exception):
-    """Somebody else has the batch by now."""
+    """Another sender has claimed the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAnswer:
-    """What became of one message: the host's answer, or ``why`` there is none, or none that counts. ``unsent``: there
-    is no link; ``silent``: it was waited for."""
+    """Outcome of one message: the host's answer, or ``why`` there is none that counts. ``not_sent``: there was no link;
+    ``timed_out``: no answer came in time."""
 
     answer: Mapping[str, str] | None = None
     why: str = ""
@@ -47,10 +47,10 @@ class HostAnswer:
 
 
 def ask_host(terminal: Terminal, message: dict[str, str]) -> HostAnswer:
-    """In a thread of its own: no rows are touched."""
+    """Send a message and wait for its answer. Runs in worker threads, so it touches no rows."""
     try:
         return HostAnswer(
-            answer=get_link(terminal).ask(message, time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S)
+            answer=get_link(terminal).exchange(message, time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S)
         )
     except (LinkUnreachableError, BadMessageError) as fault:
         return HostAnswer(why=str(fault), not_sent=isinstance(fault, LinkUnreachableError))
@@ -59,12 +59,12 @@ def ask_host(terminal: Terminal, message: dict[str, str]) -> HostAnswer:
 
 
 def select_leased_batch(batch: CaptureBatch) -> QuerySet[CaptureBatch]:
-    """The batch as long as nobody else took it on since."""
+    """The batch's row, if this sender still holds the lease."""
     return CaptureBatch.objects.filter(pk=batch.pk, state=batch.state, tries=batch.tries)
 
 
 def extend_batch_lease(batch: CaptureBatch, **changes: Any) -> None:
-    """Keep the lease for another step. Raises BatchLeaseLostError."""
+    """Renew the lease for another step and write ``changes``. Raises BatchLeaseLostError."""
     if not select_leased_batch(batch).update(lease_until=batch_lease_until(clock.real_now()), **changes):
         raise BatchLeaseLostError
     for name, value in changes.items():
@@ -72,7 +72,7 @@ def extend_batch_lease(batch: CaptureBatch, **changes: Any) -> None:
 
 
 def move_batch_state(batch: CaptureBatch, state: CaptureBatch.State, **changes: Any) -> None:
-    """By compare-and-set. Raises BatchLeaseLostError."""
+    """Move the batch by compare-and-set and write ``changes``. Raises BatchLeaseLostError."""
     if not select_leased_batch(batch).update(state=state, **changes):
         raise BatchLeaseLostError
     for name, value in {"state": state, **changes}.items():
@@ -80,15 +80,15 @@ def move_batch_state(batch: CaptureBatch, state: CaptureBatch.State, **changes: 
 
 
 def record_batch_finding(batch: CaptureBatch, finding: str) -> None:
-    """Note what somebody has to know. Raises BatchLeaseLostError."""
+    """Add a finding for the operator. Raises BatchLeaseLostError."""
     extend_batch_lease(batch, findings=[*batch.findings, finding][:MAX_BATCH_FINDINGS])
 
 
 def list_granted_captures(batch: CaptureBatch) -> QuerySet[BatchedCapture]:
-    """The captures that the host has granted, each by itself."""
+    """The captures of the batch that the host has granted one by one."""
     return BatchedCapture.objects.filter(batch=batch, state=BatchedCapture.State.IN_BATCH).exclude(code="")
 
 
 def batch_lease_until(now: datetime) -> datetime:
-    """Until when a batch is its sender's: longer than one step can take."""
+    """When a lease taken at ``now`` expires: later than one step can take."""
     return now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 30)

@@ -1,8 +1,8 @@
-"""Batches on their way: the captures as advices (presenting.py), then the sums (closing.py); where those differ, the
-captures once more as uploads, and the sums again.
+"""Sends planned batches: captures as advices (batch_upload.py), then totals (batch_close.py). Where the totals differ,
+the captures are uploaded once more, and the totals compared again.
 
-Every step is written down before and after it is taken, so that whoever comes after a crash goes on where it was. A
-capture counts as taken once the host agrees with the sums of its batch, and not before. docs/decisions/0040.
+Every step is recorded before and after, so that another worker can continue after a crash. A capture counts as taken
+only once the host agrees with its batch's totals. Source: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -33,22 +33,20 @@ from gateway.models import CaptureBatch, Merchant
 from gateway.timers import wakeup
 from gateway.vault.sealing import VaultError
 
-State = CaptureBatch.State
-
 MAX_BATCHES_PER_RUN: Final = 200
-"""Batches that one run takes on, one after the other."""
+"""Batches that one run claims, one after the other."""
 BATCH_RUN_S: Final = 60.0
-"""Of one run, and of one batch in it; the next run goes on."""
+"""Seconds for one run, and for one batch in it; the next run continues."""
 BATCH_RETRY_PAUSES: Final = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900))
-"""After a try that came to nothing, until the next; the last one goes on."""
+"""Pauses after failed attempts; the last one repeats."""
 MAX_BLOCKING_FAILURES: Final = 10
-"""Failures in a row, nearly two hours, after which a batch does not hold up those after it any more."""
+"""Failures in a row, nearly two hours, after which a batch no longer blocks the account's later batches."""
 MAX_BATCH_FAILURES: Final = 700
-"""About a week without a step forward; then somebody has to look."""
+"""Failures in a row, about a week, after which an operator has to look."""
 
 log = structlog.get_logger(__name__)
 
-# One batch of an account at a time, the oldest first: hosts number them. One that has to be looked at holds up none.
+# One batch of an account at a time, the oldest first: hosts number them. One left to an operator blocks none.
 _CLAIM: Final = """
 UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
     SELECT b.id FROM gateway_capturebatch b
@@ -66,20 +64,20 @@ UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tr
 
 
 def send_due_batches(connector: Connector, merchant: Merchant | None = None) -> int:
-    """Send what is decided; how many batches ended."""
+    """Send the planned batches that are due. Returns how many were closed."""
     ended, over = 0, time.monotonic() + BATCH_RUN_S
     for _ in range(MAX_BATCHES_PER_RUN):
         batch = claim_due_batch(merchant)
         if batch is None:
             break
-        ended += _send(batch, connector)
+        ended += _send_batch(batch, connector)
         if time.monotonic() > over:
             break
     return ended
 
 
 def claim_due_batch(merchant: Merchant | None = None) -> CaptureBatch | None:
-    """The next batch that is due, for one sender until its lease runs out."""
+    """Claim the next due batch under a lease; None if there is none."""
     now = clock.real_now()
     whose = merchant.pk if merchant is not None else None
     found = execute_sql(
@@ -89,51 +87,55 @@ def claim_due_batch(merchant: Merchant | None = None) -> CaptureBatch | None:
 
 
 def retry_batch(batch: CaptureBatch) -> bool:
-    """By hand: go on with a batch at once. One whose sums differed is uploaded once more. False when it has ended, or
-    somebody is at it."""
+    """Manual: continue a batch at once; one whose totals differ is uploaded once more.
+
+    False if it is closed, or a sender holds its lease.
+    """
     now = clock.real_now()
     rows = CaptureBatch.objects.filter(Q(lease_until=None) | Q(lease_until__lt=now), pk=batch.pk)
     anew = {"due_at": now, "failures": 0, "failure": ""}
-    differs = rows.filter(state=State.DIFFERS).update(
-        **anew, state=State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None
+    differs = rows.filter(state=CaptureBatch.State.DIFFERS).update(
+        **anew, state=CaptureBatch.State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None
     )
-    done = differs or rows.filter(state__in=(State.PRESENTING, State.CLOSING, State.UPLOADING)).update(**anew)
+    done = differs or rows.filter(
+        state__in=(CaptureBatch.State.PRESENTING, CaptureBatch.State.CLOSING, CaptureBatch.State.UPLOADING)
+    ).update(**anew)
     wakeup.notify_timer(batch_planning.CAPTURE_BATCH_TIMER)
     return bool(done)
 
 
-def _send(batch: CaptureBatch, connector: Connector) -> bool:
-    """Take a batch as far as it goes now; whether it ended."""
+def _send_batch(batch: CaptureBatch, connector: Connector) -> bool:
+    """Advance a batch as far as possible. Returns whether it was closed."""
     try:
         terminal = parse_terminal(load_connector_account(connector, batch.channel_id, batch.account))
-        _advance(batch, terminal)
+        _advance_batch(batch, terminal)
     except BatchLeaseLostError:
         return False
     except BatchDeferredError as fault:
-        return _later(batch, str(fault), wait=fault.wait)
+        return _defer_batch(batch, str(fault), wait=fault.wait)
     except TerminalNotConfiguredError as fault:
-        return _later(batch, f"the account: {fault}")
+        return _defer_batch(batch, f"the account: {fault}")
     except VaultError:
-        return _later(batch, "a secret does not open: the vault has lost its key")
-    except Exception:  # one batch must not keep the others waiting; it is due again
+        return _defer_batch(batch, "a secret does not open: the vault has lost its key")
+    except Exception:  # one batch must not block the others; it stays due
         log.exception("capture_batch_fault", batch=batch.pk.hex)
-        return _later(batch, "a fault of the gateway's own: its log says which")
+        return _defer_batch(batch, "a fault of the gateway's own: its log says which")
     return True
 
 
-def _advance(batch: CaptureBatch, terminal: Terminal) -> None:
-    """Step by step to its end. Raises BatchDeferredError, BatchLeaseLostError."""
+def _advance_batch(batch: CaptureBatch, terminal: Terminal) -> None:
+    """Run the remaining steps. Raises BatchDeferredError, BatchLeaseLostError."""
     over = time.monotonic() + BATCH_RUN_S
-    while batch.state not in (State.BALANCED, State.DIFFERS):
-        if batch.state == State.CLOSING:
+    while batch.state not in (CaptureBatch.State.BALANCED, CaptureBatch.State.DIFFERS):
+        if batch.state == CaptureBatch.State.CLOSING:
             close_batch(batch, terminal)
         else:
             send_batch_captures(batch, terminal, over)
-            move_batch_state(batch, State.CLOSING, failures=0)
+            move_batch_state(batch, CaptureBatch.State.CLOSING, failures=0)
     wakeup.notify_timer(capture_records.CAPTURE_ANSWER_TIMER)
 
 
-def _later(batch: CaptureBatch, why: str, *, wait: bool = True) -> bool:
+def _defer_batch(batch: CaptureBatch, why: str, *, wait: bool = True) -> bool:
     failures = batch.failures + 1 if wait else 0
     over = failures >= MAX_BATCH_FAILURES
     pause = BATCH_RETRY_PAUSES[min(failures, len(BATCH_RETRY_PAUSES)) - 1] if wait else timedelta()

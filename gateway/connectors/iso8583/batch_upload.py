@@ -1,7 +1,7 @@
-"""The captures of a batch: each sent as an advice (0220), or once more as an upload (0320).
+"""Sends the captures of a batch, each as an advice (0220) or, after totals that differ, as an upload (0320).
 
-Before a message goes out it is written down that it may have, and afterwards what the host said: a capture without an
-answer is repeated (0221, 0321) with its own numbers, by which a host knows it. docs/decisions/0040.
+It is recorded before a message is sent that it may have been, and afterwards what the host answered. A capture without
+an answer is repeated (0221, 0321) under its own numbers, by which the host recognises it. Source: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -30,25 +30,24 @@ from gateway.core.money import Money
 from gateway.core.secret import RedactedDict
 from gateway.models import BatchedCapture, CaptureBatch
 
-Captured = BatchedCapture.State
-State = CaptureBatch.State
-
 MAX_PARALLEL_CAPTURES: Final = 8
-"""Captures of a batch that are on the line at the same time."""
+"""Captures of a batch in flight at the same time."""
 MAX_UNANSWERED_CAPTURES: Final = 3
-"""Times that somebody of MAX_PARALLEL_CAPTURES got no answer, after which a run leaves the batch for later."""
+"""Chunks with an unanswered capture after which a run defers the batch."""
 
 log = structlog.get_logger(__name__)
 
 
 def list_unsent_captures(batch: CaptureBatch) -> QuerySet[BatchedCapture]:
     """The captures that this step still has to send."""
-    rows = BatchedCapture.objects.filter(batch=batch, state=Captured.IN_BATCH)
-    return rows.filter(code="") if batch.state == State.PRESENTING else rows.filter(uploaded__lt=batch.round)
+    rows = BatchedCapture.objects.filter(batch=batch, state=BatchedCapture.State.IN_BATCH)
+    return (
+        rows.filter(code="") if batch.state == CaptureBatch.State.PRESENTING else rows.filter(uploaded__lt=batch.round)
+    )
 
 
 def send_batch_captures(batch: CaptureBatch, terminal: Terminal, over: float) -> None:
-    """Every capture that has no answer, once. Raises BatchDeferredError when some still have none."""
+    """Send every unanswered capture once. Raises BatchDeferredError if some stay unanswered."""
     rows = list(list_unsent_captures(batch).order_by("payment"))
     left, silences, why = 0, 0, ""
     with ThreadPoolExecutor(max_workers=MAX_PARALLEL_CAPTURES, thread_name_prefix="batch") as pool:
@@ -56,7 +55,9 @@ def send_batch_captures(batch: CaptureBatch, terminal: Terminal, over: float) ->
             if time.monotonic() > over:
                 raise BatchDeferredError("captures are still to be sent", wait=False)
             missed = [
-                one for one in _chunk(batch, terminal, rows[place : place + MAX_PARALLEL_CAPTURES], pool) if one.why
+                one
+                for one in _send_chunk(batch, terminal, rows[place : place + MAX_PARALLEL_CAPTURES], pool)
+                if one.why
             ]
             left, silences = left + len(missed), silences + any(one.timed_out for one in missed)
             why = missed[0].why if missed else why
@@ -66,12 +67,12 @@ def send_batch_captures(batch: CaptureBatch, terminal: Terminal, over: float) ->
         raise BatchDeferredError(f"{left} captures have no verdict: {why}")
 
 
-def _chunk(
+def _send_chunk(
     batch: CaptureBatch, terminal: Terminal, rows: Sequence[BatchedCapture], pool: ThreadPoolExecutor
 ) -> list[HostAnswer]:
-    """Send some captures at the same time, and write down what the host said of each."""
+    """Send some captures in parallel and record the host's answers."""
     extend_batch_lease(batch)
-    upload = batch.state == State.UPLOADING
+    upload = batch.state == CaptureBatch.State.UPLOADING
     messages = [
         RedactedDict(
             capture_records.load_capture_message(row)
@@ -83,18 +84,18 @@ def _chunk(
     for row, message in zip(rows, messages, strict=True):
         if row.sends:
             message["t"] = message["t"][:3] + "1"
-    # Before anything is sent: whoever comes after a crash knows that it may have been.
+    # Recorded before anything is sent, so that after a crash it is known that it may have been.
     BatchedCapture.objects.filter(pk__in=[row.pk for row in rows]).update(sends=F("sends") + 1)
     answers = list(pool.map(lambda message: ask_host(terminal, message), messages))
-    return [_note(batch, terminal, row, said) for row, said in zip(rows, answers, strict=True)]
+    return [_record_host_answer(batch, terminal, row, said) for row, said in zip(rows, answers, strict=True)]
 
 
-def _note(batch: CaptureBatch, terminal: Terminal, row: BatchedCapture, said: HostAnswer) -> HostAnswer:
-    """Write down what the host said of one capture; with ``why`` when that was no verdict."""
+def _record_host_answer(batch: CaptureBatch, terminal: Terminal, row: BatchedCapture, said: HostAnswer) -> HostAnswer:
+    """Record the host's answer to one capture; the result has a ``why`` if it was no verdict."""
     if said.answer is None:
         return said
-    asked = _question(row, terminal)
-    upload = batch.state == State.UPLOADING
+    asked = _request_from_row(row, terminal)
+    upload = batch.state == CaptureBatch.State.UPLOADING
     try:
         reply = reply_from_answer(asked, said.answer, {}, repeat=upload or row.sends > 0)
     except OutcomeUnknownError as nothing:
@@ -110,14 +111,14 @@ def _note(batch: CaptureBatch, terminal: Terminal, row: BatchedCapture, said: Ho
         record_batch_finding(
             batch, f"capture {row.payment.hex} was granted ({row.code}), and its upload refused ({code})"
         )
-    rows.update(state=Captured.REFUSED, code=code, answer=answer, message_sealed=None)
+    rows.update(state=BatchedCapture.State.REFUSED, code=code, answer=answer, message_sealed=None)
     return said
 
 
-def _question(row: BatchedCapture, terminal: Terminal) -> IsoRequest:
-    """The question that the kept message is, as far as judging its answer needs it."""
+def _request_from_row(row: BatchedCapture, terminal: Terminal) -> IsoRequest:
+    """The request that the stored message was built from, as far as its answer's check needs it."""
     own = OriginalMessage.parse(row.reference)
-    assert own is not None  # written by books.keep
+    assert own is not None  # written by capture_records.store_batched_capture
     request = AcquirerRequest(
         payment=row.payment, operation="CP", money=Money(row.amount, row.currency), brand="", at=row.created_at
     )

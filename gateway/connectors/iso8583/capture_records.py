@@ -1,7 +1,7 @@
-"""The books of captures that go by batch: kept, taken out, looked up. One row a capture, moved by compare-and-set.
+"""Rows of batched captures: stored, withdrawn, looked up. One row per capture, moved by compare-and-set.
 
-A capture waits until a batch takes it (batches.py); until then it can be taken out, by whoever is first. How it ended
-is told to its payment by gateway.payments.batched_captures. Source: docs/decisions/0040.
+A capture waits until batch_planning.py puts it into a batch, and can be withdrawn until then. Its outcome is applied to
+its payment by gateway.payments.batched_captures. Source: docs/decisions/0040.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gateway.vault.sealing import current_vault
 BatchedCaptureState = BatchedCapture.State
 
 CAPTURE_ANSWER_TIMER: Final = "capture answers"
-"""The timer that tells payments what became of their captures."""
+"""Name of the timer that applies capture outcomes to payments."""
 
 
 def find_batched_capture(payment: UUID) -> BatchedCapture | None:
-    """The capture of a payment; None when it never came, or went as an advice."""
+    """The batched capture of a payment; None if it was never queued, or was sent as an advice."""
     return BatchedCapture.objects.select_related("batch").filter(pk=payment).first()
 
 
 def store_batched_capture(
     request: AcquirerRequest, message: Mapping[str, str], reference: str, terminal: Terminal
 ) -> BatchedCapture:
-    """The capture of a question, as the message that will be sent; asked again it is the same one."""
+    """Store a capture with the message that will be sent. Idempotent: a repeated request returns the same row."""
     about = _payment(request.payment)
     now = clock.merchant_now(about.merchant)
     row, _ = BatchedCapture.objects.get_or_create(
@@ -56,13 +56,13 @@ def store_batched_capture(
 
 
 def load_capture_message(row: BatchedCapture) -> RedactedDict:
-    """The message as it was kept. Raises VaultError."""
+    """Decrypt the stored message. Raises VaultError."""
     assert row.message_sealed is not None  # only captures that ended have none
     return RedactedDict(json.loads(current_vault().open(row.message_sealed, row.payment).reveal()))
 
 
 def withdraw_capture(payment: UUID, *, told: bool) -> bool:
-    """Take a capture out that waits for its batch. False when it is in one, or ended, or never came."""
+    """Withdraw a waiting capture. False if it is in a batch, ended, or unknown."""
     waiting = BatchedCapture.objects.filter(pk=payment, state=BatchedCaptureState.WAITING)
     done = bool(waiting.update(state=BatchedCaptureState.WITHDRAWN, told=told, message_sealed=None))
     if done and not told:
@@ -71,10 +71,13 @@ def withdraw_capture(payment: UUID, *, told: bool) -> bool:
 
 
 def reverse_waiting_capture(payment: UUID, *, by: UUID) -> bool:
-    """Take a capture out for the reversal ``by``. False when it is in a batch, or ended, or never came; and when
-    recovery has given the reversal up, which its merchant may know by now."""
+    """Withdraw a waiting capture for the reversal ``by``.
+
+    False if it is in a batch, ended, or unknown; also if recovery has given up the reversal, as its merchant may
+    already know.
+    """
     with transaction.atomic():
-        # The lock first: whoever gives the reversal up says so before it waits here to look at the capture.
+        # The lock first: recovery records that it gives up the reversal before it waits here for the capture.
         BatchedCapture.objects.select_for_update().filter(pk=payment).first()
         if (
             OpenPayment.objects.filter(pk=by, taken_back=True).exists()
@@ -86,14 +89,14 @@ def reverse_waiting_capture(payment: UUID, *, by: UUID) -> bool:
 
 @transaction.atomic
 def was_capture_withdrawn(payment: UUID, *, settled: bool = False) -> bool:
-    """Whether somebody took the capture out. ``settled``: whoever is about to is waited for."""
+    """True if the capture was withdrawn. ``settled``: first wait for a concurrent withdrawal to commit."""
     rows = BatchedCapture.objects.filter(pk=payment)
     row = (rows.select_for_update() if settled else rows).first()
     return row is not None and row.state == BatchedCaptureState.WITHDRAWN
 
 
 def refuse_late_capture(request: AcquirerRequest) -> BatchedCapture:
-    """A capture that never came, taken back: should its question still arrive, it finds this. The row as it stands."""
+    """Void a capture that was never queued: a withdrawn row is left, which a late request finds. Returns the row."""
     about = _payment(request.payment)
     row, _ = BatchedCapture.objects.get_or_create(
         payment=request.payment,
@@ -112,17 +115,17 @@ def refuse_late_capture(request: AcquirerRequest) -> BatchedCapture:
 
 
 def describe_batched_capture(row: BatchedCapture) -> dict[str, Any]:
-    """The capture as an exchange keeps it."""
-    told: Mapping[str, Any] = {
+    """The capture for the stored exchange."""
+    facts: Mapping[str, Any] = {
         "capture": row.state.lower().replace("_", " "),
         "batch": row.batch.number if row.batch else "",
         "presentAt": row.present_at.isoformat() if row.present_at and row.state == BatchedCaptureState.WAITING else "",
         "39": row.code,
     }
     answer: dict[str, Any] = row.answer
-    return {name: value for name, value in told.items() if value} | answer
+    return {name: value for name, value in facts.items() if value} | answer
 
 
 def _payment(ident: UUID) -> Payment:
-    """Whose payment it is: the port says nothing of merchants."""
+    """The payment's row: the port's request does not carry the merchant."""
     return Payment.objects.select_related("merchant").only("merchant", "channel_id").get(pk=ident)

@@ -1,6 +1,6 @@
-"""Octets on the line: the length header, an optional TPDU, and the message in an account's encoding.
+"""Frames and messages as bytes: length header, optional TPDU, and the message in the account's encoding. Pure.
 
-A frame is as long as its header says; everything here is pure, and nothing tells a message's contents in an error.
+No error message contains a message's contents.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import iso8583
 from gateway.connectors.iso8583.field_formats import build_field_spec
 
 MAX_FRAME_BYTES: Final = 8_192
-"""Longer than any message of the 1987 edition with the fields that are sent here."""
+"""Longer than any message of the 1987 edition with the fields that we send."""
 TPDU_BYTES: Final = 5
 LENGTH_HEADERS: Final = ("2b", "4b", "2a", "4a")
 """Two or four octets, binary (big-endian) or ASCII digits."""
 
 IsoMessage = dict[str, str]
-"""DE number → text; ``t`` is the message type."""
+"""Data element number → text; ``t`` is the message type."""
 
 
 class BadFrameError(Exception):
-    """The stream cannot be cut into frames any more; the connection is of no further use."""
+    """The stream cannot be split into frames any more; the connection is unusable."""
 
 
 class BadMessageError(Exception):
-    """A frame that holds no message, or a message that does not go into a frame. ``field``: which one it was."""
+    """A frame cannot be decoded, or a message cannot be encoded. ``field``: the field at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCodec:
-    """How messages are written for one account. ``counts_itself``: the length includes the header. ``tpdu``: ten hex
-    digits, '' for none; an answer's has its addresses swapped."""
+    """Message encoding of one account. ``counts_itself``: the length includes the header. ``tpdu``: ten hex digits, ''
+    for none; an answer's has its addresses swapped."""
 
     header: str = "2b"
     counts_itself: bool = False
@@ -43,16 +43,16 @@ class MessageCodec:
     formats: str = ""
 
     def frame(self, message: Mapping[str, str]) -> bytes:
-        """A message as octets. Raises BadMessageError for one that does not fit its fields."""
+        """Encode a message as a frame. Raises BadMessageError if it does not fit its fields."""
         try:
             octets, _ = iso8583.encode(dict(message), build_field_spec(self.encoding, self.formats))
         except Exception as fault:
-            # Whatever went wrong, its traceback holds the message.
+            # The original traceback would hold the message.
             raise BadMessageError(f"does not fit field {getattr(fault, 'field', '?')}") from None
         return self.framed(bytes.fromhex(self.tpdu) + bytes(octets))
 
     def framed(self, body: bytes) -> bytes:
-        """``body`` behind its length. Raises BadMessageError for one too long."""
+        """Put the length header before ``body``. Raises BadMessageError if it is too long."""
         size = self._size
         length = len(body) + (size if self.counts_itself else 0)
         most = 10**size - 1 if self.header.endswith("a") else 256**size - 1
@@ -62,7 +62,7 @@ class MessageCodec:
         return head + body
 
     def split_frames(self, octets: bytes) -> tuple[list[bytes], bytes]:
-        """The whole frames in what was read, and the rest, which is the beginning of the next. Raises BadFrameError."""
+        """Split a buffer into whole frames and the rest. Raises BadFrameError."""
         frames: list[bytes] = []
         size, place = self._size, 0
         while place + size <= len(octets):
@@ -74,7 +74,7 @@ class MessageCodec:
         return frames, octets[place:]
 
     def message(self, frame: bytes) -> IsoMessage:
-        """The message in a frame. Raises BadMessageError."""
+        """Decode a frame. Raises BadMessageError."""
         body = frame[TPDU_BYTES:] if self.tpdu else frame
         if not body:
             raise BadMessageError("is empty")

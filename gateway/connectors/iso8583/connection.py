@@ -1,7 +1,7 @@
-"""One TCP or TLS connection to a host: whole frames in and out, and every wait has an end.
+"""One TCP or TLS connection to a host: whole frames in and out, every wait with a deadline.
 
-A TLS object bears one thread at a time, so each call into it is short, on a socket that never blocks, under one lock;
-waiting is done outside. Frames are written one after the other, each as a whole.
+A TLS object may be used by one thread at a time, so each call into it is short, on a non-blocking socket, under one
+lock; waiting happens outside the lock. Frames are written one after the other.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LOOK_AGAIN_S: Final = 0.05
 
 
 class NothingSentError(Exception):
-    """The connection could not take a single octet of a frame."""
+    """No octet of the frame was sent."""
 
 
 class HostConnection:
-    """Open from the start. ``deadline`` is of time.monotonic(). Raises OSError (ssl.SSLError and TimeoutError among
-    them) when there is no host to talk to."""
+    """Connects when it is made. ``deadline`` is in time.monotonic(). Raises OSError (including ssl.SSLError and
+    TimeoutError) if the host cannot be reached."""
 
     def __init__(self, terminal: Terminal, deadline: float) -> None:
         self._wire: MessageCodec = terminal.wire
@@ -57,13 +57,12 @@ class HostConnection:
         self._read = b""
 
     def send(self, octets: bytes | SecretBytes, deadline: float) -> None:
-        """Write one frame. Raises NothingSentError when none of it went out, OSError when it is unknown how much
-        did."""
+        """Write one frame. Raises NothingSentError if none of it went out, OSError if that is not known."""
         if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise NothingSentError("the link takes nothing more")
         try:
             sent = 0
-            # A view prints as its address.
+            # A memoryview prints as its address, so tracebacks show no contents.
             rest = memoryview(octets.reveal() if isinstance(octets, SecretBytes) else octets)
             while sent < len(rest):
                 try:
@@ -79,17 +78,18 @@ class HostConnection:
             self._writing.release()
 
     def _refuse(self, sent: int, why: str) -> None:
-        """A record of TLS may have gone out in part although nothing was reported as sent."""
+        """Raise the right error for a failed write. With TLS, a record may have gone out in part although none was
+        reported."""
         if sent == 0 and not isinstance(self._socket, ssl.SSLSocket):
             raise NothingSentError(why)
-        # Half a frame is out: nothing that follows it could be understood.
+        # Half a frame was sent: the host could not decode anything that follows.
         self.close()
         raise OSError(why)
 
     def frames(self, timeout_s: float) -> list[bytes] | None:
-        """The frames that came in within ``timeout_s``, none of them perhaps; None when the host hung up.
+        """The frames received within ``timeout_s``, perhaps none; None if the host closed the connection.
 
-        Raises OSError, and BadFrame when the stream makes no sense.
+        Raises OSError, and BadFrameError for an unreadable stream.
         """
         octets = self._receive()
         if octets is None:
@@ -103,7 +103,7 @@ class HostConnection:
         return found
 
     def _receive(self) -> bytes | None:
-        """What is there; b'' for the end, None for nothing yet."""
+        """Available bytes; b'' at the end of the stream, None for nothing yet."""
         try:
             with self._lock:
                 return self._socket.recv(HOST_READ_BYTES)
@@ -118,24 +118,24 @@ class HostConnection:
         poll.poll(timeout_s * 1000)
 
     def close(self) -> None:
-        """Also wakes whoever waits on it."""
+        """Close the connection; a thread that waits on it wakes up."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
             self._socket.close()
 
     def abandon(self) -> None:
-        """Let go of it in a forked process: the parent goes on talking."""
+        """Drop the socket in a forked process without closing the parent's session."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
 
 def _context_of(terminal: Terminal) -> ssl.SSLContext:
-    """With the terminal's own certificate, where it has one. Raises OSError for one that cannot be used."""
+    """The TLS context with the terminal's own certificate, if it has one. Raises OSError if that cannot be used."""
     if not terminal.tls_certificate or terminal.tls_key is None:
         return _context(terminal.tls_ca)
     context = ssl.create_default_context(cadata=terminal.tls_ca or None)
-    # The library reads files only: these lie in memory, and the key never on a disk.
+    # The ssl module reads files only: these are in memory, so the key is never on a disk.
     with _in_memory(terminal.tls_certificate) as certificate, _in_memory(terminal.tls_key.reveal()) as key:
         try:
             context.load_cert_chain(certificate, key, password="")  # encrypted keys are refused, not asked about
@@ -146,7 +146,7 @@ def _context_of(terminal: Terminal) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _in_memory(text: str) -> Iterator[str]:
-    """A path that a text can be read from, in this process and for the length of the block."""
+    """A path from which a text can be read, in this process and within the block."""
     handle = os.memfd_create("pem", os.MFD_CLOEXEC)
     try:
         os.write(handle, text.encode())

@@ -1,4 +1,4 @@
-"""The mapping of data elements, as a table: in which messages each stands, and what fills it."""
+"""Table of data elements: in which messages each one is sent, and how it is filled."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan, currency_number
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan
 from gateway.connectors.iso8583.private_field import replace_unencodable, write_private_field
+from gateway.core.money import currency_number
 
 
 def _account(asked: IsoRequest) -> str:
@@ -28,7 +29,7 @@ def _processing(asked: IsoRequest) -> str:
 
 
 def _amount(asked: IsoRequest) -> str:
-    """Of a reversal: what the original was for."""
+    """DE4; for a reversal, the original's amount."""
     whole = asked.original if asked.kind == "RV" and asked.original is not None else asked.own
     return f"{whole.amount:012}"
 
@@ -67,7 +68,7 @@ def _original(asked: IsoRequest) -> str:
 
 
 def _replacement(asked: IsoRequest) -> str:
-    """What is left of the original when only part of it is taken back; nothing when all of it is."""
+    """DE95: what is left of the original after a partial reversal; '' after a full one."""
     if asked.original is None or asked.amount_already_reversed + asked.own.amount >= asked.original.amount:
         return ""
     left = asked.original.amount - asked.amount_already_reversed - asked.own.amount
@@ -76,7 +77,7 @@ def _replacement(asked: IsoRequest) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataElement:
-    """One data element: in which messages (MESSAGE_KINDS) it stands, and what fills it; '' leaves it out."""
+    """One data element: the messages (MESSAGE_KINDS) it is sent in, and how it is filled; '' leaves it out."""
 
     number: str
     kinds: str
@@ -149,5 +150,5 @@ DATA_ELEMENTS: Final = (
         number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement
     ),
 )
-"""The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN): none of them exists in e-commerce;
-DE54, DE61, DE62: their contents differ by acquirer, none asks for them in general; DE60 only in batches (totals.py)."""
+"""The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN), which do not exist in e-commerce;
+DE54, DE61, DE62, whose contents differ by acquirer; DE60 is sent in batches only (batch_totals.py)."""

@@ -1,6 +1,6 @@
-"""The field map: every data element we send or understand, in the notation of ISO 8583:1987, as pyiso8583 wants it.
+"""Formats of all data elements that we send or understand, in the notation of ISO 8583:1987.
 
-An acquirer's dialect may differ in a field: an account's setting ``fields`` says so in the same notation.
+An acquirer's dialect may differ: an account's setting ``fields`` overrides formats in the same notation.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ two or three digits before it."""
 
 FIELD_FORMAT_PATTERN: Final = r"[0-9]{1,3}=(?:n|an|ans|b)(?:\.{2,3})?[0-9]{1,3}"
 FIELD_FORMATS_PATTERN: Final = rf"(?:{FIELD_FORMAT_PATTERN}(?: +{FIELD_FORMAT_PATTERN}){{0,63}})?"
-"""What the setting ``fields`` looks like: ``39=n2 54=ans...255``."""
+"""The setting ``fields``, such as ``39=n2 54=ans...255``."""
 _FORMAT: Final = re.compile(r"(n|ans?|b)(\.{2,3})?([0-9]{1,3})")
 
 # (text, numbers, lengths, bitmap) of each encoding; "b" packs digits two a byte, or sends bytes as they are.
@@ -101,7 +101,7 @@ FieldSpec = Mapping[str, Mapping[str, Any]]
 
 @lru_cache(maxsize=64)
 def build_field_spec(encoding: str, formats: str = "") -> FieldSpec:
-    """pyiso8583's specification for an encoding, with an account's own ``formats``. ValueError for what is neither."""
+    """The pyiso8583 specification for an encoding and an account's own ``formats``. Raises ValueError."""
     if encoding not in FIELD_ENCODINGS:
         raise ValueError(f"no encoding {encoding!r}")
     if re.fullmatch(FIELD_FORMATS_PATTERN, formats) is None:
@@ -144,6 +144,6 @@ def _fixed(encoding: str, most: int, name: str) -> dict[str, Any]:
 
 
 def find_field_format(number: str, formats: str = "") -> str:
-    """The format of one field in ISO notation, as an account has it; '' for one that is not in the map."""
+    """The format of one field in ISO notation; '' if it is not in the table."""
     own = dict(one.split("=") for one in formats.split())
     return own.get(number, FIELD_MAP.get(number, ("", ""))[0])

@@ -1,7 +1,7 @@
-"""What a message is made of: its kind, the numbers that name it, and the earlier message it speaks of.
+"""The contents of an ISO 8583 message before encoding: its kind, its identifying numbers, and the message it refers to.
 
-Everything in a message follows from the request and the account, nothing from a counter or a clock: so a message can be
-written again, the same, by whoever repeats it or takes it back.
+Everything follows from the request and the account, nothing from a counter or clock, so a repeat or a reversal can
+build the same message again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
-
-import iso4217
 
 from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
 from gateway.connectors.iso8583.private_field import build_private_parts, write_private_field
@@ -32,13 +30,13 @@ _NETWORK_CHARS: Final = 15
 
 
 class UnsendableRequestError(Exception):
-    """The question cannot be put into a message: nothing was sent."""
+    """The request cannot be expressed as a message; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageKind:
-    """``mti`` of the first message; repeated it ends with 1. ``code``: DE3, '' for that of the original. ``advice``:
-    it tells of what is done already (or undoes), so it is repeated until it is answered."""
+    """``mti`` of the first message; a repeat ends with 1. ``code``: DE3, '' for the original's. ``advice``: it reports
+    what is already done (or undoes it), so it is repeated until it is answered."""
 
     mti: str
     code: str
@@ -58,12 +56,12 @@ MESSAGE_KINDS: Final[Mapping[str, MessageKind]] = MappingProxyType(
         VOID_KIND: MessageKind(mti="0420", code="", advice=True),
     }
 )
-"""Payment type → its message; VOID_KIND takes one of ours back."""
+"""Payment type → its message; VOID_KIND reverses one of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginalMessage:
-    """An earlier message, as later ones name it (DE90), and what its answer told. ``amount`` in minor units."""
+    """Identifying numbers of an earlier message (DE90), and what its answer added. ``amount`` in minor units."""
 
     operation: str
     stan: str
@@ -74,14 +72,14 @@ class OriginalMessage:
     network: str = ""
 
     def text(self) -> str:
-        """As a payment keeps it: its connector_tx_id, 64 characters at most."""
+        """As stored in the payment's connector_tx_id, 64 characters at most."""
         auth = self.auth.replace(" ", "")[:6]
         network = "".join(self.network.split())[:_NETWORK_CHARS]
         return f"{self.operation}{self.stan}{self.sent_at}{self.rrn}{auth:.<6}{self.amount}.{network}"
 
     @classmethod
     def parse(cls, text: str) -> OriginalMessage | None:
-        """What :meth:`text` wrote; None for anything else."""
+        """Parse what :meth:`text` wrote; None for anything else."""
         found = _ORIGINAL.fullmatch(text)
         if found is None or found[1] not in MESSAGE_KINDS:
             return None
@@ -99,8 +97,8 @@ class OriginalMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsoRequest:
-    """One message to be written. ``own``: the payment's message, as later ones will name it; ``original``: the one it
-    speaks of, None for a first message; ``reversed_besides``: of it, in minor units."""
+    """A message to be built. ``own``: its identifying numbers; ``original``: those of the message it refers to, None
+    for a first message; ``amount_already_reversed``: of the original, in minor units."""
 
     request: AcquirerRequest
     terminal: Terminal
@@ -111,19 +109,22 @@ class IsoRequest:
     amount_already_reversed: int = 0
 
     def given(self, name: str) -> str:
+        """A parameter's value; '' if it was not sent."""
         return self.request.parameters.get(name, "")
 
     @property
     def at(self) -> datetime:
+        """When the payment began, UTC."""
         return self.request.at.astimezone(UTC)
 
     @property
     def local(self) -> datetime:
+        """When the payment began, in the terminal's time zone."""
         return self.request.at.astimezone(ZoneInfo(self.terminal.time_zone))
 
 
 def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: bool = False) -> IsoRequest:
-    """The message that asks ``request``, or with ``void`` takes it back. Raises UnsendableRequestError."""
+    """Build the message for ``request``, or with ``void`` the reversal of it. Raises UnsendableRequestError."""
     if request.operation not in MESSAGE_KINDS or (void and request.operation == "RV"):
         raise UnsendableRequestError(f"{request.operation} has no message")
     amount = _minor_units(request)
@@ -131,18 +132,18 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
     if request.operation in ("CP", "RF", "RV") and earlier is None:
         raise UnsendableRequestError("the payment it follows is not of this connector")
     first = request.operation not in ("CP", "RF", "RV")
-    # A follow-up keeps the number of the payment it speaks of, but for a refund, which is a payment of its own.
-    kept = earlier is not None and request.operation in ("CP", "RV")
+    # A follow-up keeps the reference number of its original; a refund is a payment of its own.
+    keeps_rrn = earlier is not None and request.operation in ("CP", "RV")
     own = OriginalMessage(
         operation=request.operation,
         stan=build_stan(request.payment),
         sent_at=f"{request.at.astimezone(UTC):%m%d%H%M%S}",
-        rrn=earlier.rrn if earlier is not None and kept else build_rrn(request.payment, request.at),
+        rrn=earlier.rrn if earlier is not None and keeps_rrn else build_rrn(request.payment, request.at),
         amount=amount,
         network=earlier.network if earlier is not None else "",
     )
     named = request.parameters.get(INITIAL_REFERENCE, "")
-    # Agreements of before the scheme's reference was kept name our message, which knows it.
+    # Older agreements refer to our own message instead of the scheme reference, and the message carries it.
     initial = OriginalMessage.parse(named)
     network = initial.network if initial is not None else resolve_initial_reference(request.parameters)
     if earlier is not None:
@@ -166,19 +167,14 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
 
 
 def build_stan(payment: UUID, role: str = "") -> str:
-    """DE11 of a payment's message, 000001 to 999999. ``role``: of another message about the same payment."""
+    """DE11 of a payment's message, 000001 to 999999. ``role``: for another message about the same payment."""
     return f"{_digest(payment, 'stan' + role) % 999_999 + 1:06}"
 
 
 def build_rrn(payment: UUID, at: datetime) -> str:
-    """DE37: last digit of the year, day of the year, eight digits of the payment's own."""
+    """DE37: last digit of the year, day of the year, eight digits derived from the payment's id."""
     day = at.astimezone(UTC)
     return f"{day.year % 10}{day:%j}{_digest(payment, 'rrn') % 10**8:08}"
-
-
-def currency_number(currency: str) -> str:
-    """DE49: EUR is 978."""
-    return f"{iso4217.Currency(currency).number:03}"
 
 
 def _digest(payment: UUID, role: str) -> int:

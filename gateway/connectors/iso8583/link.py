@@ -1,7 +1,7 @@
-"""A link: one connection kept up by a thread of its own, with many questions on it at the same time.
+"""A link: one connection kept open by its own thread, with many requests in flight.
 
-The thread connects, signs on, reads, sends echoes when all is quiet, and connects again with growing pauses. Whoever
-asks writes a frame and waits for the answer that repeats its numbers; other answers are counted and dropped.
+The thread connects, signs on, reads, sends echo tests when idle, and reconnects with growing pauses. A caller writes a
+frame and waits for the answer with the same numbers; other answers are counted and dropped.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from gateway.core import clock
 from gateway.core.secret import SecretBytes
 
 LINK_TICK_S: Final = 0.5
-"""How often a quiet link looks whether an echo is due."""
+"""How often an idle link checks whether an echo test is due."""
 MIN_RECONNECT_PAUSE_S: Final = 0.2
-"""Between two tries to connect while somebody waits for the link."""
+"""Pause between attempts to connect while a caller waits for the link."""
 RECONNECT_PAUSES_S: Final = (0.5, 1, 2, 4, 8, 15, 30)
-"""Between two tries while nobody does; each is shortened by up to half of it, by chance."""
+"""Pauses between attempts while no caller waits; each is shortened at random by up to half."""
 MAX_UNANSWERED_QUESTIONS: Final = 3
-"""Questions in a row without an answer, and nothing else heard either, at a host that knows no echo: then the link is
-taken down and made anew."""
+"""Unanswered requests in a row, with nothing else received, after which the link to a host without echo tests is closed
+and opened again."""
 LINK_IDLE_S: Final = 900.0
-"""A link that nobody used for so long signs off."""
+"""An unused link signs off after this long."""
 SIGN_ON, SIGN_OFF, ECHO = "001", "002", "301"
 
 log = structlog.get_logger(__name__)
 
 
 class LinkDownError(Exception):
-    """Why a link is taken down."""
+    """The link has to be closed, and why."""
 
 
 class HostLink:
-    """To one terminal's host. Any number of threads may ask at the same time."""
+    """The link to one terminal's host. Thread-safe."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
@@ -56,7 +56,7 @@ class HostLink:
         self._left: HostConnection | None = None
         self._pending = PendingRequestTable(terminal.label)
         self._state, self._since, self._why = "idle", clock.real_now(), ""
-        self._keeper: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
         self._tries = 0
         self._wanted = self._closing = self._signed_off = False
         self._asked_at = time.monotonic()
@@ -67,6 +67,7 @@ class HostLink:
 
     @property
     def state(self) -> LinkState:
+        """A snapshot of the link for pages and metrics."""
         with self._changed:
             return LinkState(
                 label=self.terminal.label,
@@ -78,17 +79,17 @@ class HostLink:
                 strays=self._pending.strays,
             )
 
-    def ask(self, message: IsoMessage, deadline: float) -> IsoMessage:
+    def exchange(self, message: IsoMessage, deadline: float) -> IsoMessage:
         """Send ``message`` and return its answer. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError
         before anything is sent."""
         octets = SecretBytes(self.terminal.wire.frame(message))
-        key, connection = build_message_key(message), self._up(deadline)
+        key, connection = build_message_key(message), self._wait_for_connection(deadline)
         try:
-            waiting = self._pending.enter(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)
+            waiting = self._pending.register(key, settings.GATEWAY_ACQUIRER_MAX_ON_LINE)
         except LinkFullError as fault:
             raise LinkUnreachableError(str(fault)) from None
         try:
-            # Whoever takes the link down does it before telling those that wait: one of the two is seen.
+            # A link is marked down before its waiting callers are failed, so a caller sees one of the two.
             if connection is not self._connection:
                 raise LinkUnreachableError(self._why or "the link went down")
             connection.send(octets, deadline)
@@ -101,15 +102,15 @@ class HostLink:
         except OSError as fault:
             raise LinkUnansweredError(f"the link broke: {fault.strerror or fault}") from None
         finally:
-            self._pending.leave(key)
+            self._pending.unregister(key)
         if waiting.answer is None:
             raise LinkUnansweredError(waiting.why)
         return waiting.answer
 
     def close(self) -> None:
-        """Sign off and hang up; what waits is told. A later question connects again."""
+        """Sign off and close; waiting callers get an error. A later request connects again."""
         with self._changed:
-            connection, keeper = self._connection, self._keeper
+            connection, keeper = self._connection, self._thread
             self._closing = True
             self._changed.notify_all()
         if connection is not None:
@@ -118,14 +119,14 @@ class HostLink:
             keeper.join(LINK_TICK_S * 4)
 
     def abandon(self) -> None:
-        """In a forked process: the parent's connection is not ours, nor are its locks."""
+        """Drop the link in a forked process: connection and locks belong to the parent."""
         if (connection := self._connection) is not None:
             connection.abandon()
 
-    # --- asking ---------------------------------------------------------------------------------------------------
+    # --- asking -----------------------------------------------------------------------------------------------------
 
-    def _up(self, deadline: float) -> HostConnection:
-        """The connection, once it is up: half of the time is for that at most. Raises LinkUnreachableError."""
+    def _wait_for_connection(self, deadline: float) -> HostConnection:
+        """The connection once it is up; waits for half of the remaining time at most. Raises LinkUnreachableError."""
         now = time.monotonic()
         until = now + max(0.0, deadline - now) / 2
         with self._changed:
@@ -136,10 +137,10 @@ class HostLink:
                 raise LinkUnreachableError("the host signed off")
             tried = self._tries
             self._wanted = True
-            if self._keeper is None or not self._keeper.is_alive():
+            if self._thread is None or not self._thread.is_alive():
                 self._closing = False
-                self._keeper = threading.Thread(target=self._keep, name=f"link {self.terminal.label}", daemon=True)
-                self._keeper.start()
+                self._thread = threading.Thread(target=self._run, name=f"link {self.terminal.label}", daemon=True)
+                self._thread.start()
             self._changed.notify_all()
             while self._connection is None and self._tries == tried and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
@@ -147,34 +148,35 @@ class HostLink:
                 raise LinkUnreachableError(self._why or "the host cannot be reached")
             return self._connection
 
-    # --- the keeper -----------------------------------------------------------------------------------------------
+    # --- the thread -------------------------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
+        """The thread: connect, serve, and connect again, until the link is not needed any more."""
         failures = 0
-        while not self._ended():
-            self._move("connecting", self._why)
+        while not self._has_ended():
+            self._set_state("connecting", self._why)
             connection = None
             try:
                 connection = self._connect()
                 failures = 0
                 self._serve(connection)
             except (OSError, ValueError, BadFrameError, BadMessageError, LinkDownError) as fault:
-                self._down(str(fault) or type(fault).__name__)
+                self._mark_down(str(fault) or type(fault).__name__)
                 if connection is not None:
                     connection.close()
                 self._rest(failures)
                 failures += connection is None
 
-    def _ended(self) -> bool:
-        """Whether the keeper is not needed any more; it is gone then, for the next question to start another."""
+    def _has_ended(self) -> bool:
+        """True if the thread must stop; the next request starts another one."""
         if not self._over():
             return False
         self._pending.fail_all("the link was closed")
         with self._changed:
             if self._wanted and not self._closing:
                 return False
-            self._keeper = self._connection = None
-        self._move("idle", "")
+            self._thread = self._connection = None
+        self._set_state("idle", "")
         return True
 
     def _over(self) -> bool:
@@ -195,14 +197,14 @@ class HostLink:
             self._connection = connection
             self._tries += 1
             self._wanted = False
-        self._move("up", "")
+        self._set_state("up", "")
         return connection
 
     def _sign_on(self, connection: HostConnection, deadline: float) -> None:
-        number, answered = self._network(connection, SIGN_ON, deadline), False
+        number, answered = self._send_network_message(connection, SIGN_ON, deadline), False
         while (left := deadline - time.monotonic()) > 0 and not self._closing:
             for frame in self._frames(connection, min(left, LINK_TICK_S)):
-                message = self._take(frame, connection)
+                message = self._handle_frame(frame, connection)
                 answered = answered or (message.get("t", "")[:3] == "081" and message.get("11") == number)
                 if answered and message.get("39") != "00" and message.get("11") == number:
                     raise LinkDownError(f"the host refused the sign-on: {message.get('39', 'no response code')}")
@@ -215,7 +217,7 @@ class HostLink:
         while not self._over():
             for frame in self._frames(connection, LINK_TICK_S):
                 heard, self._silences = time.monotonic(), 0
-                self._take(frame, connection)
+                self._handle_frame(frame, connection)
             now = time.monotonic()
             if self._signed_off and not self._pending:
                 raise LinkDownError("the host signed off")
@@ -229,17 +231,17 @@ class HostLink:
             if self._echo is None and (quiet or self._suspect):
                 self._suspect = False
                 within = now + settings.GATEWAY_ACQUIRER_TIMEOUT_S
-                self._echo = (self._network(connection, ECHO, within), within)
+                self._echo = (self._send_network_message(connection, ECHO, within), within)
         self._leave(connection)
 
     def _frames(self, connection: HostConnection, timeout_s: float) -> list[bytes]:
         frames = connection.frames(timeout_s)
         if frames is None:
             raise LinkDownError("the host hung up")
-        return [frame for frame in frames if frame]  # an empty one keeps the line warm, no more
+        return [frame for frame in frames if frame]  # empty frames only keep the connection alive
 
-    def _take(self, frame: bytes, connection: HostConnection) -> IsoMessage:
-        """Hand an answer to whoever waits for it, and answer what the host itself asks."""
+    def _handle_frame(self, frame: bytes, connection: HostConnection) -> IsoMessage:
+        """Deliver an answer to the caller that waits for it, and answer the host's own requests."""
         try:
             message = self.terminal.wire.message(frame)
         except BadMessageError as fault:
@@ -251,7 +253,7 @@ class HostLink:
             if self._echo is not None and message.get("11") == self._echo[0]:
                 self._echo = None
         else:
-            self._pending.hand_over(build_message_key(message, answer=True, terminal=self.terminal.terminal), message)
+            self._pending.deliver(build_message_key(message, answer=True, terminal=self.terminal.terminal), message)
         return message
 
     def _answer_host(self, message: IsoMessage, connection: HostConnection) -> None:
@@ -264,10 +266,10 @@ class HostLink:
             raise LinkDownError(str(fault)) from None
         if message.get("70") in (SIGN_ON, SIGN_OFF):
             self._signed_off = message["70"] == SIGN_OFF
-            self._move("down" if self._signed_off else "up", "the host signed off" if self._signed_off else "")
+            self._set_state("down" if self._signed_off else "up", "the host signed off" if self._signed_off else "")
 
-    def _network(self, connection: HostConnection, code: str, deadline: float) -> str:
-        """Send a network message; its DE11."""
+    def _send_network_message(self, connection: HostConnection, code: str, deadline: float) -> str:
+        """Send a network management message; returns its DE11."""
         number = f"{next(self._numbers):06}"
         message = {"t": "0800", "7": f"{datetime.now(UTC):%m%d%H%M%S}", "11": number, "70": code}
         if self.terminal.institution:
@@ -279,7 +281,7 @@ class HostLink:
         return number
 
     def _leave(self, connection: HostConnection) -> None:
-        """Sign off and hang up. close() and the keeper may both come here: the host gets one sign-off."""
+        """Sign off and close. close() and the thread may both call it: the host gets one sign-off."""
         with self._changed:
             if self._left is connection:
                 return
@@ -290,20 +292,20 @@ class HostLink:
     def _sign_off(self, connection: HostConnection) -> None:
         if self.terminal.sign_on:
             try:
-                self._network(connection, SIGN_OFF, time.monotonic() + LINK_TICK_S)
+                self._send_network_message(connection, SIGN_OFF, time.monotonic() + LINK_TICK_S)
             except (OSError, LinkDownError):
-                return  # it is gone already
+                return  # the connection is closed already
 
-    # --- what is known of it --------------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------------------------
 
-    def _down(self, why: str) -> None:
+    def _mark_down(self, why: str) -> None:
         with self._changed:
             self._connection = None
             self._tries += 1
-        self._move("down", why)
+        self._set_state("down", why)
         self._pending.fail_all(f"the link went down: {why}")
 
-    def _move(self, state: str, why: str) -> None:
+    def _set_state(self, state: str, why: str) -> None:
         with self._changed:
             changed = state != self._state
             self._since = clock.real_now() if changed else self._since
@@ -314,10 +316,10 @@ class HostLink:
             log.info(f"link_{state}", link=self.terminal.label, why=why)
 
     def _rest(self, failures: int) -> None:
-        """Pause before the next try: shorter as soon as somebody waits for the link."""
+        """Pause before the next attempt: shorter as soon as a caller waits for the link."""
         longest = RECONNECT_PAUSES_S[min(failures, len(RECONNECT_PAUSES_S) - 1)]
         now = time.monotonic()
-        until = now + longest * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+        until = now + longest * random.uniform(0.5, 1.0)  # noqa: S311 - so that not all links reconnect at once
         with self._changed:
             self._wanted = False
             while not self._closing and (left := until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Figures of links for Prometheus. Each process has links of its own; a figure sums what all of them count."""
+"""Prometheus metrics of links, summed over the processes' own links."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LINK_STRAYS: Final = Counter(
 
 
 def record_link_state(label: str, state: str) -> None:
-    """A link changed."""
+    """Count a link's change of state."""
     LINK_CHANGES.labels(label, state).inc()
     LINK_UP.labels(label).set(1 if state == "up" else 0)
 
 
 def count_stray_answer(label: str, kind: str) -> None:
-    """An answer came that nobody waited for."""
+    """Count an answer that no caller waited for."""
     LINK_STRAYS.labels(label, kind).inc()

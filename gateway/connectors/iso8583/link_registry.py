@@ -1,7 +1,4 @@
-"""This process's links: one for each terminal, made when it is first used, gone in a forked child.
-
-``list_link_states()`` tells how they are, for pages; other processes have their own, and the figures sum them all.
-"""
+"""This process's links: one per terminal, opened at its first use, dropped in a forked child."""
 
 from __future__ import annotations
 
@@ -24,19 +21,19 @@ __all__ = [
 ]
 
 MAX_LINKS: Final = 256
-"""Terminals one process speaks for; more are refused, not queued."""
+"""Terminals that one process can serve; further ones are refused."""
 
 _links: dict[Terminal, HostLink] = {}
 _lock = threading.Lock()
 
 
 def get_link(terminal: Terminal) -> HostLink:
-    """The link of a terminal. Raises LinkUnreachableError when the process has too many."""
+    """The link of a terminal. Raises LinkUnreachableError if the process has too many."""
     with _lock:
         link = _links.get(terminal)
         if link is None:
             if len(_links) >= MAX_LINKS:
-                _drop_idle()
+                _drop_idle_links()
             if len(_links) >= MAX_LINKS:
                 raise LinkUnreachableError(f"this process has {MAX_LINKS} links already")
             link = _links[terminal] = HostLink(terminal)
@@ -44,14 +41,14 @@ def get_link(terminal: Terminal) -> HostLink:
 
 
 def list_link_states() -> tuple[LinkState, ...]:
-    """How this process's links are, by their labels."""
+    """States of this process's links, sorted by label."""
     with _lock:
         links = list(_links.values())
     return tuple(sorted((link.state for link in links), key=lambda state: (state.label, state.merchant)))
 
 
 def close_all_links() -> None:
-    """Sign off everywhere."""
+    """Sign off and close every link."""
     with _lock:
         links = list(_links.values())
         _links.clear()
@@ -59,18 +56,18 @@ def close_all_links() -> None:
         link.close()
 
 
-def _drop_idle() -> None:
+def _drop_idle_links() -> None:
     for terminal in [terminal for terminal, link in _links.items() if link.state.state == "idle"]:
         del _links[terminal]
 
 
-def _forked() -> None:
-    """A child must not talk on its parent's links; its threads and locks did not come along."""
+def _drop_links_after_fork() -> None:
+    """A child must not use its parent's links; their threads and locks do not exist in it."""
     global _links, _lock
     left, _links, _lock = _links, {}, threading.Lock()
     for link in left.values():
         link.abandon()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_drop_links_after_fork)
 atexit.register(close_all_links)

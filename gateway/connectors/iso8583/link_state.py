@@ -1,4 +1,4 @@
-"""How a link is, as values; and the two ways in which a question on it stays without an answer."""
+"""A link's state as a value, and the two errors of an exchange on it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class LinkUnreachableError(Exception):
 
 
 class LinkUnansweredError(Exception):
-    """The question went out, perhaps, and no answer to it came back."""
+    """The message may have been sent, and no answer came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkState:
-    """``state``: up, connecting, down or idle. ``since``: real time. ``strays``: late, duplicate, unknown, unreadable
-    → how many."""
+    """``state``: up, connecting, down or idle. ``since``: real time. ``strays``: counts of late, duplicate, unknown and
+    unreadable answers."""
 
     label: str
     merchant: str

@@ -1,4 +1,4 @@
-"""Questions as messages: pure functions around the table of data elements."""
+"""Builds and masks ISO 8583 messages from the table of data elements. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.core.secret import RedactedDict
 
 
 def build_iso_message(asked: IsoRequest, *, repeat: bool = False) -> RedactedDict:
-    """The message itself, card number and all: DE number → text."""
+    """The message with the card number in clear: data element number → text."""
     mti = MESSAGE_KINDS[asked.kind].mti
     found = RedactedDict(t=mti[:3] + "1" if repeat else mti)
     for row in DATA_ELEMENTS:
@@ -26,23 +26,23 @@ def build_iso_message(asked: IsoRequest, *, repeat: bool = False) -> RedactedDic
 
 
 def mask_iso_message(message: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
-    """The message as the exchange keeps it."""
-    kept: dict[str, Any] = {"mti": message["t"]}
-    kept |= {number: text for number, text in message.items() if number != "t"}
-    if "2" in kept:
-        kept["2"] = mask_pan(kept["2"])
-    if asked.terminal.private_field in kept:
-        kept[asked.terminal.private_field] = mask_private_parts(asked.parts)
-    return kept
+    """The message for the stored exchange."""
+    masked: dict[str, Any] = {"mti": message["t"]}
+    masked |= {number: text for number, text in message.items() if number != "t"}
+    if "2" in masked:
+        masked["2"] = mask_pan(masked["2"])
+    if asked.terminal.private_field in masked:
+        masked[asked.terminal.private_field] = mask_private_parts(asked.parts)
+    return masked
 
 
 def build_message_key(
     message: Mapping[str, str], *, answer: bool = False, terminal: str = ""
 ) -> tuple[str, str, str, str]:
-    """What a message and its answer share: what kind of answer it is, DE11, DE37, and DE41 where it is told.
+    """The fields that match an answer to its message: answer type, DE11, DE37, and DE41 where it is sent.
 
-    Of the answer's type three digits count: to a repeat (0421) some hosts answer 0430, as the standard lists it, some
-    repeat the last digit.
+    Only three digits of the answer's type count: to a repeat (0421) some hosts answer 0430, as the standard lists it,
+    others repeat the last digit.
     """
     mti = message["t"]
     kind = mti[:3] if answer else f"{mti[:2]}{int(mti[2]) + 1}"

@@ -1,4 +1,4 @@
-"""Questions that wait for their answers on one link, and what becomes of answers nobody waits for."""
+"""Requests in flight on one link, and the accounting of stray answers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from gateway.connectors.iso8583 import link_metrics
 from gateway.connectors.iso8583.codec import IsoMessage
 
 MAX_REMEMBERED_QUESTIONS: Final = 4_096
-"""Answered and given-up questions, so that a second or late answer is known for what it is."""
+"""Ended requests that are remembered, so that a duplicate or late answer is recognised."""
 
 log = structlog.get_logger(__name__)
 
 MessageKey = tuple[str, str, str, str]
-"""An answer's type, DE11, DE37 and DE41."""
+"""The answer's type, DE11, DE37 and DE41."""
 
 
 class LinkFullError(Exception):
-    """The question was not let in: nothing was sent."""
+    """The request was not admitted; nothing was sent."""
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """One question. ``done`` is set once there is an ``answer``, or ``why`` there will be none."""
+    """A request in flight. ``done`` is set once there is an ``answer``, or a reason (``why``) that none will come."""
 
     done: threading.Event = field(default_factory=threading.Event)
     answer: IsoMessage | None = None
@@ -36,7 +36,7 @@ class PendingRequest:
 
 
 class PendingRequestTable:
-    """``label``: the link's, for figures and logs."""
+    """The requests in flight of one link. ``label``: the link's, for metrics and logs."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -50,13 +50,13 @@ class PendingRequestTable:
 
     @property
     def strays(self) -> Mapping[str, int]:
-        """late, duplicate, unknown, unreadable → how many."""
+        """Counts of late, duplicate, unknown and unreadable answers."""
         with self._lock:
             return dict(self._strays)
 
-    def enter(self, key: MessageKey, most: int) -> PendingRequest:
-        """Wait for the answer ``key``. Raises LinkFullError beyond ``most``, and for numbers that are waited for
-        already."""
+    def register(self, key: MessageKey, most: int) -> PendingRequest:
+        """Register a request for the answer ``key``. Raises LinkFullError beyond ``most`` requests, and for a key in
+        use."""
         with self._lock:
             if len(self._waiting) >= most:
                 raise LinkFullError("too many questions are open on the link")
@@ -65,14 +65,14 @@ class PendingRequestTable:
             waiting = self._waiting[key] = PendingRequest()
         return waiting
 
-    def leave(self, key: MessageKey) -> None:
-        """Stop waiting; what still comes is late."""
+    def unregister(self, key: MessageKey) -> None:
+        """Stop waiting; a later answer counts as late."""
         with self._lock:
             if self._waiting.pop(key, None) is not None:
                 self._remember(key, "late")
 
-    def hand_over(self, key: MessageKey, message: IsoMessage) -> None:
-        """Give an answer to whoever waits for it; otherwise it is counted and dropped."""
+    def deliver(self, key: MessageKey, message: IsoMessage) -> None:
+        """Deliver an answer to its request; count and drop it if there is none."""
         with self._lock:
             waiting = self._waiting.pop(key, None)
             before = self._remembered.get(key)
@@ -85,7 +85,7 @@ class PendingRequestTable:
         waiting.done.set()
 
     def fail_all(self, why: str) -> None:
-        """Nobody gets an answer any more."""
+        """End all requests in flight with the reason ``why``."""
         with self._lock:
             broken, self._waiting = self._waiting, {}
             for key in broken:
@@ -95,14 +95,14 @@ class PendingRequestTable:
             waiting.done.set()
 
     def stray(self, kind: str, what: str) -> None:
-        """Count what nobody waited for."""
+        """Count an answer that no request waits for."""
         with self._lock:
             self._strays[kind] += 1
         link_metrics.count_stray_answer(self._label, kind)
         log.warning("stray_answer", link=self._label, kind=kind, what=what)
 
     def _remember(self, key: MessageKey, kind: str) -> None:
-        """Under the lock."""
+        """Remember how a request ended. Needs the lock."""
         self._remembered[key] = kind
         self._remembered.move_to_end(key)
         while len(self._remembered) > MAX_REMEMBERED_QUESTIONS:

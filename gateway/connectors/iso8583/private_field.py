@@ -1,7 +1,7 @@
-"""The private field: 3-D Secure, stored credentials, address and security code, as numbered parts of DE48 (or DE126).
+"""The private field: 3-D Secure, stored credentials, address and CVV checks, as numbered parts of DE48 (or DE126).
 
-A part is two digits of number, two of length, then its text, as the networks have it. What each number holds is one
-table; the networks' own numbers are kept where they have one.
+A part has two digits of number, two of length, and its text, as the networks define it. One table says what each number
+holds; it uses the networks' own numbers where there are any.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_PRIVATE_FIELD_CHARS: Final = 999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFieldPart:
-    """``way``: ``>`` we send it, ``<`` it is answered. ``hidden``: only that it was there is kept."""
+    """``way``: ``>`` sent, ``<`` received. ``hidden``: only its presence is stored."""
 
     number: str
     name: str
@@ -57,7 +57,7 @@ PRIVATE_FIELD_PARTS_BY_NUMBER: Final[Mapping[str, PrivateFieldPart]] = MappingPr
     {part.number: part for part in PRIVATE_FIELD_PARTS}
 )
 
-# (type or recurringType, practice) are the merchant's words; the codes are the networks' words for the same.
+# (type or recurringType, practice) as the merchant sends them → the networks' codes.
 _OF_TYPE: Final[Mapping[str, str]] = MappingProxyType(
     {"UNSCHEDULED": "01", "STANDING_ORDER": "02", "SUBSCRIPTION": "03", "RECURRING": "03", "INSTALLMENT": "04"}
 )
@@ -67,7 +67,7 @@ _OF_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def map_initiator(parameters: Mapping[str, str]) -> str:
-    """C101 … M208 for a payment by stored credentials; '' for any other."""
+    """C101 … M208 for a payment with stored credentials; '' for any other."""
     said = {name: parameters.get(f"standingInstruction.{name}", "") for name in ("mode", "source", "type")}
     kind = parameters.get("standingInstruction.recurringType") or said["type"]
     practice = parameters.get("standingInstruction.industryPractice", "")
@@ -80,7 +80,7 @@ def map_initiator(parameters: Mapping[str, str]) -> str:
 
 
 def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
-    """Name → text of what goes into a first message. ``network``: the initial payment's reference at the network."""
+    """Name → text of the parts of a first message. ``network``: the initial payment's reference at the network."""
     given, card, means = request.parameters, request.card, request.means
     cryptogram = getattr(means, "cryptogram", None)
     ds = given.get("threeDSecure.dsTransactionId", "")
@@ -92,7 +92,7 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
             "initiator": map_initiator(given),
             "eci": given.get("threeDSecure.eci", ""),
             "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
-            # One that does not fit is left out: a part of it would name another transaction.
+            # A reference that does not fit is left out: cut off, it would name another transaction.
             "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
             "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
             "postcode": given.get("billing.postcode", "")[:9],
@@ -105,7 +105,7 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
 
 
 def write_private_field(parts: Mapping[str, str]) -> str:
-    """The field's text. ValueError for what does not fit."""
+    """Encode the parts. Raises ValueError if they do not fit."""
     rows = [(part.number, parts[part.name]) for part in PRIVATE_FIELD_PARTS if part.name in parts]
     if any(len(text) > MAX_PART_CHARS for _, text in rows):
         raise ValueError("a part of the private field is too long")
@@ -116,7 +116,7 @@ def write_private_field(parts: Mapping[str, str]) -> str:
 
 
 def parse_private_field(text: str) -> dict[str, str]:
-    """The parts of an answer's field by name; parts of other numbers, and a tail that is no part, are left out."""
+    """Parts of an answer's field by name; unknown numbers and an incomplete tail are left out."""
     return {
         PRIVATE_FIELD_PARTS_BY_NUMBER[number].name: part
         for number, part in _parts(text)
@@ -125,13 +125,13 @@ def parse_private_field(text: str) -> dict[str, str]:
 
 
 def mask_private_parts(parts: Mapping[str, str]) -> dict[str, str]:
-    """The parts as they may be kept."""
+    """The parts for storage."""
     hidden = {part.name for part in PRIVATE_FIELD_PARTS if part.hidden}
     return {name: "***" if name in hidden else text for name, text in parts.items()}
 
 
 def replace_unencodable(text: str) -> str:
-    """Text in the characters every encoding here has: anything else becomes a question mark."""
+    """Replace characters that not every encoding has by question marks."""
     return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 

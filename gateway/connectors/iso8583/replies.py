@@ -1,6 +1,6 @@
-"""Messages as answers: what a DE39 and its amount come to. Pure functions.
+"""Maps answers to replies: what DE39 and the amounts mean. Pure functions.
 
-An answer that contradicts itself or the question is no answer: the payment is in doubt, and is taken back.
+An answer that contradicts itself or the request counts as none: the payment is in doubt, and is voided.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from typing import Any, Final
 
 from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
 from gateway.connectors.iso8583 import response_codes
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, currency_number
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
-from gateway.core.money import Money
+from gateway.connectors.reply_codes import REVERSED
+from gateway.core.money import Money, currency_number
 
-REVERSED: Final = "900.100.301"
 _KEPT: Final = ("4", "7", "11", "15", "37", "38", "39", "41", "44", "49", "54")
 _LONGEST: Final = 120
 _IN_PART: Final = frozenset({"PA", "DB", "RB", "CD"})
 _AVS_PLACE, _CVV_PLACE = 1, 9
-"""Of the two letters in DE44, where the networks put them when the private field does not tell."""
+"""Positions of the two letters in DE44, where the networks put them if the private field has none."""
 
 
 def summarize_answer(answer: Mapping[str, str], asked: IsoRequest) -> dict[str, Any]:
-    """The answer as the exchange keeps it: the fields that tell something, no account."""
-    kept: dict[str, Any] = {"mti": answer.get("t", "")}
-    kept |= {number: answer[number][:_LONGEST] for number in _KEPT if number in answer}
+    """The answer for the stored exchange: the informative fields, no account."""
+    summary: dict[str, Any] = {"mti": answer.get("t", "")}
+    summary |= {number: answer[number][:_LONGEST] for number in _KEPT if number in answer}
     if parts := parse_private_field(answer.get(asked.terminal.private_field, "")):
-        kept[asked.terminal.private_field] = mask_private_parts(parts)
-    return kept
+        summary[asked.terminal.private_field] = mask_private_parts(parts)
+    return summary
 
 
 def reply_from_answer(
     asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any], *, repeat: bool = False
 ) -> AcquirerReply:
-    """What the answer means. ``repeat``: of a message sent again. Raises OutcomeUnknownError for one that means
-    nothing."""
+    """Map the answer to a reply. ``repeat``: the message was a repeat. Raises OutcomeUnknownError if it is not
+    conclusive."""
     code = answer.get("39", "")
     own = asked.own.text()
     if not code.strip():
@@ -50,7 +50,7 @@ def reply_from_answer(
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
     checked = code == response_codes.NO_REASON_TO_DECLINE and asked.own.amount == 0
     grants = code in response_codes.GRANTING_CODES or checked or known_already
-    granted = _granted(asked, answer, code, sent) if grants else None
+    granted = _approved_amount(asked, answer, code, sent) if grants else None
     parts = parse_private_field(answer.get(asked.terminal.private_field, ""))
     details = {"AcquirerResponse": code[:2], "MerchantAdviceCode": parts.get("merchantAdvice", "")[:2]}
     known = replace(
@@ -78,7 +78,7 @@ def _letter(part: str, answer: Mapping[str, str], place: int) -> str:
 
 
 def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any]) -> AcquirerReply:
-    """What the answer to a reversal means. Raises OutcomeUnknownError unless nothing of the payment stands."""
+    """Map the answer to a reversal. Raises OutcomeUnknownError unless it proves that nothing stays booked."""
     code = answer.get("39", "")
     if code not in response_codes.REVERSAL_DONE_CODES:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
@@ -91,8 +91,8 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     )
 
 
-def _granted(asked: IsoRequest, answer: Mapping[str, str], code: str, sent: Mapping[str, Any]) -> Money:
-    """The amount an approval grants. Raises OutcomeUnknownError for one that cannot be."""
+def _approved_amount(asked: IsoRequest, answer: Mapping[str, str], code: str, sent: Mapping[str, Any]) -> Money:
+    """The amount that an approval grants. Raises OutcomeUnknownError for an impossible one."""
     own, money = asked.own, asked.request.money
 
     def nonsense(why: str) -> OutcomeUnknownError:
@@ -101,7 +101,7 @@ def _granted(asked: IsoRequest, answer: Mapping[str, str], code: str, sent: Mapp
     if answer.get("49", "").strip() not in ("", currency_number(money.currency)):
         raise nonsense("is in another currency")
     if asked.kind == "RV" or "4" not in answer:
-        # What a reversal's DE4 repeats is the original's amount.
+        # A reversal's DE4 repeats the original's amount.
         if code == response_codes.DE39_PARTIAL:
             raise nonsense("in part tells no amount")
         return money

@@ -1,7 +1,7 @@
-"""What an acquirer's answer codes mean: DE39 to result codes, address and security code checks to our letters.
+"""Maps acquirer response codes: DE39 to result codes, address and CVV checks to our letters.
 
-Three questions are asked of a DE39: is it a grant, is it an answer at all, and can another acquirer still be asked.
-Decided, and why, in docs/decisions/0033-iso-8583.md.
+A DE39 answers three questions: is it an approval, is it conclusive at all, and may another acquirer be tried. Reasons
+in docs/decisions/0033-iso-8583.md.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from gateway.connectors.reply_codes import SOFT_DECLINE
+
 DE39_APPROVED: Final = "00"
 DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
 """Approved; with identification; in part; VIP; update track 3."""
 NO_REASON_TO_DECLINE: Final = "85"
-"""No reason to decline: a grant for a check of the account, where no money is asked for; else not."""
+"""Approval of an account verification without money; otherwise a decline."""
 DUPLICATE_MESSAGE: Final = "94"
-"""On a repeat: the host has had it. On a first message: somebody's message is there, and nobody knows what became of
-ours."""
+"""On a repeat: the host has the message. On a first message: another message with these numbers is there, and the
+outcome of ours is unknown."""
 UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
-"""In progress, answer came too late, duplicate: no verdict on our message. In doubt, and taken back."""
+"""In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
-"""Cut-off in process, issuer or switch inoperative, no way to the issuer: nobody judged it, nobody booked it. 96
-(system malfunction) and 06 (error) are not among them: a host that fell over half-way may have asked the issuer."""
+"""Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
+malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
 REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76", "94"})
-"""A reversal's answers that leave nothing accepted: done, no such record, no such message, done before. Not 21 (no
-action taken): it also says that something could not be backed out."""
+"""Answers to a reversal that prove nothing is booked: done, no such record, no such message, done before. Not 21 (no
+action taken), which also says that something could not be backed out."""
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
-"""What says of an advice or a reversal that it was not taken in now: no verdict on it either, it is repeated."""
+"""An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 
 UNKNOWN_DECLINE: Final = "800.100.100"
 ACQUIRER_ERROR: Final = "900.100.200"
-SOFT_DECLINE: Final = "300.100.100"
 
 RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -88,7 +89,7 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
         "77": "800.100.167",  # inconsistent with previous message
         "78": "800.100.154",  # blocked, first use
         "80": "800.100.174",  # invalid date
-        "82": "800.100.153",  # negative CVV_LETTERS result
+        "82": "800.100.153",  # negative CVV2 result
         "83": "800.100.154",  # unable to verify
         "85": "800.100.152",  # no reason to decline, where money was asked for
         "90": "800.800.400",  # cut-off in process
@@ -105,34 +106,34 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
         "R3": "800.100.501",  # revocation of all authorizations
     }
 )  # fmt: skip
-"""DE39 of a decline → our result code; one that is not here is UNKNOWN_DECLINE."""
+"""DE39 of a decline → our result code; UNKNOWN_DECLINE for one that is not listed."""
 
 RESULT_BY_BRAND_AND_DE39: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {("MASTER", "65"): SOFT_DECLINE, ("MAESTRO", "65"): SOFT_DECLINE}
 )
-"""Where a brand means something else by a code: additional customer authentication required."""
+"""Brands with another meaning of a code: additional customer authentication required."""
 
 AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}
 )
-"""The networks' answers → full, address only, postcode only, neither; one that is not here could not be checked: U."""
+"""The networks' letters → full, address only, postcode only, neither; U (not checked) for one that is not listed."""
 AVS_NOT_CHECKED: Final = "U"
 CVV_LETTERS: Final = frozenset("MNPSU")
-"""Matches, does not, not processed, should be there, issuer unable; another letter says nothing: U."""
+"""Match, no match, not processed, should be present, issuer unable; U for any other letter."""
 
 
 def map_declined_code(code: str, brand: str) -> str:
-    """The result code of a DE39 that grants nothing."""
+    """The result code of a DE39 that is no approval."""
     return RESULT_BY_BRAND_AND_DE39.get((brand, code)) or RESULT_BY_DE39.get(code, UNKNOWN_DECLINE)
 
 
 def map_avs_letter(letter: str) -> str:
-    """Our letter for the address check's answer; '' where there was none."""
+    """Our letter for the address check; '' where there was none."""
     return AVS_BY_NETWORK_LETTER.get(letter, AVS_NOT_CHECKED) if letter.strip() else ""
 
 
 def map_cvv_letter(letter: str) -> str:
-    """Our letter for the security code's answer; '' where there was none."""
+    """Our letter for the CVV check; '' where there was none."""
     if not letter.strip():
         return ""
     return letter if letter in CVV_LETTERS else AVS_NOT_CHECKED

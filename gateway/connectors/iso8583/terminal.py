@@ -1,4 +1,4 @@
-"""An account at an ISO 8583 host: what its settings say, and the link they describe."""
+"""An acquirer account at an ISO 8583 host: its settings, parsed and checked."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ ISO8583_SETTINGS: Final = (
 
 
 class TerminalNotConfiguredError(Exception):
-    """The account lacks what a link needs, or says it wrongly: ``setting`` and ``why`` it does not do."""
+    """A setting is missing or wrong: ``setting``, and ``why``."""
 
     def __init__(self, setting: str, why: str) -> None:
         super().__init__(f"{setting} {why}")
@@ -203,8 +203,8 @@ class TerminalNotConfiguredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """An account, parsed. It is hashable: one terminal has one link in a process, so what says nothing of the line is
-    not compared; ``key_digest`` stands for the key, which has no hash of its own."""
+    """A parsed account. Hashable: one terminal has one link per process, so fields that do not affect the link are not
+    compared; ``key_digest`` stands for the key, which has no hash of its own."""
 
     merchant: str
     host: str
@@ -231,11 +231,11 @@ class Terminal:
 
     @property
     def label(self) -> str:
-        """What the link is called in figures and logs."""
+        """The link's name in metrics and logs."""
         return f"{self.host}:{self.port} {self.terminal}"
 
     def next_batch(self, now: datetime) -> datetime:
-        """When the first batch after ``now`` is sent."""
+        """The first batch time after ``now``."""
         zone = ZoneInfo(self.time_zone)
         day = now.astimezone(zone).date()
         while (at := datetime.combine(day, self.batch_at, zone)) <= now:
@@ -244,7 +244,7 @@ class Terminal:
 
 
 def parse_terminal(account: ConnectorAccount) -> Terminal:
-    """The account's terminal. Raises TerminalNotConfiguredError."""
+    """Parse an account's settings. Raises TerminalNotConfiguredError."""
     given = {one.name: one.default for one in ISO8583_SETTINGS if not one.secret} | dict(account.settings)
     missing = [one.name for one in ISO8583_SETTINGS if one.required and not given[one.name]]
     if missing:
@@ -254,13 +254,13 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
     key = account.secrets.get("tls_key")
     if given["tls_certificate"] and key is None:
         raise TerminalNotConfiguredError("tls_certificate", "needs its key, tls_key")
-    _guard_line(given)
+    _check_encryption(given)
     return Terminal(
         merchant=account.merchant,
         host=given["host"],
         port=_number(given, "port", 1, 65_535),
         terminal=given["terminal"],
-        wire=_wire(given),
+        wire=_build_codec(given),
         private_field=given["private_field"],
         institution=given["institution"],
         nii=given["nii"],
@@ -268,7 +268,7 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         name=given["name"],
         city=given["city"],
         country=given["country"],
-        time_zone=_zone(given["time_zone"]),
+        time_zone=_check_time_zone(given["time_zone"]),
         sign_on=given["sign_on"] == "on",
         echo_s=_number(given, "echo_s", 0, 9_999),
         tls=given["tls"] == "on",
@@ -277,13 +277,13 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         tls_certificate=given["tls_certificate"],
         tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
-        batch_at=_time(given["batch_at"]),
+        batch_at=_parse_time(given["batch_at"]),
     )
 
 
 def check_terminal_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
-    certificate = {"tls_certificate": ""}  # its key is sealed, and not asked for anew with every change
+    """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
+    certificate = {"tls_certificate": ""}  # its key is encrypted, and not entered again with every change
     try:
         parse_terminal(ConnectorAccount(settings={**given, **certificate}))
     except TerminalNotConfiguredError as fault:
@@ -292,7 +292,7 @@ def check_terminal_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], 
 
 
 def is_private_address(address: str) -> bool:
-    """Whether an IP address is loopback's or a private network's."""
+    """True for an IP address of loopback or a private network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -306,8 +306,9 @@ _PRIVATE: Final = tuple(
 )
 
 
-def _guard_line(given: Mapping[str, str]) -> None:
-    """Card numbers cross no open network in clear. A name is looked up when the link is made, and looked at then."""
+def _check_encryption(given: Mapping[str, str]) -> None:
+    """Card numbers must not cross an open network in clear. A host name is resolved and checked when the link
+    connects."""
     if not settings.IS_LIVE or given["tls"] == "on":
         return
     if given["without_tls"] != "on":
@@ -335,14 +336,14 @@ def _number(given: Mapping[str, str], name: str, least: int, most: int) -> int:
     return int(text)
 
 
-def _time(text: str) -> time:
+def _parse_time(text: str) -> time:
     try:
         return time.fromisoformat(text)
     except ValueError:
         raise TerminalNotConfiguredError("batch_at", "must be a time of day such as 22:30") from None
 
 
-def _zone(name: str) -> str:
+def _check_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):
@@ -350,7 +351,7 @@ def _zone(name: str) -> str:
     return name
 
 
-def _wire(given: Mapping[str, str]) -> MessageCodec:
+def _build_codec(given: Mapping[str, str]) -> MessageCodec:
     try:
         build_field_spec(given["encoding"], given["fields"])
     except ValueError as fault:

@@ -1,1 +1,1 @@
-"""Bank direct debits: collections go out as pain.008 files, refunds as pain.001, and what the bank tells comes in."""
+"""SEPA direct debits: collections are sent as pain.008 files, refunds as pain.001; the bank's messages are imported."""

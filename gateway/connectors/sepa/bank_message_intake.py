@@ -1,7 +1,7 @@
-"""Banks' messages taken in: each once, whole, in one transaction; every order is moved by a table.
+"""Imports bank messages: each once and completely, in one transaction; orders are moved by a table of transitions.
 
-The table says what a word of a bank does to an order in each state, so that a message that comes twice, a notification
-and the statement that says the same, or an answer out of order move it once. Payments follow by
+The table defines what each kind of entry does to an order in each state, so a duplicate message, a notification and a
+statement about the same booking, or entries out of order move an order once. Payments follow by
 gateway.payments.bank_order_outcomes. Source: docs/connectors/sepa.md; decision 0035.
 """
 
@@ -32,29 +32,28 @@ from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 from gateway.timers import wakeup
 
 MAX_BANK_MESSAGE_FINDINGS: Final = 100
-"""Findings of one message that are kept; the count tells the rest."""
+"""Findings stored per message; further ones are only counted."""
 MAX_ORDERS_PER_ENTRY: Final = 20_000
-"""Orders that one word about a file or a batch moves at most: four times those of a file."""
+"""Orders that one entry about a file or a batch moves at most: four times those of a file."""
 MAX_FILES_PER_SCAN: Final = 50
-"""Files of the watched folder that one look moves away."""
+"""Files of the watched folder that one scan imports."""
 FILE_UNCHANGED_S: Final = 5.0
-"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+"""Seconds that a file must be unchanged before it is imported. A file that is renamed into the folder is complete
+anyway."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
 
-State = BankOrder.State
-Kind = BankFile.Kind
 
 log = structlog.get_logger(__name__)
 
 
 class DuplicateBankMessageError(Exception):
-    """The same bytes were taken in before."""
+    """The same bytes were imported before."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Taken:
-    """What one message did."""
+class _IntakeResult:
+    """The effects of one message."""
 
     row: BankMessage
     moved: int = 0
@@ -68,9 +67,9 @@ class _Taken:
 
 
 def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source) -> BankMessage:
-    """Read a message and move the orders it speaks of, all or none. Raises UnreadableBankMessageError,
+    """Import a message: move the orders that it names, all or none. Raises UnreadableBankMessageError and
     DuplicateBankMessageError."""
-    digest, size = _measured(stream)
+    digest, size = _measure_message(stream)
     try:
         with transaction.atomic():
             row = BankMessage.objects.create(
@@ -81,15 +80,15 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
                 size=size,
                 received_at=clock.real_now(),
             )
-            taken = _Taken(row=row)
+            taken = _IntakeResult(row=row)
             message = bank_message_parser.parse_bank_message(stream)
             row.kind = message.kind
             for one in _orders_first(
                 statement_entries.parse_statement_entries(
-                    bank_message_parser.BankXmlMessage(message.kind, _heads(message.records, row))
+                    bank_message_parser.BankXmlMessage(message.kind, _note_message_head(message.records, row))
                 )
             ):
-                _apply(one, taken)
+                _apply_entry(one, taken)
             row.told = taken.moved
             row.findings = taken.findings + (
                 [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
@@ -109,19 +108,19 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
 
 
 def import_watched_folder() -> int:
-    """Take in what lies in the watched folder; how many files were moved away."""
+    """Import the files of the watched folder. Returns how many were moved away."""
     if not settings.GATEWAY_SEPA_INBOX:
         return 0
     folder = Path(settings.GATEWAY_SEPA_INBOX)
     if not folder.is_dir():
         return 0
     whole = [path for path in folder.iterdir() if _is_whole(path)]
-    whole.sort(key=_came)
+    whole.sort(key=_arrival_key)
     moved = 0
     for path in whole:
         try:
-            moved += _take(path)
-        except Exception:  # one file must not keep those behind it waiting, whatever is wrong with it
+            moved += _import_watched_file(path)
+        except Exception:  # one file must not block the others, whatever is wrong with it
             log.exception("bank_message_stuck", file=printable_file_name(path.name))
         if moved >= MAX_FILES_PER_SCAN:
             break
@@ -129,12 +128,12 @@ def import_watched_folder() -> int:
 
 
 def printable_file_name(name: str) -> str:
-    """A file's name as text: on the disk it is any bytes."""
+    """A file's name as text: on disk it may be any bytes."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-def _measured(stream: BinaryIO) -> tuple[str, int]:
-    """(sha256, bytes) of a message; it is read from its beginning afterwards. Raises UnreadableBankMessageError."""
+def _measure_message(stream: BinaryIO) -> tuple[str, int]:
+    """(sha256, size in bytes) of a message; rewinds the stream. Raises UnreadableBankMessageError."""
     digest, size = hashlib.sha256(), 0
     stream.seek(0)
     while chunk := stream.read(XML_CHUNK_BYTES):
@@ -146,7 +145,7 @@ def _measured(stream: BinaryIO) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _heads(
+def _note_message_head(
     records: Iterator[bank_message_parser.MessageRecord], row: BankMessage
 ) -> Iterator[bank_message_parser.MessageRecord]:
     for record in records:
@@ -155,8 +154,7 @@ def _heads(
 
 
 def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
-    """A refusal of a whole file comes before its orders in a message, and counts after them: where each has a reason of
-    its own, that is what the merchant is told."""
+    """Move the rejection of a whole file behind its orders' entries: an order's own reason takes precedence."""
     whole: StatementEntry | None = None
     for one in words:
         if not (one.file and one.entry_type is EntryType.REJECTED):
@@ -169,7 +167,7 @@ def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
         yield whole
 
 
-def _apply(one: StatementEntry, taken: _Taken) -> None:
+def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
     if one.file:
         _apply_to_file(one, taken)
     elif one.batch:
@@ -179,52 +177,52 @@ def _apply(one: StatementEntry, taken: _Taken) -> None:
         if order is None:
             taken.find(f"{one.where}: not one of ours")
         else:
-            _move(order, one, taken)
+            _move_order(order, one, taken)
     else:
         taken.find(f"{one.where or 'a statement'}: names no order of ours")
 
 
-def _apply_to_file(one: StatementEntry, taken: _Taken) -> None:
+def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
     file = BankFile.objects.filter(message_id=one.file).first()
     if file is None:
         taken.find(f"file {one.file[:35]}: not one of ours")
         return
     if one.entry_type is EntryType.REJECTED and one.reason in _SENT_TWICE and file.tries > 1:
-        # It was sent again because the first try had no answer: this is about the second one.
+        # The file was sent again because the first attempt had no answer: this rejects the duplicate.
         taken.find(f"file {file.message_id}: the bank has had it before, which counts for nothing")
         return
     BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
     if one.entry_type is EntryType.REJECTED:
-        _move_all(file.orders.filter(state=State.FILED), one, taken)
+        _move_orders(file.orders.filter(state=BankOrder.State.FILED), one, taken)
 
 
-def _apply_to_batch(one: StatementEntry, taken: _Taken) -> None:
-    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=State.REJECTED)
+def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=BankOrder.State.REJECTED)
     if not orders.exists():
         taken.find(f"{one.where}: not one of ours")
         return
     if one.amount is not None:
-        # One entry for the whole batch: it is all of it, or nobody knows which.
+        # One entry for the whole batch: unless it is for all of it, the orders concerned are unknown.
         total = sum(orders.values_list("amount", flat=True), Decimal(0))
         if total != one.amount:
             taken.find(f"{one.where}: {one.amount} was booked in one sum, its orders come to {total}")
             return
-        one = _without_amount(one)
-    _move_all(orders, one, taken)
+        one = _drop_amount(one)
+    _move_orders(orders, one, taken)
 
 
-def _without_amount(one: StatementEntry) -> StatementEntry:
+def _drop_amount(one: StatementEntry) -> StatementEntry:
     return StatementEntry(
         entry_type=one.entry_type, batch=one.batch, reason=one.reason, on=one.on, account=one.account, where=one.where
     )
 
 
-def _move_all(orders: QuerySet[BankOrder], one: StatementEntry, taken: _Taken) -> None:
+def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
     for order in orders.select_related("file", "mandate").order_by("payment")[:MAX_ORDERS_PER_ENTRY]:
-        _move(order, one, taken)
+        _move_order(order, one, taken)
 
 
-def _move(order: BankOrder, one: StatementEntry, taken: _Taken) -> None:
+def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> None:
     where = f"order {order.pk.hex}"
     if one.account and order.file is not None and one.account != order.file.creditor["iban"]:
         taken.find(f"{where}: booked on another account than the file's")
@@ -234,34 +232,38 @@ def _move(order: BankOrder, one: StatementEntry, taken: _Taken) -> None:
         return
     if one.entry_type is EntryType.ACCEPTED:
         return
-    target = ORDER_TRANSITIONS.get((Kind(order.kind), one.entry_type, State(order.state)))
+    target = ORDER_TRANSITIONS.get((BankFile.Kind(order.kind), one.entry_type, BankOrder.State(order.state)))
     if target is None:
-        if order.state not in ORDER_REPEATS[Kind(order.kind), one.entry_type]:
-            taken.find(f"{where}: the bank says {one.entry_type.value!r}, our books say {State(order.state).label!r}")
+        if order.state not in ORDER_REPEATS[BankFile.Kind(order.kind), one.entry_type]:
+            taken.find(
+                f"{where}: the bank says {one.entry_type.value!r}, our books say {BankOrder.State(order.state).label!r}"
+            )
         return
-    if _is_old(order, target, one.on):
+    if _is_outdated(order, target, one.on):
         return
     if order_records.move_bank_order(order, target, reason=one.reason, on=one.on, message=taken.row):
         taken.moved += 1
-        if target is State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
-            # The bank never took it: the next one of this mandate is its first.
+        if target is BankOrder.State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
+            # The bank never accepted it: the mandate's next collection is its first.
             type(order.mandate).objects.filter(pk=order.mandate.pk, first=order.pk).update(first=None)
 
 
-def _is_old(order: BankOrder, target: State, on: date | None) -> bool:
-    """Whether what is said of an order that was given back before is about an earlier time: two messages tell of each,
-    and each returned collection may be won back and returned again."""
-    if order.state not in (State.RETURNED, State.WON_BACK):
+def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:
+    """True if the entry is about an earlier return of an order that has been returned before.
+
+    Two messages report each return, and each returned collection may be won back and returned again.
+    """
+    if order.state not in (BankOrder.State.RETURNED, BankOrder.State.WON_BACK):
         return False
     if on is None:
         return True
-    told = BankOrderEvent.objects.filter(order=order)
-    other = State.WON_BACK if target is State.RETURNED else State.RETURNED
-    return told.filter(state=target, on__gte=on).exists() or told.filter(state=other, on__gt=on).exists()
+    events = BankOrderEvent.objects.filter(order=order)
+    other = BankOrder.State.WON_BACK if target is BankOrder.State.RETURNED else BankOrder.State.RETURNED
+    return events.filter(state=target, on__gte=on).exists() or events.filter(state=other, on__gt=on).exists()
 
 
-def _came(path: Path) -> tuple[float, str]:
-    """Banks number their files in many ways; the older one first."""
+def _arrival_key(path: Path) -> tuple[float, str]:
+    """Sort key: banks number their files in many ways, so older files come first."""
     try:
         return path.lstat().st_mtime, path.name
     except OSError:
@@ -269,7 +271,7 @@ def _came(path: Path) -> tuple[float, str]:
 
 
 def _is_whole(path: Path) -> bool:
-    """A plain file, not a link, that nobody writes to."""
+    """True for a regular file, not a link, that is not being written."""
     if path.name.startswith(".") or path.name.lower().endswith(_BEING_WRITTEN):
         return False
     try:
@@ -279,27 +281,29 @@ def _is_whole(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and clock.real_now().timestamp() - found.st_mtime >= FILE_UNCHANGED_S
 
 
-def _take(path: Path) -> bool:
-    """Take a file in and move it away. Two that look at once: the second finds the same bytes, or no file."""
+def _import_watched_file(path: Path) -> bool:
+    """Import a file and move it away. Of two concurrent scans, the second finds a duplicate, or no file."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
             try:
                 import_bank_message(stream, path.name, BankMessage.Source.FOLDER)
             except (DuplicateBankMessageError, UnreadableBankMessageError) as fault:
-                return _away(path, "failed", str(fault))
+                return _move_away(path, "failed", str(fault))
             except (InterfaceError, OperationalError):
-                raise  # the database's fault, not the file's: it stays for another look
+                raise  # a database error, not the file's: the file stays for the next scan
             except Exception:
                 log.exception("bank_message_fault", file=printable_file_name(path.name))
-                return _away(path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in")
+                return _move_away(
+                    path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in"
+                )
     except OSError as fault:
         log.warning("bank_message_not_opened", file=printable_file_name(path.name), why=fault.strerror)
         return False
-    return _away(path, "done")
+    return _move_away(path, "done")
 
 
-def _away(path: Path, where: str, why: str = "") -> bool:
-    """Rename into done/ or failed/, beside what has the same name already."""
+def _move_away(path: Path, where: str, why: str = "") -> bool:
+    """Rename into done/ or failed/, with a new name if that one exists."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True, mode=0o700)
     target = folder / path.name

@@ -1,8 +1,8 @@
-"""Banks' messages in XML (ISO 20022), read as they stream: a few named levels, and what is said on each.
+"""Streaming parser of bank messages in XML (ISO 20022): a few named record levels, and the values in each.
 
-Read are pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. One record of
-each level at a time is kept. gateway.core.xml refuses what such a message never has; another root or namespace is
-refused here.
+Supported: pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. One record of
+each level is in memory at a time. gateway.core.xml rejects XML features that such messages never use; other roots and
+namespaces are rejected here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 from gateway.core.xml import MAX_VALUES_PER_PATH, XML_CHUNK_BYTES, XmlStreamReader
 
 MAX_RECORD_PATHS: Final = 500
-"""Paths of one record that are kept."""
+"""Paths stored per record."""
 _NAMESPACE: Final = re.compile(
     r"urn:iso:std:iso:20022:tech:xsd:(pain\.002|camt\.05[234]|pacs\.004)(\.[0-9]{3}\.[0-9]{2})"
 )
@@ -34,13 +34,13 @@ RECORD_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 class UnreadableBankMessageError(Exception):
-    """The file is no message that is read here; why, in words."""
+    """The file is not a supported message; the text says why."""
 
 
 @dataclass(slots=True, kw_only=True)
 class MessageRecord:
-    """One element of a level: relative path → its texts. ``above``: the records it stands in, outermost first.
-    ``within``: how many records of each level it held."""
+    """One element of a level: relative path → its texts. ``above``: its ancestors among the records, outermost first.
+    ``within``: the number of records in it, by level."""
 
     level: str
     ancestors: tuple[MessageRecord, ...]
@@ -48,17 +48,17 @@ class MessageRecord:
     within: dict[str, int] = field(default_factory=dict)
 
     def first(self, *paths: str) -> str:
-        """The first value that there is, by the order of ``paths``."""
+        """The first value found, in the order of ``paths``."""
         return next((self.found[path][0] for path in paths if path in self.found), "")
 
     def find_ancestor(self, level: str) -> MessageRecord:
-        """The record of a level that this one stands in; an empty one when there is none."""
+        """The ancestor of a level; an empty record if there is none."""
         return next((one for one in self.ancestors if one.level == level), MessageRecord(level=level, ancestors=()))
 
 
 @dataclass(frozen=True, slots=True)
 class BankXmlMessage:
-    """``kind``: such as pain.002. ``records``: in the order in which they end; reading on may raise
+    """``kind``: such as pain.002. ``records``: in the order in which they end; iterating may raise
     UnreadableBankMessageError."""
 
     kind: str
@@ -66,9 +66,9 @@ class BankXmlMessage:
 
 
 def parse_bank_message(stream: BinaryIO) -> BankXmlMessage:
-    """The message in ``stream``. Raises UnreadableBankMessageError."""
+    """Parse the message in ``stream``. Raises UnreadableBankMessageError."""
     reading = _Reading()
-    records = _records(stream, reading)
+    records = _read_records(stream, reading)
     head: list[MessageRecord] = []
     while not reading.kind:
         try:
@@ -77,15 +77,15 @@ def parse_bank_message(stream: BinaryIO) -> BankXmlMessage:
             break
     if not reading.kind:
         raise UnreadableBankMessageError("the XML is no message that banks send")
-    return BankXmlMessage(reading.kind, _chained(head, records))
+    return BankXmlMessage(reading.kind, _chain_records(head, records))
 
 
-def _chained(head: list[MessageRecord], rest: Iterator[MessageRecord]) -> Iterator[MessageRecord]:
+def _chain_records(head: list[MessageRecord], rest: Iterator[MessageRecord]) -> Iterator[MessageRecord]:
     yield from head
     yield from rest
 
 
-def _records(stream: BinaryIO, reading: _Reading) -> Iterator[MessageRecord]:
+def _read_records(stream: BinaryIO, reading: _Reading) -> Iterator[MessageRecord]:
     while True:
         chunk = stream.read(XML_CHUNK_BYTES)
         reading.feed(chunk)
@@ -95,7 +95,7 @@ def _records(stream: BinaryIO, reading: _Reading) -> Iterator[MessageRecord]:
 
 
 class _Reading:
-    """The records that are open, and those that have ended."""
+    """The open records, and those that have ended."""
 
     def __init__(self) -> None:
         self.kind = ""

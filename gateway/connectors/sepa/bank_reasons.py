@@ -1,7 +1,7 @@
-"""Why a bank says no, as data: ISO 20022 external reason → our code, before the money was booked and after.
+"""Table of banks' rejection reasons: ISO 20022 external reason → our codes, before and after the money was booked.
 
-A reason that is not listed is UNLISTED_REASON: declined without a known reason, or charged back without one.
-Source: EPC 131-17 (R-transactions of SEPA direct debits); ISO 20022 external code sets.
+UNLISTED_REASON for others: declined, or charged back, without a known reason. Source: EPC 131-17 (R-transactions of
+SEPA direct debits); ISO 20022 external code sets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankReason:
-    """``declined``: the code of a payment that never came; ``returned``: the code of its chargeback."""
+    """``declined``: code of a payment that was never booked; ``returned``: code of a chargeback."""
 
     code: str
     meaning: str
@@ -88,5 +88,5 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
 
 
 def find_bank_reason(code: str) -> BankReason:
-    """The row of a bank's reason; UNLISTED_REASON for one that stands in no row."""
+    """The row of a bank's reason; UNLISTED_REASON if it is not listed."""
     return BANK_REASONS.get(code, UNLISTED_REASON)

@@ -1,4 +1,4 @@
-"""Collections that count as paid though no statement told so: the account says after how many days.
+"""Finality without a statement: collections count as paid after the account's number of days.
 
 Source: docs/connectors/sepa.md (finalAfter).
 """
@@ -18,7 +18,6 @@ from gateway.models import BankFile, BankOrder, Merchant
 
 MAX_FINALIZED_PER_RUN: Final = 500
 
-State = BankOrder.State
 
 _DUE: Final = """
 SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
@@ -30,7 +29,7 @@ ORDER BY o.final_at LIMIT %(limit)s
 
 
 def finalize_due_collections(merchant: Merchant | None = None) -> int:
-    """Book what nobody has rejected in time; how many."""
+    """Book the collections that were not rejected in time. Returns how many."""
     values = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
@@ -38,16 +37,16 @@ def finalize_due_collections(merchant: Merchant | None = None) -> int:
     }
     due: list[UUID] = [row[0] for row in execute_sql(_DUE, values)]
     finished = 0
-    for order in BankOrder.objects.filter(pk__in=due, state=State.FILED):
+    for order in BankOrder.objects.filter(pk__in=due, state=BankOrder.State.FILED):
         with transaction.atomic():
-            finished += order_records.move_bank_order(order, State.BOOKED)
+            finished += order_records.move_bank_order(order, BankOrder.State.BOOKED)
     return finished
 
 
 def next_collection_finality(merchant: Merchant) -> datetime | None:
-    """When this merchant's next collection counts as paid, by the merchant's clock."""
+    """When this merchant's next collection becomes final, by the merchant's clock."""
     rows = BankOrder.objects.filter(
-        merchant=merchant, state=State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
+        merchant=merchant, state=BankOrder.State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
     )
     found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
     return found

@@ -1,7 +1,8 @@
-"""Bank direct debits behind the connector port: accepted into the books, filed by a timer, decided by the bank.
+"""The SEPA connector: payments become bank orders, which a timer sends in files and the bank's messages decide.
 
-Nothing here speaks to a bank: a question is answered out of the books, pending until the bank has told. What leaves and
-what comes in are files (files.py, intake.py). Source: Part A, Bank account; docs/connectors/sepa.md; decision 0035.
+No bank is called here: requests are answered from the order records, pending until the bank's answer is imported. Files
+are made in file_planning.py, answers are read in bank_message_intake.py. Source: Part A, Bank account;
+docs/connectors/sepa.md; decision 0035.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from django.conf import settings
 from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
+from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, REVERSED, WITHDRAWN
 from gateway.connectors.sepa import order_records
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, find_bank_reason
 from gateway.connectors.sepa.creditor import (
@@ -32,38 +34,32 @@ from gateway.connectors.sepa.creditor import (
     parse_creditor,
 )
 from gateway.core.money import Money
-from gateway.models import BankOrder
+from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
 COLLECTION_OUTSTANDING: Final = "800.400.501"
 TRANSFER_OUTSTANDING: Final = "800.400.502"
-WITHDRAWN: Final = "100.396.201"
-REVERSED: Final = "900.100.301"
 WRONG_CURRENCY: Final = "800.100.173"
 WRONG_ACCOUNT: Final = "100.200.104"
 WRONG_BIC: Final = "100.200.103"
 ORDER_AMOUNT_TOO_HIGH: Final = "100.550.301"
 MAX_ORDER_AMOUNT: Final = Decimal("999999999.99")
-"""Of one order: what the messages' schemas have room for."""
+"""Largest amount of one order that the messages' schemas allow."""
 COUNTRY_NOT_REACHABLE: Final = "800.100.208"
 OTHER_MANDATE: Final = "600.200.500"
 CREDITOR_NOT_CONFIGURED: Final = "600.200.501"
 REFERENCE_WRONG_TYPE: Final = "600.200.310"
-TOO_LATE: Final = "700.300.700"
-WHOLE_ONLY: Final = "700.100.200"
 REFERENCE_UNKNOWN: Final = "700.100.100"
 
-State = BankOrder.State
-Kind = order_records.BankFileKind
 
-_PENDING: Final[Mapping[Kind, str]] = MappingProxyType(
-    {Kind.COLLECT: COLLECTION_OUTSTANDING, Kind.PAY: TRANSFER_OUTSTANDING}
+_PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
+    {BankFile.Kind.COLLECT: COLLECTION_OUTSTANDING, BankFile.Kind.PAY: TRANSFER_OUTSTANDING}
 )
 
 
 class SepaConnector:
-    """Takes collections under a mandate (DB, RB, and RG to store an account), refunds and payouts by transfer (RF, CD),
-    and RV while the file is not made."""
+    """Accepts collections under a mandate (DB, RB, and RG to store an account), refunds and payouts by transfer (RF,
+    CD), and RV until the order is in a file."""
 
     name = "sepa"
     operations = frozenset({"RG", "DB", "RB", "CD", "RF", "RV"})
@@ -74,29 +70,31 @@ class SepaConnector:
     asks_with_means = False
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """What is wrong with an account's settings taken together: (setting, why)."""
+        """Errors in an account's settings taken together: (setting, reason)."""
         return check_creditor_settings(settings)
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Record an order, or withdraw one for a reversal."""
         sent = mask_request(request)
         if request.operation not in self.operations:
-            return _refused(REFERENCE_WRONG_TYPE, sent, "this way of paying has no such operation")
+            return _declined_reply(REFERENCE_WRONG_TYPE, sent, "this way of paying has no such operation")
         if request.operation == "RV":
-            return _reversed(request, sent)
+            return _reverse_order(request, sent)
         try:
             creditor = parse_creditor(request.account)
         except CreditorNotConfiguredError as fault:
-            return _refused(CREDITOR_NOT_CONFIGURED, sent, str(fault))
+            return _declined_reply(CREDITOR_NOT_CONFIGURED, sent, str(fault))
         if request.operation == "RF":
-            return _refund(request, creditor, sent)
-        return _from_account(request, creditor, sent)
+            return _submit_refund(request, creditor, sent)
+        return _submit_from_account(request, creditor, sent)
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        """Outcome of an order, from the order records."""
         sent = {"inquiry": request.payment.hex}
         if request.operation == "RV":
-            # It has no order of its own: what it did stands in the one that it speaks of.
-            if (behind := _behind(request)) is not None and order_records.was_order_withdrawn(behind.payment):
-                return _taken_out(request, sent)
+            # A reversal has no order of its own: its outcome stands in the order that it reverses.
+            if (behind := _referenced_order(request)) is not None and order_records.was_order_withdrawn(behind.payment):
+                return _withdrawn_reply(request, sent)
             return NotFoundAtAcquirer(sent=sent, received={"order": "not taken out"})
         order = order_records.find_bank_order(request.payment)
         if order is None:
@@ -104,11 +102,14 @@ class SepaConnector:
         return reply_from_bank_order(order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """Takes an order out that is not filed yet. Raises VoidRefusedError for one that is: its bank alone decides;
-        and for a reversal that took its order out."""
+        """Withdraw an order that is in no file yet.
+
+        Raises VoidRefusedError for a filed order, which only the bank can decide, and for a reversal that has withdrawn
+        its order.
+        """
         sent = {"void": request.payment.hex}
         if request.operation == "RV":
-            if (behind := _behind(request)) is not None and order_records.was_order_withdrawn(
+            if (behind := _referenced_order(request)) is not None and order_records.was_order_withdrawn(
                 behind.payment, settled=True
             ):
                 raise VoidRefusedError("the order is taken out and does not come back", sent)
@@ -116,7 +117,7 @@ class SepaConnector:
         if order_records.withdraw_bank_order(request.payment, reason="", told=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
         order = order_records.refuse_late_order(request)
-        if order.state in (State.WITHDRAWN, State.REJECTED):
+        if order.state in (BankOrder.State.WITHDRAWN, BankOrder.State.REJECTED):
             return AcquirerReply(code=REVERSED, sent=sent, received=order_records.describe_bank_order(order))
         raise VoidRefusedError("the order is with the bank and is not taken back", sent)
 
@@ -125,9 +126,9 @@ SEPA: Final = SepaConnector()
 
 
 def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
-    """What an order says by now. A collection that was returned was paid before: its chargeback tells of that."""
+    """The present reply of an order. A returned collection stays paid here: the return is recorded as a chargeback."""
     code = result_code_of_order(order)
-    paid = order.state in (State.BOOKED, State.RETURNED, State.WON_BACK)
+    paid = order.state in (BankOrder.State.BOOKED, BankOrder.State.RETURNED, BankOrder.State.WON_BACK)
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
     if order.reason in BANK_REASONS:
         details["ExtendedDescription"] = BANK_REASONS[order.reason].meaning
@@ -138,48 +139,48 @@ def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> Acquirer
         details={name: value for name, value in details.items() if value},
         sent=dict(sent),
         received=order_records.describe_bank_order(order),
-        pending_until=_until(order) if code in _PENDING.values() else None,
+        pending_until=_pending_deadline(order) if code in _PENDING.values() else None,
     )
 
 
 def result_code_of_order(order: BankOrder) -> str:
-    """The result code of an order as it stands."""
-    match State(order.state):
-        case State.WAITING | State.FILED:
-            return _PENDING[Kind(order.kind)]
-        case State.BOOKED | State.RETURNED | State.WON_BACK:
+    """The present result code of an order."""
+    match BankOrder.State(order.state):
+        case BankOrder.State.WAITING | BankOrder.State.FILED:
+            return _PENDING[BankFile.Kind(order.kind)]
+        case BankOrder.State.BOOKED | BankOrder.State.RETURNED | BankOrder.State.WON_BACK:
             return external_success_code()
-        case State.REJECTED:
+        case BankOrder.State.REJECTED:
             return find_bank_reason(order.reason).declined
-        case State.WITHDRAWN:
+        case BankOrder.State.WITHDRAWN:
             return WITHDRAWN
 
 
-def _until(order: BankOrder) -> datetime | None:
-    """Until when a bank may take its time: days after the order is due, or after it counts as paid anyway."""
+def _pending_deadline(order: BankOrder) -> datetime | None:
+    """How long the bank may take: some days after the order is due, or after it becomes final."""
     if order.due_on is None or order.file_at is None:
         return None
     due = datetime.combine(order.due_on, time(0), order.file_at.tzinfo)
     return max(due, order.file_at) + timedelta(days=settings.GATEWAY_SEPA_ANSWER_DAYS)
 
 
-def _from_account(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
+def _submit_from_account(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
     means = request.means
     if not isinstance(means, BankAccount) or not means.is_iban or not is_valid_iban(means.account.reveal()):
-        return _refused(WRONG_ACCOUNT, sent, "an IBAN is needed")
+        return _declined_reply(WRONG_ACCOUNT, sent, "an IBAN is needed")
     if not is_sepa_reachable(means.account.reveal()):
-        return _refused(COUNTRY_NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
+        return _declined_reply(COUNTRY_NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
     means = replace(means, bic=means.bic.upper())
-    # One order that does not fit its message's schema would keep the whole file of the day here.
+    # One order that does not fit the schema would block the day's whole file.
     if means.bic and not is_writable_bic(means.bic):
-        return _refused(WRONG_BIC, sent, "the BIC has not the form of one")
+        return _declined_reply(WRONG_BIC, sent, "the BIC has not the form of one")
     if request.money.currency != "EUR":
-        return _refused(WRONG_CURRENCY, sent, "the scheme moves euros only")
+        return _declined_reply(WRONG_CURRENCY, sent, "the scheme moves euros only")
     if request.money.amount > MAX_ORDER_AMOUNT:
-        return _refused(ORDER_AMOUNT_TOO_HIGH, sent, f"an order moves {MAX_ORDER_AMOUNT} at most")
+        return _declined_reply(ORDER_AMOUNT_TOO_HIGH, sent, f"an order moves {MAX_ORDER_AMOUNT} at most")
     try:
         if request.operation == "RG":
-            return _stored(request, means, creditor, sent)
+            return _store_account(request, means, creditor, sent)
         if request.operation == "CD":
             order = order_records.create_transfer(
                 request, creditor, name=means.holder, iban=means.account, bic=means.bic
@@ -187,12 +188,14 @@ def _from_account(request: AcquirerRequest, creditor: Creditor, sent: dict[str, 
         else:
             order = order_records.create_collection(request, means, creditor)
     except order_records.MandateAccountError:
-        return _refused(OTHER_MANDATE, sent, "the mandate was given for another account")
+        return _declined_reply(OTHER_MANDATE, sent, "the mandate was given for another account")
     return reply_from_bank_order(order, sent)
 
 
-def _stored(request: AcquirerRequest, means: BankAccount, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
-    """An account to be stored: nobody is asked, its mandate is noted."""
+def _store_account(
+    request: AcquirerRequest, means: BankAccount, creditor: Creditor, sent: dict[str, Any]
+) -> AcquirerReply:
+    """Store an account: only its mandate is recorded."""
     mandate = order_records.resolve_stored_mandate(request, means, creditor)
     return AcquirerReply(
         code=external_success_code(),
@@ -202,11 +205,11 @@ def _stored(request: AcquirerRequest, means: BankAccount, creditor: Creditor, se
     )
 
 
-def _refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
+def _submit_refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
     """A transfer to the account that was collected from."""
-    behind = _behind(request)
-    if behind is None or behind.iban_sealed is None or behind.kind != Kind.COLLECT:
-        return _refused(REFERENCE_UNKNOWN, sent, "there is no collection to give back")
+    behind = _referenced_order(request)
+    if behind is None or behind.iban_sealed is None or behind.kind != BankFile.Kind.COLLECT:
+        return _declined_reply(REFERENCE_UNKNOWN, sent, "there is no collection to give back")
     iban = current_vault().open(behind.iban_sealed, behind.payment)
     order = order_records.create_transfer(
         request, creditor, name=behind.name, iban=iban, bic=behind.bic, about=behind.payment
@@ -214,21 +217,23 @@ def _refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) 
     return reply_from_bank_order(order, sent)
 
 
-def _reversed(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
-    """A collection or a payout that no file has yet is taken out, whole; afterwards it is too late."""
-    behind = _behind(request)
+def _reverse_order(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
+    """Withdraw a collection or payout that is in no file, in full; afterwards it is too late."""
+    behind = _referenced_order(request)
     if behind is None:
-        return _refused(REFERENCE_UNKNOWN, sent, "there is no order to take back")
+        return _declined_reply(REFERENCE_UNKNOWN, sent, "there is no order to take back")
     if request.money != Money(behind.amount, behind.currency):
-        return _refused(WHOLE_ONLY, sent, "an order is taken back as a whole")
+        return _declined_reply(PARTIAL_REVERSAL_NOT_POSSIBLE, sent, "an order is taken back as a whole")
     if not order_records.reverse_bank_order(
         behind.payment, by=request.payment
     ) and not order_records.was_order_withdrawn(behind.payment):
-        return _refused(TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back")
-    return _taken_out(request, sent)
+        return _declined_reply(
+            REVERSAL_TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back"
+        )
+    return _withdrawn_reply(request, sent)
 
 
-def _taken_out(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
+def _withdrawn_reply(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     return AcquirerReply(
         code=external_success_code(),
         approved=request.money,
@@ -238,12 +243,12 @@ def _taken_out(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
     )
 
 
-def _behind(request: AcquirerRequest) -> BankOrder | None:
+def _referenced_order(request: AcquirerRequest) -> BankOrder | None:
     try:
         return order_records.find_bank_order(UUID(hex=request.reference))
     except ValueError:
         return None
 
 
-def _refused(code: str, sent: dict[str, Any], why: str) -> AcquirerReply:
+def _declined_reply(code: str, sent: dict[str, Any], why: str) -> AcquirerReply:
     return AcquirerReply(code=code, sent=sent, received={"refused": why})

@@ -1,4 +1,4 @@
-"""Who collects: an acquirer account of this connector, its settings read and checked.
+"""A creditor: the settings of a SEPA account, parsed and checked.
 
 Source: EPC 130-08 (customer-to-bank guidelines of direct debits); docs/connectors/sepa.md.
 """
@@ -22,7 +22,7 @@ FOLDER_DELIVERY: Final = "folder"
 HTTP_DELIVERY: Final = "http"
 COLLECTION_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
 TRANSFER_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
-"""A bank that takes the one version takes the other."""
+"""Schema of collections → the transfer schema that the same banks accept."""
 
 SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
     ConnectorSetting(
@@ -126,15 +126,15 @@ _COUNTRIES: Final = """
 AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GI GR HR HU IE IS IT LI LT LU LV MC MD ME MK MT NL NO PL PT RO RS SE SI SK
 SM VA"""
 _SCHEME: Final = frozenset(_COUNTRIES.split())
-"""Countries whose banks take part (EPC 409-09)."""
+"""Countries of the SEPA scheme (EPC 409-09)."""
 
 
 _BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
-"""As every version of the messages' schemas has it."""
+"""The common form of all versions of the schemas."""
 
 
 class CreditorNotConfiguredError(Exception):
-    """The account's settings do not do: ``setting``, and ``why``."""
+    """A setting is missing or wrong: ``setting``, and ``why``."""
 
     def __init__(self, setting: str, why: str) -> None:
         super().__init__(f"{setting} {why}")
@@ -143,7 +143,7 @@ class CreditorNotConfiguredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creditor:
-    """An account's settings, read. ``final_after`` None: on booking alone."""
+    """An account's parsed settings. ``final_after`` None: collections become final only by a booking."""
 
     name: str
     ident: str
@@ -163,15 +163,15 @@ class Creditor:
         return datetime.combine(day, self.file_at, self.zone)
 
     def next_run(self, now: datetime) -> datetime:
-        """The first run after ``now``: one a day on which payments settle."""
+        """The first run after ``now``: one on each day on which payments settle."""
         day = target_calendar.roll_to_target_day(now.astimezone(self.zone).date())
         while self.run_on(day) <= now:
             day = target_calendar.target_day_after(day, 1)
         return self.run_on(day)
 
     def plan(self, now: datetime, wanted: date | None) -> tuple[date, datetime]:
-        """The day of collection and the run that files it: as wanted, rolled on to an open day, or the first day that
-        can still be had."""
+        """The collection day and the run that files it: as wanted, moved to an open day, or the earliest possible
+        day."""
         first = self.next_run(now)
         earliest = target_calendar.target_day_after(first.astimezone(self.zone).date(), self.lead_days)
         due = target_calendar.roll_to_target_day(wanted) if wanted is not None else earliest
@@ -180,14 +180,14 @@ class Creditor:
         return due, self.run_on(target_calendar.target_day_before(due, self.lead_days))
 
     def final_at(self, due: date) -> datetime | None:
-        """From when on a collection due on ``due`` counts as paid without a word of the bank: that day's midnight."""
+        """When a collection due on ``due`` becomes final without a bank message: that day's midnight."""
         if self.final_after is None:
             return None
         day = target_calendar.target_day_after(due, self.final_after) + timedelta(days=1)
         return datetime.combine(day, time(0), self.zone)
 
     def as_file_json(self) -> dict[str, Any]:
-        """What of it stands in a file, as JSON: with it the file can be made again when the settings have changed."""
+        """The fields that appear in a file, as JSON: the file can be rendered again after the settings have changed."""
         return {
             "name": self.name,
             "id": self.ident,
@@ -201,7 +201,7 @@ class Creditor:
 
 
 def parse_creditor(account: ConnectorAccount) -> Creditor:
-    """The creditor of an account. Raises CreditorNotConfiguredError."""
+    """Parse an account's settings. Raises CreditorNotConfiguredError."""
     have = {one.name: one.default for one in SEPA_SETTINGS if not one.secret} | dict(account.settings)
     missing = [one.name for one in SEPA_SETTINGS if one.required and not have.get(one.name)]
     if missing:
@@ -224,17 +224,17 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         bic=have["creditorBic"],
         instrument=have["instrument"],
         schema=have["schema"],
-        lead_days=_number(have, "leadDays"),
-        file_at=_time(have, "fileAt"),
-        zone=_zone(have, "timeZone"),
-        final_after=_number(have, "finalAfter") if have["finalAfter"] else None,
+        lead_days=_parse_number(have, "leadDays"),
+        file_at=_parse_time(have, "fileAt"),
+        zone=_parse_time_zone(have, "timeZone"),
+        final_after=_parse_number(have, "finalAfter") if have["finalAfter"] else None,
         delivery=have["delivery"],
         upload_url=have["uploadUrl"],
     )
 
 
 def check_creditor_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What is wrong with an account's settings beyond each one's own pattern: (setting, why)."""
+    """Errors in an account's settings beyond each one's own pattern: (setting, reason)."""
     try:
         parse_creditor(ConnectorAccount(settings=given))
     except CreditorNotConfiguredError as fault:
@@ -242,21 +242,21 @@ def check_creditor_settings(given: Mapping[str, str]) -> tuple[tuple[str, str], 
     return ()
 
 
-def _number(have: Mapping[str, str], name: str) -> int:
+def _parse_number(have: Mapping[str, str], name: str) -> int:
     try:
         return int(have[name])
     except ValueError:
         raise CreditorNotConfiguredError(name, "is no number") from None
 
 
-def _time(have: Mapping[str, str], name: str) -> time:
+def _parse_time(have: Mapping[str, str], name: str) -> time:
     try:
         return time.fromisoformat(have[name])
     except ValueError:
         raise CreditorNotConfiguredError(name, "is no time of day") from None
 
 
-def _zone(have: Mapping[str, str], name: str) -> ZoneInfo:
+def _parse_time_zone(have: Mapping[str, str], name: str) -> ZoneInfo:
     try:
         return ZoneInfo(have[name])
     except (ValueError, OSError, ZoneInfoNotFoundError):
@@ -264,19 +264,20 @@ def _zone(have: Mapping[str, str], name: str) -> ZoneInfo:
 
 
 def is_valid_iban(text: str) -> bool:
-    """Whether its check digits, length and country are right."""
+    """True if check digits, length and country are valid."""
     return IBAN(text, allow_invalid=True).is_valid
 
 
 def is_writable_bic(text: str) -> bool:
-    """Whether a file can carry it."""
+    """True if a file can carry it."""
     return _BIC.fullmatch(text) is not None
 
 
 def is_bic(text: str) -> bool:
+    """True for a text with the form of a BIC."""
     return BIC(text, allow_invalid=True).is_valid
 
 
 def is_sepa_reachable(iban: str) -> bool:
-    """Whether the account's country takes part in the scheme."""
+    """True if the account's country takes part in the scheme."""
     return iban[:2] in _SCHEME

@@ -1,10 +1,10 @@
-"""Decided files on their way: written, delivered once, removed after a while.
+"""Delivers planned bank files: rendered, delivered once, deleted after a retention time.
 
-Into a folder: the bytes are written beside their place, and that they lie there is committed before they are renamed
-into it. Who comes after a crash sees which it was: still beside (rename), or gone (it was renamed, and may have been
-fetched since); it is never laid out twice. Over HTTP nobody can know what became of a call without an answer: it is
-sent again with the same bytes and message id, by which banks refuse a second one, and that refusal counts for nothing
-(intake.py). Files hold accounts in clear: mode 0600, removed days after their delivery. docs/connectors/sepa.md.
+To a folder: the bytes are written under a temporary name, which is committed before the rename into place. After a
+crash the state is known: still temporary (rename it), or gone (it was renamed, and may have been fetched since); a file
+is never placed twice. Over HTTP the outcome of an unanswered call is unknown: it is repeated with the same bytes and
+message id, by which banks reject a duplicate, and that rejection is ignored (bank_message_intake.py). Files contain
+account numbers in clear: mode 0600, deleted days after their delivery. Source: docs/connectors/sepa.md.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ BankFileState = BankFile.State
 
 MAX_BANK_FILES_PER_RUN: Final = 20
 BANK_FILE_LEASE: Final = timedelta(minutes=5)
-"""Of one file, longer than UPLOAD_TIMEOUT_S; kept anew for each of those that were claimed together."""
+"""Lease on one file, longer than UPLOAD_TIMEOUT_S; renewed for each of the files that were claimed together."""
 BANK_FILE_RETRY_PAUSES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
-"""After a try that failed, until the next; the last one goes on."""
+"""Pauses after failed attempts; the last one repeats."""
 MAX_BANK_FILE_TRIES: Final = 170
-"""About a week; then somebody has to look."""
+"""Attempts in about a week, after which an operator has to look."""
 UPLOAD_TIMEOUT_S: Final = 60.0
 MAX_UPLOAD_ANSWER_BYTES: Final = 4_096
 _REPORTED: Final = frozenset({409, 422})
-"""A bank that has read the file and refuses it: its status report says why."""
+"""The bank has read and rejected the file: its status report says why."""
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +56,7 @@ UPDATE gateway_bankfile SET lease_until = %(lease)s::timestamptz, tries = tries 
 
 
 class FileNotDeliveredError(Exception):
-    """Why not, in words without secrets. ``for_good``: trying again does not help."""
+    """The delivery failed; the text has no secrets. ``for_good``: a retry does not help."""
 
     def __init__(self, why: str, *, for_good: bool = False) -> None:
         super().__init__(why)
@@ -64,7 +64,7 @@ class FileNotDeliveredError(Exception):
 
 
 def deliver_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
-    """Deliver what is decided; how many files are now with their banks."""
+    """Deliver the planned files that are due. Returns how many were delivered."""
     now = clock.real_now()
     values = {
         "now": now,
@@ -74,18 +74,20 @@ def deliver_due_bank_files(connector: Connector, merchant: Merchant | None = Non
     }
     claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
     files = list(BankFile.objects.filter(pk__in=claimed).order_by("id"))
-    return sum(_deliver(file, connector) for file in files if _is_ours(file))
+    return sum(_deliver(file, connector) for file in files if _renew_lease(file))
 
 
 def retry_bank_file(file: BankFile) -> bool:
-    """By hand: a file that was given up is tried once more, with the same bytes and message id; it never was delivered.
-    False for one that is in another state."""
+    """Manual: retry a file that was given up and never delivered, with the same bytes and message id.
+
+    False for one in another state.
+    """
     failed = BankFile.objects.filter(pk=file.pk, state=BankFileState.FAILED)
     return bool(failed.update(state=BankFileState.DECIDED, due_at=clock.real_now(), lease_until=None))
 
 
-def _is_ours(file: BankFile) -> bool:
-    """Keep the lease for this file: those before it may have taken long. False when somebody else took it on since."""
+def _renew_lease(file: BankFile) -> bool:
+    """Renew the lease on this file, as earlier ones may have taken long. False if another worker has claimed it."""
     mine = BankFile.objects.filter(
         pk=file.pk, tries=file.tries, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)
     )
@@ -94,16 +96,16 @@ def _is_ours(file: BankFile) -> bool:
 
 def outbox_folder(file: BankFile) -> Path:
     """The folder of a file's creditor account."""
-    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe(file.account)
+    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe_folder_name(file.account)
 
 
 def bank_file_path(file: BankFile) -> Path:
-    """Where a file lies for its bank."""
+    """Path from which the bank fetches a file."""
     return outbox_folder(file) / file.name
 
 
 def render_bank_file(file: BankFile) -> bytes:
-    """The bytes of a file, the same as ever. Raises FileNotDeliveredError."""
+    """The bytes of a file, always the same. Raises FileNotDeliveredError."""
     try:
         content = payment_files.render_payment_file(file, payment_files.list_file_orders(file))
     except payment_files.InvalidPaymentFileError as fault:
@@ -117,12 +119,12 @@ def render_bank_file(file: BankFile) -> bytes:
 
 
 def delete_old_bank_files() -> int:
-    """Remove files that were delivered long enough ago; how many."""
+    """Delete files that were delivered long enough ago. Returns how many."""
     limit = clock.real_now() - timedelta(days=settings.GATEWAY_SEPA_OUTBOX_DAYS)
     lying = BankFile.objects.filter(state=BankFileState.DELIVERED, removed_at__isnull=True, delivered_at__lt=limit)
     removed = 0
     for file in lying.order_by("delivered_at")[:1_000]:
-        for path in (bank_file_path(file), _beside(file)):
+        for path in (bank_file_path(file), _temporary_path(file)):
             path.unlink(missing_ok=True)
         removed += BankFile.objects.filter(pk=file.pk).update(removed_at=clock.real_now())
     return removed
@@ -131,16 +133,16 @@ def delete_old_bank_files() -> int:
 def _deliver(file: BankFile, connector: Connector) -> bool:
     try:
         if file.creditor["delivery"] == creditor.FOLDER_DELIVERY:
-            _lay_out(file)
+            _place_in_outbox(file)
         else:
             _upload(file, connector)
     except FileNotDeliveredError as fault:
-        return _failed(file, str(fault), for_good=fault.for_good)
+        return _record_failure(file, str(fault), for_good=fault.for_good)
     except OSError as fault:
-        return _failed(file, f"the outbox: {fault.strerror}")
-    except Exception:  # one file must not keep the others waiting; it is due again
+        return _record_failure(file, f"the outbox: {fault.strerror}")
+    except Exception:  # one file must not block the others; it stays due
         log.exception("bank_file_fault", file=file.message_id)
-        return _failed(file, "a fault of the gateway's own: its log says which")
+        return _record_failure(file, "a fault of the gateway's own: its log says which")
     return bool(
         BankFile.objects.filter(pk=file.pk, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)).update(
             state=BankFileState.DELIVERED, delivered_at=clock.real_now(), lease_until=None, failure=""
@@ -148,7 +150,7 @@ def _deliver(file: BankFile, connector: Connector) -> bool:
     )
 
 
-def _failed(file: BankFile, why: str, *, for_good: bool = False) -> bool:
+def _record_failure(file: BankFile, why: str, *, for_good: bool = False) -> bool:
     over = for_good or file.tries >= MAX_BANK_FILE_TRIES
     log.error("bank_file_not_delivered", file=file.message_id, tries=file.tries, over=over, why=why)
     pause = BANK_FILE_RETRY_PAUSES[min(max(file.tries, 1), len(BANK_FILE_RETRY_PAUSES)) - 1]
@@ -161,13 +163,13 @@ def _failed(file: BankFile, why: str, *, for_good: bool = False) -> bool:
     return False
 
 
-def _lay_out(file: BankFile) -> None:
-    """Write beside, commit, rename."""
-    beside, place = _beside(file), bank_file_path(file)
+def _place_in_outbox(file: BankFile) -> None:
+    """Write under a temporary name, commit, rename."""
+    beside, place = _temporary_path(file), bank_file_path(file)
     if file.state == BankFileState.DECIDED:
-        _write(beside, _bytes_noted(file))
+        _write(beside, _render_and_record(file))
         if not BankFile.objects.filter(pk=file.pk, state=BankFileState.DECIDED).update(state=BankFileState.WRITTEN):
-            return  # whoever held the lease before is still at it, and renames what lies there
+            return  # the previous lease holder is still running, and renames it
     if beside.exists():
         beside.rename(place)
         _sync(place.parent)
@@ -178,7 +180,7 @@ def _upload(file: BankFile, connector: Connector) -> None:
         account = load_connector_account(connector, file.channel_id, file.account)
     except VaultError:
         raise FileNotDeliveredError("the account's secrets do not open: the vault has lost its key") from None
-    content = _bytes_noted(file)
+    content = _render_and_record(file)
     headers = {"Content-Type": "application/xml"}
     if user := account.settings.get("uploadUser", ""):
         password = account.secrets["uploadPassword"].reveal() if "uploadPassword" in account.secrets else ""
@@ -196,8 +198,8 @@ def _upload(file: BankFile, connector: Connector) -> None:
     raise FileNotDeliveredError(f"answered with {answer.status}" if answer.status is not None else answer.reason)
 
 
-def _bytes_noted(file: BankFile) -> bytes:
-    """The bytes; what they are is written down before anybody sees them."""
+def _render_and_record(file: BankFile) -> bytes:
+    """The bytes; their hash is stored before they leave."""
     content = render_bank_file(file)
     digest = hashlib.sha256(content).hexdigest()
     BankFile.objects.filter(pk=file.pk).update(sha256=digest, size=len(content))
@@ -205,7 +207,7 @@ def _bytes_noted(file: BankFile) -> bytes:
     return content
 
 
-def _beside(file: BankFile) -> Path:
+def _temporary_path(file: BankFile) -> Path:
     return outbox_folder(file) / f".{file.name}.tmp"
 
 
@@ -220,7 +222,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """A name that was made or moved outlives the machine's fall once its folder is on the disk."""
+    """Fsync a folder, so that a created or renamed file survives a crash of the machine."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -228,7 +230,7 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _safe(name: str) -> str:
-    """An account's name as a folder's."""
+def _safe_folder_name(name: str) -> str:
+    """An account's name as a folder's name."""
     kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_") else "_" for letter in name)
     return kept or "_"

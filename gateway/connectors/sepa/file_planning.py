@@ -1,8 +1,8 @@
-"""Which orders go into which file: decided in the database first, in one transaction, and never again.
+"""Assigns due orders to files, in one transaction, before anything is delivered.
 
-A run makes one file for each creditor account with orders that are due, and takes each order out of WAITING by
-compare-and-set: whoever takes an order back at the same moment is before or after it, never both. What was decided is
-rendered (pain.py) and delivered (delivery.py) afterwards, as often as it takes.
+A run makes one file for each creditor account with due orders, and moves each order out of WAITING by compare-and-set,
+so a concurrent reversal either wins or loses. A planned file is then rendered (payment_files.py) and delivered
+(file_delivery.py) as often as it takes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
 from gateway.vault.sealing import VaultError
 
 MAX_FILE_ORDERS: Final = 5_000
-"""Orders of one file; what is more goes into the next one of the same run."""
+"""Orders of one file; the rest go into the next file of the same run."""
 MAX_FILES_PER_ROUND: Final = 50
-"""Files that one round of the timer decides."""
+"""Files that one round of the timer plans."""
 
-State = BankOrder.State
 log = structlog.get_logger(__name__)
 
-# In no order: accounts that cannot be filed for stay due, and must not stand before all others at every tick.
+# In random order: accounts that cannot be filed stay due, and must not come first at every tick.
 _DUE: Final = """
 SELECT o.channel_id, o.account, o.kind FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 WHERE o.state = 'WAITING' AND o.file_at <= %(now)s + m.clock_offset
@@ -44,7 +43,7 @@ GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
 
 
 def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
-    """Decide the files that are due, of one merchant or all; how many orders went into them."""
+    """Plan the due files of one merchant or all. Returns the number of orders in them."""
     values = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
@@ -55,21 +54,21 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
         try:
             creditor = parse_creditor(load_connector_account(connector, channel, account))
         except (CreditorNotConfiguredError, VaultError) as fault:
-            # The orders wait for somebody to set the account up again, or for the vault's key; the log says so at
+            # The orders wait until the account is configured again, or the vault's key is back; that is logged at
             # every tick, and the other accounts' files are made.
             log.error("bank_file_not_made", channel=channel.hex, account=account, why=str(fault))
             continue
         try:
             filed += plan_bank_file(channel, account, BankFile.Kind(kind), creditor)
-        except Exception:  # one account must not keep the others waiting; its orders are due again
+        except Exception:  # one account must not block the others; its orders stay due
             log.exception("bank_file_not_decided", channel=channel.hex, account=account)
     return filed
 
 
 @transaction.atomic
 def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: Creditor) -> int:
-    """One file of the due orders of one account; how many stand in it."""
-    waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=State.WAITING)
+    """Plan one file from an account's due orders. Returns the number of its orders."""
+    waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=BankOrder.State.WAITING)
     first = waiting.select_related("merchant").first()
     if first is None:
         return 0
@@ -83,7 +82,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
         channel_id=channel,
         account=account,
         kind=kind,
-        creditor=_in_file(creditor, kind),
+        creditor=_creditor_snapshot(creditor, kind),
         orders_count=len(orders),
         total=sum((order.amount for order in orders), Decimal(0)),
         stamped_at=now,
@@ -91,11 +90,11 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     )
     file.message_id = _message_id(file.id)
     file.save(force_insert=True)
-    sequences = _sequences(orders)
+    sequences = _mandate_sequences(orders)
     batches: dict[tuple[str, object], str] = {}
-    earliest = _earliest(creditor, kind, now)
+    earliest = _earliest_collection(creditor, kind, now)
     for order in orders:
-        order.file, order.state = file, State.FILED
+        order.file, order.state = file, BankOrder.State.FILED
         order.due_on = max(order.due_on or earliest, earliest)
         order.sequence = sequences.get(order.pk, "")
         batch = batches.setdefault((order.sequence, order.due_on), f"{file.message_id}-{len(batches) + 1}")
@@ -108,31 +107,31 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
 
 def next_bank_file_run(merchant: Merchant) -> datetime | None:
     """When this merchant's next file is due, by the merchant's clock."""
-    rows = BankOrder.objects.filter(merchant=merchant, state=State.WAITING, file_at__isnull=False)
+    rows = BankOrder.objects.filter(merchant=merchant, state=BankOrder.State.WAITING, file_at__isnull=False)
     found: datetime | None = rows.order_by("file_at").values_list("file_at", flat=True).first()
     return found
 
 
-def _earliest(creditor: Creditor, kind: BankFile.Kind, now: datetime) -> date:
-    """The first day that a file of this moment can ask for: a run may come late."""
+def _earliest_collection(creditor: Creditor, kind: BankFile.Kind, now: datetime) -> date:
+    """The first day that a file made now can request: a run may be late."""
     today = target_calendar.roll_to_target_day(now.astimezone(creditor.zone).date())
     return target_calendar.target_day_after(today, creditor.lead_days) if kind == BankFile.Kind.COLLECT else today
 
 
-def _in_file(creditor: Creditor, kind: BankFile.Kind) -> dict[str, str]:
+def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind) -> dict[str, str]:
     held = creditor.as_file_json()
     return held | ({"schema": TRANSFER_SCHEMAS[creditor.schema]} if kind == BankFile.Kind.PAY else {})
 
 
 def _message_id(file: UUID) -> str:
-    """TH and the file's id in 26 characters: letters and digits that every bank takes, 28 of 35."""
+    """TH and the file's id in 26 characters: letters and digits that every bank accepts, 28 of 35."""
     return f"TH{base64.b32encode(file.bytes).decode().rstrip('=')}"
 
 
-def _sequences(orders: Iterable[BankOrder]) -> dict[UUID, str]:
-    """FRST for the first collection of a mandate that is used again, RCUR for later ones, OOFF where it is used once.
+def _mandate_sequences(orders: Iterable[BankOrder]) -> dict[UUID, str]:
+    """Sequence types: FRST for a recurring mandate's first collection, RCUR for later ones, OOFF for a one-off mandate.
 
-    The mandates are locked, in one order, so that two runs do not both make a first one.
+    The mandates are locked in a fixed order, so that two concurrent runs do not both send a first collection.
     """
     named = {order.mandate_id for order in orders if order.mandate_id is not None}
     held = SepaMandate.objects.filter(pk__in=named).order_by("pk").select_for_update()

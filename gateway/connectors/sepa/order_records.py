@@ -1,7 +1,7 @@
-"""The books of orders to banks: accepted, taken back, looked up. One row an order, moved by compare-and-set.
+"""Rows of bank orders: created, withdrawn, looked up. One row per order, moved by compare-and-set.
 
-An order waits until a run files it (files.py); until then it can be taken back, by whoever is first. Every move leaves
-an event, and gateway.payments.bank_order_outcomes tells payments of it. Source: Part A, Basic payment, Bank account.
+An order waits until file_planning.py puts it into a file, and can be withdrawn until then. Every move writes an event,
+which gateway.payments.bank_order_outcomes applies to the payment. Source: Part A, Basic payment, Bank account.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ BankOrderState = BankOrder.State
 BankFileKind = BankFile.Kind
 
 BANK_ANSWER_TIMER: Final = "bank answers"
-"""The timer that tells payments what became of their orders."""
+"""Name of the timer that applies order outcomes to payments."""
 MAX_MANDATE_CHARS: Final = 35
 
 
 class MandateAccountError(Exception):
-    """The mandate was given for another account."""
+    """The mandate belongs to another bank account."""
 
 
 def find_bank_order(payment: UUID) -> BankOrder | None:
-    """The order of a payment; None when it never came."""
+    """The order of a payment; None if there is none."""
     return BankOrder.objects.filter(pk=payment).first()
 
 
 def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> BankOrder:
-    """The collection of a question; asked again it is the same one. Raises MandateAccountError."""
-    about = _payment(request.payment)
+    """Create the collection of a request. Idempotent. Raises MandateAccountError."""
+    about = _load_payment(request.payment)
     now = clock.merchant_now(about.merchant)
     with transaction.atomic():
         mandate = resolve_mandate(request, means, creditor, about, now)
-        due, file_at = creditor.plan(now, _date(means.due_date))
-        return _insert(
+        due, file_at = creditor.plan(now, _parse_date(means.due_date))
+        return _insert_order(
             request,
             about,
             kind=BankFileKind.COLLECT,
@@ -65,11 +65,11 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
 def create_transfer(
     request: AcquirerRequest, creditor: Creditor, *, name: str, iban: Secret, bic: str, about: UUID | None = None
 ) -> BankOrder:
-    """The transfer of a question: a refund of the collection ``about``, or a payout."""
-    payment = _payment(request.payment)
+    """Create the transfer of a request: a refund of the collection ``about``, or a payout. Idempotent."""
+    payment = _load_payment(request.payment)
     now = clock.merchant_now(payment.merchant)
     run = creditor.next_run(now)
-    return _insert(
+    return _insert_order(
         request,
         payment,
         kind=BankFileKind.PAY,
@@ -86,14 +86,16 @@ def create_transfer(
 def resolve_mandate(
     request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime
 ) -> SepaMandate:
-    """The mandate of a question: the merchant's, the one that we named for this stored account, or one for this
-    payment. Raises MandateAccountError."""
+    """The mandate of a request: the merchant's, the generated one of this stored account, or one for this payment only.
+
+    Raises MandateAccountError.
+    """
     iban = means.account.reveal()
     own, recurring = bool(means.mandate_id), _is_repeated(request, about)
     mine = SepaMandate.objects.filter(merchant=about.merchant, creditor=creditor.ident)
     name = build_mandate_id(means.mandate_id) or request.payment.hex.upper()
     if not own:
-        # A stored account's mandate was named when it was stored: its payments come without one.
+        # A stored account's mandate was created when it was stored; its payments carry none.
         known = mine.filter(own=False, recurring=True, iban_fingerprint__in=current_vault().fingerprints(iban)).first()
         if known is not None:
             return known
@@ -108,7 +110,7 @@ def resolve_mandate(
                 "id": ident,
                 "own": own,
                 "recurring": own or recurring,
-                "signed_on": _date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
+                "signed_on": _parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
                 "iban_sealed": current_vault().seal(means.account, ident),
                 "iban_fingerprint": current_vault().fingerprint(iban),
             },
@@ -119,8 +121,7 @@ def resolve_mandate(
 
 
 def build_mandate_id(text: str) -> str:
-    """A mandate's id as files carry it: 35 characters at most; of a longer one the beginning and what tells it from
-    others."""
+    """A mandate's id for files, 35 characters at most; a longer one is cut and made unique."""
     if len(text) <= MAX_MANDATE_CHARS:
         return text
     return f"{text[:22]}-{hashlib.sha256(text.encode()).hexdigest()[:12].upper()}"
@@ -128,23 +129,26 @@ def build_mandate_id(text: str) -> str:
 
 def resolve_stored_mandate(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> SepaMandate:
     """The mandate of an account that is stored. Raises MandateAccountError."""
-    about = _payment(request.payment)
+    about = _load_payment(request.payment)
     return resolve_mandate(request, means, creditor, about, clock.merchant_now(about.merchant))
 
 
 @transaction.atomic
 def was_order_withdrawn(payment: UUID, *, settled: bool = False) -> bool:
-    """Whether somebody took the order out. ``settled``: whoever is about to is waited for."""
+    """True if the order was withdrawn. ``settled``: first wait for a concurrent withdrawal to commit."""
     rows = BankOrder.objects.filter(pk=payment)
     order = (rows.select_for_update() if settled else rows).first()
     return order is not None and order.state == BankOrderState.WITHDRAWN
 
 
 def reverse_bank_order(payment: UUID, *, by: UUID) -> bool:
-    """Take an order out for the reversal ``by``. False when it is filed, or ended, or never came; and when recovery
-    has given the reversal up, which its merchant may know by now."""
+    """Withdraw an order for the reversal ``by``.
+
+    False if it is in a file, ended, or unknown; also if recovery has given up the reversal, as its merchant may already
+    know.
+    """
     with transaction.atomic():
-        # The lock first: whoever gives the reversal up says so before it waits here to look at the order.
+        # The lock first: recovery records that it gives up the reversal before it waits here for the order.
         BankOrder.objects.select_for_update().filter(pk=payment).first()
         if (
             OpenPayment.objects.filter(pk=by, taken_back=True).exists()
@@ -158,7 +162,7 @@ def reverse_bank_order(payment: UUID, *, by: UUID) -> bool:
 
 
 def withdraw_bank_order(payment: UUID, *, reason: str, told: bool) -> bool:
-    """Take an order out that waits for its file. False when it is filed, or ended, or never came."""
+    """Withdraw a waiting order. False if it is in a file, ended, or unknown."""
     with transaction.atomic():
         if not BankOrder.objects.filter(pk=payment, state=BankOrderState.WAITING).update(
             state=BankOrderState.WITHDRAWN, reason=reason
@@ -170,8 +174,8 @@ def withdraw_bank_order(payment: UUID, *, reason: str, told: bool) -> bool:
 
 
 def refuse_late_order(request: AcquirerRequest) -> BankOrder:
-    """An order that never came, taken back: should its question still arrive, it finds this. The row as it stands."""
-    about = _payment(request.payment)
+    """Void an order that was never created: a withdrawn row is left, which a late request finds. Returns the row."""
+    about = _load_payment(request.payment)
     kind = BankFileKind.PAY if request.operation in ("RF", "CD") else BankFileKind.COLLECT
     row, _ = BankOrder.objects.get_or_create(
         payment=request.payment,
@@ -200,8 +204,10 @@ def move_bank_order(
     on: date | None = None,
     message: BankMessage | None = None,
 ) -> bool:
-    """Move an order from the state it was read in, and write that down. False when somebody else moved it. Inside a
-    transaction of the caller."""
+    """Move an order from the state in which it was read, and write an event. Call within a transaction.
+
+    False if it was moved concurrently.
+    """
     moved = BankOrder.objects.filter(pk=order.pk, state=order.state).update(
         state=state, reason=reason or order.reason, final_at=None
     )
@@ -220,14 +226,15 @@ def record_order_event(
     message: BankMessage | None = None,
     told: bool = False,
 ) -> None:
+    """Write an event of an order and wake the timer that applies it."""
     BankOrderEvent.objects.create(
         order_id=payment, state=state, reason=reason, on=on, message=message, at=clock.real_now(), told=told
     )
 
 
 def describe_bank_order(order: BankOrder) -> dict[str, Any]:
-    """The order as an exchange keeps it."""
-    told: Mapping[str, Any] = {
+    """The order for the stored exchange."""
+    facts: Mapping[str, Any] = {
         "order": order.state.lower(),
         "kind": order.kind.lower(),
         "mandate": order.mandate.mandate if order.mandate else "",
@@ -236,10 +243,10 @@ def describe_bank_order(order: BankOrder) -> dict[str, Any]:
         "file": order.file.message_id if order.file else "",
         "reason": order.reason,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
-def _insert(
+def _insert_order(
     request: AcquirerRequest,
     behind: Payment,
     *,
@@ -273,8 +280,8 @@ def _insert(
     return row
 
 
-def _payment(ident: UUID) -> Payment:
-    """Whose payment it is. The port says nothing of merchants: orders of one creditor are filed together."""
+def _load_payment(ident: UUID) -> Payment:
+    """The payment's row. The port's request does not carry the merchant, and a creditor's orders are filed together."""
     return (
         Payment.objects.select_related("merchant")
         .only("merchant", "channel_id", "registration", "payment_type", "request")
@@ -283,7 +290,7 @@ def _payment(ident: UUID) -> Payment:
 
 
 def _is_repeated(request: AcquirerRequest, about: Payment) -> bool:
-    """Whether a mandate that we name will be used again: for a stored account, or under an agreement."""
+    """True if a generated mandate will be used again: for a stored account, or under an agreement."""
     sent = request.parameters
     agreed = sent.get("createRegistration") == "true" or any(name.startswith("standingInstruction.") for name in sent)
     return agreed or about.registration is not None or request.operation == "RG"
@@ -294,8 +301,8 @@ def _row_id() -> UUID:
     return made
 
 
-def _date(text: str) -> date | None:
-    """A date the catalogue has let through; None for none."""
+def _parse_date(text: str) -> date | None:
+    """A date that the catalogue has validated; None for ''."""
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:

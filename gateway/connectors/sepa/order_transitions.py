@@ -1,4 +1,4 @@
-"""What a word of a bank does to an order: the table that intake.py goes by. Source: docs/connectors/sepa.md."""
+"""Transitions of bank orders: what each kind of statement entry does. Source: docs/connectors/sepa.md."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Final
 from gateway.connectors.sepa.statement_entries import EntryType
 from gateway.models import BankFile, BankOrder
 
-State = BankOrder.State
-Kind = BankFile.Kind
+_State = BankOrder.State
+_Kind = BankFile.Kind
 
-ORDER_TRANSITIONS: Final[Mapping[tuple[Kind, EntryType, State], State]] = MappingProxyType(
+ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = MappingProxyType(
     {
-        # A collection: refused before it was booked; booked; given back afterwards, as often as banks quarrel.
-        (Kind.COLLECT, EntryType.REJECTED, State.FILED): State.REJECTED,
-        (Kind.COLLECT, EntryType.REJECTED, State.BOOKED): State.RETURNED,
-        (Kind.COLLECT, EntryType.IN, State.FILED): State.BOOKED,
-        (Kind.COLLECT, EntryType.BACK_OUT, State.FILED): State.REJECTED,
-        (Kind.COLLECT, EntryType.BACK_OUT, State.BOOKED): State.RETURNED,
-        (Kind.COLLECT, EntryType.BACK_IN, State.RETURNED): State.WON_BACK,
-        (Kind.COLLECT, EntryType.BACK_OUT, State.WON_BACK): State.RETURNED,
-        # A transfer: refused; booked; come back.
-        (Kind.PAY, EntryType.REJECTED, State.FILED): State.REJECTED,
-        (Kind.PAY, EntryType.OUT, State.FILED): State.BOOKED,
-        (Kind.PAY, EntryType.BACK_IN, State.FILED): State.REJECTED,
-        (Kind.PAY, EntryType.BACK_IN, State.BOOKED): State.RETURNED,
+        # A collection: rejected before it was booked; booked; returned and won back, any number of times.
+        (_Kind.COLLECT, EntryType.REJECTED, _State.FILED): _State.REJECTED,
+        (_Kind.COLLECT, EntryType.REJECTED, _State.BOOKED): _State.RETURNED,
+        (_Kind.COLLECT, EntryType.IN, _State.FILED): _State.BOOKED,
+        (_Kind.COLLECT, EntryType.BACK_OUT, _State.FILED): _State.REJECTED,
+        (_Kind.COLLECT, EntryType.BACK_OUT, _State.BOOKED): _State.RETURNED,
+        (_Kind.COLLECT, EntryType.BACK_IN, _State.RETURNED): _State.WON_BACK,
+        (_Kind.COLLECT, EntryType.BACK_OUT, _State.WON_BACK): _State.RETURNED,
+        # A transfer: rejected; booked; returned.
+        (_Kind.PAY, EntryType.REJECTED, _State.FILED): _State.REJECTED,
+        (_Kind.PAY, EntryType.OUT, _State.FILED): _State.BOOKED,
+        (_Kind.PAY, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
+        (_Kind.PAY, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
     }
 )
-"""What an order is (kind), what is said, the state it is in → the state it comes to. Anything else moves nothing;
-what is no repeat either is a finding."""
+"""(order kind, entry type, present state) → new state. Anything else moves nothing; it is a finding unless it is a
+repeat."""
 
-ORDER_REPEATS: Final[Mapping[tuple[Kind, EntryType], frozenset[State]]] = MappingProxyType(
+ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = MappingProxyType(
     {
-        (Kind.COLLECT, EntryType.REJECTED): frozenset({State.REJECTED, State.RETURNED, State.WON_BACK}),
-        (Kind.COLLECT, EntryType.IN): frozenset({State.BOOKED, State.RETURNED, State.WON_BACK}),
-        (Kind.COLLECT, EntryType.OUT): frozenset(),
-        (Kind.COLLECT, EntryType.BACK_OUT): frozenset({State.REJECTED, State.RETURNED}),
-        (Kind.COLLECT, EntryType.BACK_IN): frozenset({State.WON_BACK}),
-        (Kind.PAY, EntryType.REJECTED): frozenset({State.REJECTED, State.RETURNED}),
-        (Kind.PAY, EntryType.IN): frozenset(),
-        (Kind.PAY, EntryType.OUT): frozenset({State.BOOKED, State.RETURNED}),
-        (Kind.PAY, EntryType.BACK_OUT): frozenset(),
-        (Kind.PAY, EntryType.BACK_IN): frozenset({State.REJECTED, State.RETURNED}),
+        (_Kind.COLLECT, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED, _State.WON_BACK}),
+        (_Kind.COLLECT, EntryType.IN): frozenset({_State.BOOKED, _State.RETURNED, _State.WON_BACK}),
+        (_Kind.COLLECT, EntryType.OUT): frozenset(),
+        (_Kind.COLLECT, EntryType.BACK_OUT): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.COLLECT, EntryType.BACK_IN): frozenset({_State.WON_BACK}),
+        (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.PAY, EntryType.IN): frozenset(),
+        (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
+        (_Kind.PAY, EntryType.BACK_OUT): frozenset(),
+        (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
     }
 )
-"""The states that a word has led to before, or may come late for: it says nothing new."""
+"""States in which an entry is a repeat, or late: it is ignored."""

@@ -1,7 +1,7 @@
-"""A decided file as XML: pain.008 for collections, pain.001 for transfers, the same bytes every time.
+"""Renders a planned file as XML: pain.008 for collections, pain.001 for transfers, always the same bytes.
 
-The document is sepaxml's; what it makes up by itself (message id, time, batch ids) is put to what was decided, and the
-result is checked against the message's schema. Source: ISO 20022; EPC 130-08, EPC 132-08.
+sepaxml builds the document; the values that it generates (message id, time, batch ids) are replaced by the recorded
+ones, and the result is validated against the message's schema. Source: ISO 20022; EPC 130-08, EPC 132-08.
 """
 
 from __future__ import annotations
@@ -19,48 +19,50 @@ from text_unidecode import unidecode  # type: ignore[import-untyped]
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
-_NOT_TAKEN: Final = re.compile(r"[^A-Za-z0-9/?:().,'+ -]")
-"""What banks take besides letters and digits, and no more (EPC 217-08)."""
+_UNSUPPORTED_CHARS: Final = re.compile(r"[^A-Za-z0-9/?:().,'+ -]")
+"""Characters outside the set that every bank accepts (EPC 217-08)."""
 
 IbanFormatter = Callable[[BankOrder], str]
 
 
 class InvalidPaymentFileError(Exception):
-    """The file does not fit its schema: nothing of it may go out."""
+    """The file does not validate against its schema, and must not be sent."""
 
 
 def render_payment_file(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter | None = None) -> bytes:
-    """The bytes of ``file`` with its ``orders``. ``iban``: the account of an order as it is to be shown; in clear when
-    not given. Raises InvalidPaymentFileError, VaultError."""
-    shown = iban or _in_clear
+    """Render ``file`` with its ``orders``. ``iban``: how account numbers are shown, in clear by default.
+
+    Raises InvalidPaymentFileError, VaultError.
+    """
+    shown = iban or _open_iban
     make = _collections if file.kind == BankFile.Kind.COLLECT else _transfers
     document = make(file, orders, shown)
-    document.export(validate=False)  # folds the batches and counts them
+    document.export(validate=False)  # builds the batches and their totals
     root = document._xml
-    _decided(root, file, orders)
+    _apply_recorded_values(root, file, orders)
     out: bytes = b'<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "utf-8")
     if iban is None:
         try:
             try_valid_xml(out, file.creditor["schema"])
         except ValidationError as fault:
-            raise InvalidPaymentFileError(_named(fault)) from None
+            raise InvalidPaymentFileError(_describe_schema_error(fault)) from None
     return out
 
 
 def mask_order_iban(order: BankOrder) -> str:
-    """The account as people see it."""
+    """The masked account of an order."""
     return order.iban_shown
 
 
 def list_file_orders(file: BankFile) -> list[BankOrder]:
-    """The orders of a file, as they stand in it."""
+    """The orders of a file, in the file's order."""
     return list(file.orders.select_related("mandate").order_by("due_on", "sequence", "payment"))
 
 
 def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter) -> Any:
     creditor = file.creditor
     config = {
-        "name": _text(creditor["name"], 70),
+        "name": _bank_text(creditor["name"], 70),
         "IBAN": creditor["iban"],
         "batch": True,
         "creditor_id": creditor["id"],
@@ -71,14 +73,14 @@ def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatte
     for order in orders:
         assert order.mandate is not None
         one = {
-            "name": _text(order.name, 70),
+            "name": _bank_text(order.name, 70),
             "IBAN": iban(order),
             "amount": int(order.amount * 100),
             "type": order.sequence,
             "collection_date": order.due_on,
             "mandate_id": order.mandate.mandate,
             "mandate_date": order.mandate.signed_on,
-            "description": _text(order.text, 140),
+            "description": _bank_text(order.text, 140),
             "endtoend_id": order.payment.hex,
         }
         document.add_payment(one | ({"BIC": order.bic} if order.bic else {}))
@@ -88,7 +90,7 @@ def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatte
 def _transfers(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter) -> Any:
     creditor = file.creditor
     config = {
-        "name": _text(creditor["name"], 70),
+        "name": _bank_text(creditor["name"], 70),
         "IBAN": creditor["iban"],
         "batch": True,
         "currency": "EUR",
@@ -96,19 +98,19 @@ def _transfers(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter)
     document = SepaTransfer(config, schema=creditor["schema"], clean=False)
     for order in orders:
         one = {
-            "name": _text(order.name, 70),
+            "name": _bank_text(order.name, 70),
             "IBAN": iban(order),
             "amount": int(order.amount * 100),
             "execution_date": order.due_on,
-            "description": _text(order.text, 140),
+            "description": _bank_text(order.text, 140),
             "endtoend_id": order.payment.hex,
         }
         document.add_payment(one | ({"BIC": order.bic} if order.bic else {}))
     return document
 
 
-def _decided(root: Any, file: BankFile, orders: Sequence[BankOrder]) -> None:
-    """Put what sepaxml made up to what stands in the books."""
+def _apply_recorded_values(root: Any, file: BankFile, orders: Sequence[BankOrder]) -> None:
+    """Replace the values that sepaxml generates by the recorded ones."""
     header = root.find(".//GrpHdr")
     header.find("MsgId").text = file.message_id
     stamped = file.stamped_at.astimezone(ZoneInfo(file.creditor["zone"]))
@@ -118,18 +120,18 @@ def _decided(root: Any, file: BankFile, orders: Sequence[BankOrder]) -> None:
         part.find("PmtInfId").text = batches[next(part.iter("EndToEndId")).text]
 
 
-def _text(text: str, most: int) -> str:
-    """A text in the characters that every bank takes."""
-    plain = _NOT_TAKEN.sub(" ", unidecode(text)).strip()[:most].strip()
+def _bank_text(text: str, most: int) -> str:
+    """A text in the characters that every bank accepts."""
+    plain = _UNSUPPORTED_CHARS.sub(" ", unidecode(text)).strip()[:most].strip()
     return plain or "NOTPROVIDED"
 
 
-def _in_clear(order: BankOrder) -> str:
+def _open_iban(order: BankOrder) -> str:
     assert order.iban_sealed is not None
     return current_vault().open(order.iban_sealed, order.payment).reveal()
 
 
-def _named(fault: ValidationError) -> str:
-    """Where the file does not fit, without the value: it may be an account."""
+def _describe_schema_error(fault: ValidationError) -> str:
+    """Where the file is invalid, without the value: it may be an account number."""
     cause: Any = fault.__cause__
     return f"not valid at {getattr(cause, 'path', '?')}"

@@ -1,4 +1,4 @@
-"""What a bank's message says of orders, as values: rejected, accepted, booked, returned. Pure.
+"""Parses entries of bank messages about orders: rejected, accepted, booked, returned. Pure.
 
 Source: ISO 20022 pain.002, camt.052 to 054, pacs.004; EPC 131-17.
 """
@@ -20,11 +20,11 @@ _OURS: Final = re.compile("[0-9a-f]{32}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
 _ACCEPTED: Final = frozenset({"ACCP", "ACSP", "ACSC", "ACTC", "ACWC", "ACCC", "ACFC"})
 _RETURN_FAMILIES: Final = frozenset({"UPDD", "RRTN", "PRDD", "RPBC"})
-"""Sub-families of a bank transaction code that say: this gives back what was booked before."""
+"""Sub-families of a bank transaction code for the return of an earlier booking."""
 
 
 class EntryType(enum.StrEnum):
-    """What is said."""
+    """The kind of an entry."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -36,10 +36,11 @@ class EntryType(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementEntry:
-    """One statement. It speaks of one order (``order``), of a batch (``batch``, our PmtInfId), or of a whole file
-    (``file``, our MsgId). IN and OUT: money that came to the account or left it; BACK_IN, BACK_OUT: what was booked
-    before, given back. ``account``: the IBAN it was booked on. ``reason``: an ISO external code. ``status``: a
-    whole file's, as the bank has it."""
+    """One entry about an order (``order``), a batch (``batch``, our PmtInfId), or a whole file (``file``, our MsgId).
+
+    IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. ``account``: the IBAN
+    of the booking. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it.
+    """
 
     entry_type: EntryType
     file: str = ""
@@ -55,38 +56,38 @@ class StatementEntry:
 
 
 def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]:
-    """The statements of a message, in its order. Raises NotReadable."""
+    """The entries of a message, in its order. Raises UnreadableBankMessageError."""
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
     for record in message.records:
         yield from tell(record)
 
 
 def read_message_id(record: MessageRecord) -> str:
-    """The message's own id, of its group header."""
+    """The message's own id, from its group header."""
     return record.first("MsgId")[:35] if record.level == "GrpHdr" else ""
 
 
 def _status(record: MessageRecord) -> Iterator[StatementEntry]:
     if record.level == "OrgnlGrpInfAndSts":
         if group := record.first("GrpSts")[:4]:
-            # Of a file that is refused in part, the orders have words of their own.
+            # In a partly rejected file, the orders have their own entries.
             yield StatementEntry(
-                entry_type=_word(group) or EntryType.ACCEPTED,
+                entry_type=_entry_type_of_status(group) or EntryType.ACCEPTED,
                 file=record.first("OrgnlMsgId"),
                 reason=_reason(record),
                 status=group,
                 where="the file",
             )
     elif record.level == "OrgnlPmtInfAndSts":
-        entry_type = _word(record.first("PmtInfSts"))
-        # Where transactions are named, each has its own word.
+        entry_type = _entry_type_of_status(record.first("PmtInfSts"))
+        # Where transactions are listed, each has its own status.
         if entry_type is not None and not record.within.get("TxInfAndSts"):
             yield StatementEntry(
                 entry_type=entry_type, batch=record.first("OrgnlPmtInfId"), reason=_reason(record), where="a batch"
             )
     elif record.level == "TxInfAndSts":
         batch = record.find_ancestor("OrgnlPmtInfAndSts")
-        entry_type = _word(record.first("TxSts") or batch.first("PmtInfSts"))
+        entry_type = _entry_type_of_status(record.first("TxSts") or batch.first("PmtInfSts"))
         if entry_type is not None:
             named = record.first("OrgnlEndToEndId")
             yield StatementEntry(
@@ -111,7 +112,7 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
     order = _order(named)
     batch = details.first("Refs/PmtInfId") or entry.first("NtryDtls/Btch/PmtInfId")
     if order is None and not batch:
-        return  # somebody else's money: other things happen on an account, too
+        return  # not about our orders: the account has other bookings, too
     into = (details.first("CdtDbtInd") or entry.first("CdtDbtInd")) == "CRDT"
     family = details.first("BkTxCd/Domn/Fmly/SubFmlyCd") or entry.first("BkTxCd/Domn/Fmly/SubFmlyCd")
     back = (
@@ -155,8 +156,8 @@ def _return(record: MessageRecord) -> Iterator[StatementEntry]:
     )
 
 
-def _word(status: str) -> EntryType | None:
-    """PART, PDNG and what is not known say nothing by themselves."""
+def _entry_type_of_status(status: str) -> EntryType | None:
+    """None for PART, PDNG and unknown statuses, which say nothing by themselves."""
     if status == "RJCT":
         return EntryType.REJECTED
     return EntryType.ACCEPTED if status in _ACCEPTED else None

@@ -1,4 +1,4 @@
-"""The days on which euro payments settle: TARGET's calendar. Pure.
+"""TARGET calendar: the days on which euro payments settle. Pure.
 
 Source: European Central Bank, closing days of T2 since 2002.
 """
@@ -12,7 +12,7 @@ _DAY = timedelta(days=1)
 
 
 def is_target_day(day: date) -> bool:
-    """Whether payments settle on ``day``."""
+    """True if payments settle on ``day``."""
     if day.weekday() >= 5 or (day.month, day.day) in _FIXED:
         return False
     sunday = easter_sunday(day.year)
@@ -27,7 +27,7 @@ def roll_to_target_day(day: date) -> date:
 
 
 def target_day_after(day: date, number: int) -> date:
-    """The ``number``-th open day after ``day``; of 0, the first that is not before it."""
+    """The ``number``-th open day after ``day``; 0: the first one that is not before it."""
     day = roll_to_target_day(day)
     for _ in range(number):
         day = roll_to_target_day(day + _DAY)
@@ -35,7 +35,7 @@ def target_day_after(day: date, number: int) -> date:
 
 
 def target_day_before(day: date, number: int) -> date:
-    """The ``number``-th open day before ``day``, which is itself rolled on to an open one first."""
+    """The ``number``-th open day before ``day``, which is first moved on to an open one."""
     day = roll_to_target_day(day)
     for _ in range(number):
         day -= _DAY

@@ -1,9 +1,9 @@
-"""Accounts that are no cards, as data: which bank account, token, virtual account or gift card gives which answer.
+"""Test accounts other than cards: which bank account, token, virtual account or gift card gives which answer.
 
-One table for the simulator, the stub acquirer, the test-data page and the tests. Everything that is not listed is
-approved. A bank account carries its result code in its number: account 0800100203 at bank code 10000000 answers
-800.100.203, and so does a token that holds these nine digits. Nothing here reads or writes anything.
-Source: Part A, What the service does, 5; Bank account, Virtual account, Token account; Part B, Gift card; ruling D40.
+One table for the simulator, the stub acquirer, the test-data page and the tests. Accounts not listed are approved. A
+bank account carries its result code in its number: account 0800100203 at bank code 10000000 answers 800.100.203, and so
+does a token with these nine digits. Pure. Source: Part A, What the service does, 5; Bank account, Virtual account,
+Token account; Part B, Gift card; ruling D40.
 """
 
 from __future__ import annotations
@@ -37,11 +37,8 @@ BAD_PIN: Final = "0000"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedAccount:
-    """One test account and what is answered for it. ``fields``: the request's, by full name, the brand among them.
-
-    ``response``: the acquirer's own code. ``balance``: what a gift card holds, in the payment's currency; None for
-    accounts that hold enough.
-    """
+    """One test account and its answer. ``fields``: the request's, by full name, including the brand. ``response``: the
+    acquirer's own code. ``balance``: a gift card's, in the payment's currency; None for accounts without a limit."""
 
     kind: str
     account: str
@@ -55,7 +52,7 @@ class SimulatedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedAccountAnswer:
-    """What the acquirer answers. ``approved`` is None on a decline."""
+    """The acquirer's answer. ``approved`` is None on a decline."""
 
     code: str
     response: str
@@ -64,7 +61,7 @@ class SimulatedAccountAnswer:
 
 
 def build_iban(country: str, bban: str) -> str:
-    """The IBAN of a national account number: its check digits by ISO 7064, MOD 97-10."""
+    """The IBAN of a national account number, with check digits by ISO 7064, MOD 97-10."""
     digits = "".join(str(int(letter, 36)) for letter in f"{bban}{country}00")
     return f"{country}{98 - int(digits) % 97:02d}{bban}"
 
@@ -273,7 +270,7 @@ GIFT_CARDS: Final[tuple[SimulatedAccount, ...]] = (
 
 SIMULATED_ACCOUNTS: Final = (*BANK_ACCOUNTS, *TOKEN_ACCOUNTS, *VIRTUAL_ACCOUNTS, *GIFT_CARDS)
 
-# The first row of an account is what its number says by itself; later rows of it differ in a field beside it.
+# The first row of an account is for its number alone; later rows also depend on another field.
 _BY_ACCOUNT: Final[Mapping[tuple[str, str], SimulatedAccount]] = MappingProxyType(
     {(row.kind, row.account): row for row in reversed(SIMULATED_ACCOUNTS)}
 )
@@ -284,7 +281,7 @@ _BANK_BY_NUMBER: Final[Mapping[str, SimulatedAccount]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearAccount:
-    """What the acquirer sees of an account: ``account`` in clear, ``expiry`` yyyy-MM or empty, one-time proofs."""
+    """An account as the acquirer sees it: ``account`` in clear, ``expiry`` yyyy-MM or empty, one-time secrets."""
 
     kind: str
     account: str
@@ -308,7 +305,7 @@ def clear_account_from_means(means: Means) -> ClearAccount:
 
 
 def simulate_account_answer(account: ClearAccount, amount: Money, *, month: str) -> SimulatedAccountAnswer:
-    """What is answered for an account. ``month``: the present one, yyyy-MM. A pure look-up. Cards: see cards.py."""
+    """The answer for an account. ``month``: the present one, yyyy-MM. A pure look-up; cards are in cards.py."""
     assert account.kind != Card.kind
     row = _row(account)
     if account.kind == TokenAccount.kind and account.expiry and account.expiry < month:

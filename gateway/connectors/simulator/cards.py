@@ -1,9 +1,8 @@
-"""The simulator as data: which card, CVV and postcode gives which answer.
+"""Test cards: which card, CVV and postcode gives which answer.
 
-One table for the simulator, the test-data page and the tests. A decline card carries its result code in its
-number: 4000 0155 … answers 800.100.155. Every other number that passes Luhn is approved, but those of GUESSED_BIN.
-Nothing here reads or writes anything.
-Source: Part A, test modes; Part B, Response parameters (avsResponse, cvvResponse, AcquirerResponse,
+One table for the simulator, the test-data page and the tests. A decline card carries its result code in its number:
+4000 0155 … answers 800.100.155. Other numbers that pass Luhn are approved, except those of GUESSED_BIN. Pure. Source:
+Part A, What the service does, 5 (test modes); Part B, Response parameters (avsResponse, cvvResponse, AcquirerResponse,
 MerchantAdviceCode).
 """
 
@@ -14,13 +13,13 @@ from decimal import ROUND_DOWN, Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.luhn import is_luhn_valid
 from gateway.core.money import Money, currency_exponent
 from gateway.core.result_codes import is_approved
 from gateway.core.secret import Secret
 
 SIMULATED_SUCCESS: Final = "000.100.110"
-SOFT_DECLINE: Final = "300.100.100"
 INVALID_NUMBER: Final = "100.100.101"
 
 ThreeDS = Literal[
@@ -34,17 +33,17 @@ ThreeDS = Literal[
     "method_challenge",
     "rejected",
 ]
-# "silence": the acquirer never answers, so the outcome is unknown; "error": it answers that it cannot work.
+# "silence": no answer, so the outcome is unknown; "error": the acquirer answers that it is out of order.
 SimulatedBehavior = Literal["answer", "silence", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedCard:
-    """One test card and what the simulator answers for it when the test mode is INTERNAL.
+    """One test card and its answer in the test mode INTERNAL.
 
-    `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the
-    two-character response code of ISO 8583 field 39, `merchant_advice_code` two digits or None.
-    `approved_share` is the part of the amount that is approved, 1 for all of it.
+    `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the two-character
+    response code of ISO 8583 field 39, `merchant_advice_code` two digits or None. `approved_share` is the approved part
+    of the amount, 1 for all of it.
     """
 
     number: str = field(repr=False)
@@ -68,7 +67,7 @@ class SimulatedCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedAnswer:
-    """What the simulated acquirer answers. `approved` is None on a decline or where no amount was sent."""
+    """The simulated acquirer's answer. `approved` is None on a decline or without an amount."""
 
     code: str
     acquirer_response: str
@@ -114,7 +113,7 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("5105 1051 0510 5100", "MASTER", "Approved"),
     _card("3777 777777 77770", "AMEX", "Approved"),
     _card("3008 224640 3846", "DINERS", "Approved"),
-    # Approved in part, or approved with a question mark.
+    # Approved in part, or approved with a review.
     _card("4000 0500 0000 0007", "VISA", "Approved for half of the amount", share="0.5", acquirer="10"),
     _card("5200 0500 0000 0002", "MASTER", "Approved for half of the amount", share="0.5", acquirer="10"),
     _card("4000 0400 0000 0008", "VISA", "Approved, review: possible fraud", "000.400.000"),
@@ -132,7 +131,7 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("4200 0000 0000 0026", "VISA", "3DS: method page, then frictionless", threeds="method"),
     _card("4200 0000 0000 0034", "VISA", "3DS: method page, then a challenge", threeds="method_challenge"),
     _card("4200 0000 0000 0059", "VISA", "3DS: rejected by the issuer", threeds="rejected"),
-    # Refused before any acquirer sees it: the check digit is wrong.
+    # Rejected before routing: the check digit is wrong.
     _card("4444 4444 4444 4444", "VISA", "Fails the Luhn check", INVALID_NUMBER, acquirer="14"),
     # The issuer wants the shopper to authenticate; approved once the payment carries a proof.
     _card("4000 0300 0100 0008", "VISA", "Soft decline", SOFT_DECLINE, acquirer="1A"),
@@ -142,7 +141,7 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("4000 0601 0100 0004", "VISA", "Blocked until updated", "700.601.001", acquirer="54", mac="01"),
     _card("4000 0601 0300 0002", "VISA", "Account closed or fraud", "700.601.003", acquirer="46", mac="03"),
     _card("5200 0601 0300 0007", "MASTER", "Account closed or fraud", "700.601.003", acquirer="05", mac="03"),
-    # The acquirer cannot be talked to.
+    # The acquirer cannot be reached.
     _card("4000 0900 0100 0002", "VISA", "Line fault", "900.100.100", acquirer="96", behaviour="error"),
     _card("4000 0900 0200 0001", "VISA", "Acquirer error", "900.100.200", acquirer="96", behaviour="error"),
     _card("4000 0900 0300 0000", "VISA", "No answer", "900.100.300", acquirer="", behaviour="silence"),
@@ -196,8 +195,8 @@ CARDS_BY_NUMBER: Final[Mapping[str, SimulatedCard]] = MappingProxyType({card.num
 _PUBLISHED: Final = frozenset((card.number[:6], card.number[-4:]) for card in SIMULATED_CARDS)
 
 GUESSED_BIN: Final = "400002"
-"""Every number with this BIN and a right check digit is declined with GUESSED_CODE. They are no published cards, so the
-card-testing guard counts them: a merchant tries the guard with them."""
+"""Numbers with this BIN and a valid check digit are declined with GUESSED_CODE. They are not published test cards, so
+the card-testing guard counts them: merchants try the guard with them."""
 GUESSED_CODE: Final = "800.100.151"
 
 # Postcode of the billing address -> avsResponse. Asked only when an address is sent; others are not checked.
@@ -220,7 +219,7 @@ AVS_MEANING: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# CVV -> cvvResponse; any other CVV matches. The answer is told, it does not decline: 4000 0153 … does that.
+# CVV -> cvvResponse; any other CVV matches. A mismatch alone does not decline: 4000 0153 … does that.
 CVV_ANSWERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "123": "M",
@@ -256,12 +255,12 @@ ADVICE_MEANING: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def build_network_reference(key: str) -> str:
-    """The scheme's id of the transaction with this key of ours, 15 digits, always the same."""
+    """A scheme's transaction id, 15 digits, always the same for the same key."""
     return f"{int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], 'big') % 10**15:015}"
 
 
 def is_published_test_card(card_bin: str, last4: str) -> bool:
-    """Whether a card of the table has these first six and last four digits."""
+    """True if a card of the table has these first six and last four digits."""
     return (card_bin, last4) in _PUBLISHED
 
 
@@ -271,17 +270,17 @@ def find_simulated_card(number: str) -> SimulatedCard | None:
 
 
 def simulate_avs(postcode: str | None) -> str | None:
-    """avsResponse for the billing postcode; None without one, or when the simulator does not check it."""
+    """avsResponse for the billing postcode; None without one, or if it is not checked."""
     return AVS_BY_POSTCODE.get(postcode) if postcode else None
 
 
 def simulate_cvv(cvv: str | None) -> str | None:
-    """cvvResponse for the security code; None when none was sent."""
+    """cvvResponse for the security code; None if none was sent."""
     return CVV_ANSWERS.get(cvv, _OTHER_CVV) if cvv else None
 
 
 def compute_approved_part(amount: Money, share: Decimal) -> Money:
-    """`share` of `amount`, rounded down to what the currency allows, never below its smallest unit."""
+    """`share` of `amount`, rounded down to the currency's minor unit, and at least one of it."""
     if share == 1:
         return amount
     unit = Decimal(1) if currency_exponent(amount.currency) == 0 else Decimal("0.01")
@@ -304,10 +303,10 @@ def simulate_card_answer(
     postcode: str | None = None,
     authenticated: bool = False,
 ) -> SimulatedAnswer:
-    """What the simulated acquirer answers. A pure look-up.
+    """The simulated acquirer's answer for a card. A pure look-up.
 
-    `number` has no spaces; `postcode` is the billing address's; `authenticated` tells that the payment
-    carries a proof of 3-D Secure, which turns the soft decline into an approval.
+    `number` has no spaces; `postcode` is the billing address's; `authenticated`: the payment has a proof of 3-D Secure,
+    which turns the soft decline into an approval.
     """
     card = CARDS_BY_NUMBER.get(_text(number))
     if card is None:

@@ -1,8 +1,8 @@
-"""The simulator behind the connector port: INTERNAL payments end here, with no network at all.
+"""The simulator's connector: answers INTERNAL payments in this process, without a network.
 
-What it answers is data: cards.py, accounts.py; where a shopper or a bank has to decide first, orders.py keeps the
-books of that bank. It takes the same three phases as any acquirer.
-Source: Part A, What the service does, 5 and 6; rulings D18 and section 5.
+The answers are data (cards.py, accounts.py); where a shopper or a bank has to decide first, orders.py stores an order.
+Payments go through the same three phases as at any acquirer. Source: Part A, What the service does, 5 and 6; ruling
+D18.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
+from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, clear_account_from_means, simulate_account_answer
 from gateway.connectors.simulator.cards import (
@@ -29,15 +30,14 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import result_codes
 from gateway.core.money import Money
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 from gateway.models import SimulatedOrder
 
 UNKNOWN_OUTCOME: Final = "silence"
-NO_REASON: Final = "000.100.200"
-REVERSED: Final = "900.100.301"
 
 
 class SimulatorConnector:
-    """Answers at once and keeps nothing, orders apart: the same question always gets the same answer."""
+    """Answers at once and, apart from orders, without state: the same request always gets the same answer."""
 
     name = "simulator"
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
@@ -48,9 +48,10 @@ class SimulatorConnector:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        """Answer by the tables, or open an order."""
         sent = mask_request(request)
         if request.operation == "CB":
-            reason = request.parameters.get("chargebackResultCode", NO_REASON)
+            reason = request.parameters.get("chargebackResultCode", CHARGEBACK_WITHOUT_REASON)
             return _reply(request, sent, code=reason, approved=request.money, response="00")
         if request.operation == "RG" and request.card is None:
             return _stored(request, sent)
@@ -77,7 +78,7 @@ class SimulatorConnector:
         )
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
-        """It knows of orders only."""
+        """Outcome of an order; NotFoundAtAcquirer for anything else."""
         sent = {"inquiry": request.payment.hex}
         order = orders.find_simulated_order(request.payment) if orders.may_have_order(request) else None
         if order is None:
@@ -85,8 +86,7 @@ class SimulatorConnector:
         return _order(request, order, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        """An order that is still open ends here and can no longer be approved. Raises OutcomeUnknownError for one that
-        was."""
+        """Void an order, which can no longer be approved then. Raises OutcomeUnknownError if it was approved before."""
         sent = {"void": request.payment.hex}
         if not orders.may_have_order(request):
             return AcquirerReply(code=REVERSED, sent=sent, received={"outcome": "voided"})
@@ -100,7 +100,7 @@ SIMULATOR: Final = SimulatorConnector()
 
 
 def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
-    """The answer for a means that is no card."""
+    """The answer for a means other than a card."""
     assert request.means is not None
     answer = simulate_account_answer(
         clear_account_from_means(request.means), request.money, month=f"{request.at:%Y-%m}"
@@ -115,7 +115,7 @@ def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerRep
 
 
 def _stored(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
-    """An account to be stored: what is confirmed later, or decided by the shopper, is so when it pays."""
+    """The answer for storing an account: a later confirmation, or the shopper's decision, applies when it pays."""
     code, response = SIMULATED_SUCCESS, "00"
     if request.means is not None:
         answer = simulate_account_answer(
@@ -127,7 +127,7 @@ def _stored(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
 
 
 def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]) -> AcquirerReply:
-    """What an order says by now: pending with the way to its page, or how it was decided."""
+    """The present reply of an order: pending with a redirect, or decided."""
     code = orders.SIMULATED_ORDER_KINDS[order.kind].code(order.state)
     reply = _reply(request, sent, code=code, approved=Money(order.amount, order.currency), response=order.state)
     told = {**reply.received, **orders.describe_simulated_order(order)}

@@ -1,9 +1,8 @@
-"""Orders at the simulated bank, wallet, shop wallet and invoice house: opened, decided once, read, taken back.
+"""Orders at the simulated bank, wallet, shop wallet and invoice provider: opened, decided once, read, voided.
 
-An order is decided by compare-and-set on its state: two tabs, a double click, the back button and the deadline make
-one decision. The kinds are data; the pages, the test-data page and the tests read the same table.
-Source: Part A, What the service does, 6; Part B, Asynchronous payment parameters, Payment response
-(merchant.bankAccount.*); decisions, section 5; docs/decisions/0014.
+An order is decided by compare-and-set on its state, so two tabs, a double click, the back button and the deadline make
+one decision. The kinds are data, read by the pages, the test-data page and the tests. Source: Part A, What the service
+does, 6; Part B, Asynchronous payment parameters, Payment response (merchant.bankAccount.*); docs/decisions/0014.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import OpenPayment, SimulatedOrder, Suspension
 
 SIMULATED_ORDER_RETENTION: Final = timedelta(days=90)
-"""How long an order is kept after it was decided, real time."""
+"""How long a decided order is kept, real time."""
 SimulatedOrderState = SimulatedOrder.State
 
 SHOPPER_DECISION_PENDING: Final = "000.200.000"
@@ -42,14 +41,14 @@ ORDER_OUTCOMES: Final[Mapping[str, SimulatedOrderState]] = MappingProxyType(
         "cancel": SimulatedOrderState.CANCELLED,
     }
 )
-"""What a shopper (or, for a transfer, a test) may decide → the order's state."""
+"""Decision of the shopper (or, for a transfer, of a test) → the order's state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedOrderKind:
-    """One kind of order. ``party``: who decides, as its page says. ``pending``: the code while it is open.
-    ``declined``: the code of a decline. ``has_page``: a shopper decides on a page; else the money comes or does not.
-    """
+    """One kind of order. ``party``: who decides, as its page says; ``pending``: the code while it is open;
+    ``declined``: the code of a decline; ``has_page``: a shopper decides on a page, otherwise the money arrives or does
+    not."""
 
     name: str
     party: str
@@ -110,11 +109,11 @@ PREPAYMENT_ACCOUNT: Final[Mapping[str, str]] = MappingProxyType(
         "country": "DE",
     }
 )  # fmt: skip
-"""Where a shopper sends a prepayment to. Source: Part B, Payment response (merchant.bankAccount)."""
+"""The bank account for prepayments. Source: Part B, Payment response (merchant.bankAccount)."""
 
 
 def open_simulated_order(request: AcquirerRequest, kind: SimulatedOrderKind) -> SimulatedOrder:
-    """The order of a question; asked again it is the same one, in whatever state it is by now."""
+    """Open the order of a request. Idempotent: a repeated request returns the same order in its present state."""
     sent = request.parameters
     order, _ = SimulatedOrder.objects.get_or_create(
         payment=request.payment,
@@ -133,12 +132,12 @@ def open_simulated_order(request: AcquirerRequest, kind: SimulatedOrderKind) -> 
 
 
 def find_simulated_order(payment: UUID) -> SimulatedOrder | None:
-    """The order of a payment; None when it never came."""
+    """The order of a payment; None if there is none."""
     return SimulatedOrder.objects.filter(pk=payment).first()
 
 
 def decide_simulated_order(order: SimulatedOrder, state: SimulatedOrderState) -> bool:
-    """Decide an open order. False when somebody else decided first; ``order`` is then as they left it."""
+    """Decide an open order. False if it was decided before; ``order`` then has that decision."""
     moved = SimulatedOrder.objects.filter(pk=order.pk, state=SimulatedOrderState.OPEN).update(
         state=state, decided_at=clock.real_now()
     )
@@ -147,7 +146,7 @@ def decide_simulated_order(order: SimulatedOrder, state: SimulatedOrderState) ->
 
 
 def void_simulated_order(request: AcquirerRequest) -> SimulatedOrder:
-    """End an order that is open, or that never came: it can no longer be approved. The order as it then stands."""
+    """End an open or unknown order: it can no longer be approved. Returns the order as it then is."""
     order, created = SimulatedOrder.objects.get_or_create(
         payment=request.payment,
         defaults={
@@ -165,8 +164,7 @@ def void_simulated_order(request: AcquirerRequest) -> SimulatedOrder:
 
 
 def delete_old_simulated_orders(*, limit: int) -> int:
-    """Throw away at most ``limit`` orders that were decided SIMULATED_ORDER_RETENTION ago, whose payments have long had
-    that answer."""
+    """Delete at most ``limit`` orders that were decided SIMULATED_ORDER_RETENTION ago."""
     old = SimulatedOrder.objects.exclude(state=SimulatedOrderState.OPEN).filter(
         decided_at__lt=clock.real_now() - SIMULATED_ORDER_RETENTION
     )
@@ -178,17 +176,18 @@ def delete_old_simulated_orders(*, limit: int) -> int:
 
 
 def resolve_order_kind(request: AcquirerRequest) -> SimulatedOrderKind:
+    """The kind of order that a request opens."""
     return ORDER_KIND_BY_BRAND.get(request.brand, DEBIT_ORDER)
 
 
 def may_have_order(request: AcquirerRequest) -> bool:
-    """Whether the question may have made an order: without one, nobody looks into the books."""
+    """True if the request may have opened an order; saves the query for all others."""
     brand = PAYMENT_BRANDS.get(request.brand)
     return request.brand in ORDER_KIND_BY_BRAND or (brand is not None and brand.means == "bankAccount")
 
 
 def build_order_redirect(order: SimulatedOrder) -> Redirect | None:
-    """Where the shopper decides; None for an order that no shopper decides about."""
+    """The redirect to the page where the shopper decides; None if no shopper does."""
     if not SIMULATED_ORDER_KINDS[order.kind].has_page:
         return None
     return Redirect(
@@ -197,18 +196,18 @@ def build_order_redirect(order: SimulatedOrder) -> Redirect | None:
 
 
 def build_order_facts(order: SimulatedOrder) -> Mapping[str, Any]:
-    """What the answer tells beside the redirect: for a prepayment, the account to pay into."""
+    """Parts of the answer besides the redirect: for a prepayment, the account to pay into."""
     if order.kind != TRANSFER_ORDER.name:
         return {}
     return {"merchant": {"bankAccount": dict(PREPAYMENT_ACCOUNT)}}
 
 
 def describe_simulated_order(order: SimulatedOrder) -> dict[str, str]:
-    """The order as the exchange keeps it."""
-    told = {"order": order.state.lower(), "party": SIMULATED_ORDER_KINDS[order.kind].party}
-    return told | ({"decidedAt": clock.format_timestamp(order.decided_at)} if order.decided_at is not None else {})
+    """The order for the stored exchange."""
+    facts = {"order": order.state.lower(), "party": SIMULATED_ORDER_KINDS[order.kind].party}
+    return facts | ({"decidedAt": clock.format_timestamp(order.decided_at)} if order.decided_at is not None else {})
 
 
 def resolve_order_language(locale: str) -> str:
-    """The page's language for a ``locale`` such as de, de_DE or de-DE: English where there is no other."""
+    """The page's language for a ``locale`` such as de, de_DE or de-DE: English if there is no other."""
     return languages.resolve_language(locale) or languages.DEFAULT_LANGUAGE

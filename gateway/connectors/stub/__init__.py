@@ -1,1 +1,1 @@
-"""The bundled acquirer of the test environment: a process of its own (acquirer.py), and the connector that asks it."""
+"""The stub acquirer of the test environment: a separate process (acquirer.py), and the connector to it."""

@@ -1,4 +1,4 @@
-"""A stub acquirer as a process of its own, for testMode=EXTERNAL and for tests of what goes wrong on the line.
+"""Stub acquirer: a separate process that plays an acquirer, for testMode=EXTERNAL and for tests of network faults.
 
     python -m gateway.connectors.stub.acquirer --port 9650 --log var/acquirer/acquirer.jsonl
 
@@ -6,18 +6,17 @@ It speaks JSON lines over TCP on the loopback address; a connection may carry an
 other. Every message has ``kind`` and an ``id``, which its answer repeats.
 
     submit   key, operation, amount, currency, reference, card, …  → approved or declined, and why
-    inquire  key  → the same answer once more; voided; or unknown
+    inquire  key  → the answer of its submission; voided; or unknown
     void     key  → voided: reversed if it was accepted, refused if it arrives later
     control  control: {delay_ms, late_ms, next, kinds, seed, and odds from 0 to 1 for silent_before, silent_after,
-             held, late, disconnect_before, disconnect_after, duplicate, nonsense}; {} sets all back
+             held, late, disconnect_before, disconnect_after, duplicate, nonsense}; {} resets all
     books    → every transaction and the balance of every pool
 
-One key is booked once, however often it comes. Card numbers decide the outcome as on the test-data page. A single
-payment is steered by customParameters[STUB_behaviour]=silent_before (or another fault's name).
+A key is booked once, however often it arrives. Card numbers decide the outcome as on the test-data page. A single
+payment requests a fault by customParameters[STUB_behaviour]=silent_before (or another fault's name).
 
-Every message and decision is in the log, one JSON object a line, on the disk before the answer goes out. The log is all
-that it knows: started again on the same log it goes on where it was. It never sees the gateway's database, so the two
-can be compared.
+Every message and decision is logged, one JSON object per line, on disk before the answer is sent. The log is its only
+state: restarted on the same log, it continues. It never sees the gateway's database, so the two can be compared.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 
 
 class StubAcquirer:
-    """The books, the log they are made of, and the steering."""
+    """The ledger, its log, and the fault steering."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -53,13 +52,13 @@ class StubAcquirer:
             self.books.apply(entry)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until either side ends it."""
+        """Serve one connection until either side closes it."""
         try:
             while line := await reader.readline():
                 if not await self._message(line, writer):
                     break
         except (OSError, ValueError):
-            pass  # the other side is gone, or sent a line too long to be a message
+            pass  # the client is gone, or sent a line too long for a message
         finally:
             writer.close()
 
@@ -98,7 +97,7 @@ class StubAcquirer:
         return not fault.hangs_up
 
     async def _book(self, message: Mapping[str, Any], fault: str) -> dict[str, Any]:
-        """Decide and book at once (no other message comes between), then wait for the disk."""
+        """Decide and book without an await in between, then wait until the log is on disk."""
         try:
             entry = getattr(self.books, message["kind"])(message)
             self.books.apply(entry)
@@ -132,7 +131,7 @@ class StubAcquirer:
 
 
 def _by_card(message: Mapping[str, Any]) -> str:
-    """The test card that gets no answer."""
+    """The fault of a test card that gets no answer."""
     number = card.get("number") if isinstance(card := message.get("card"), Mapping) else None
     row = CARDS_BY_NUMBER.get(str(number))
     silent = message["kind"] == "submit" and row is not None and row.behaviour == "silence"
@@ -140,7 +139,7 @@ def _by_card(message: Mapping[str, Any]) -> str:
 
 
 def _garbled(fault: StubFault, message: Mapping[str, Any], answer: Mapping[str, Any], turn: int) -> bytes:
-    """The answer as it goes out: as it should be, or in turn no JSON, another key, or half of its fields."""
+    """The answer's bytes: correct, or in turn invalid JSON, another key, or half of its fields."""
     if not fault.garbled:
         return _line(answer)
     garbage = (
@@ -156,7 +155,7 @@ def _line(answer: Mapping[str, Any]) -> bytes:
 
 
 async def serve_stub_acquirer(port: int, log: Path) -> None:
-    """Serve until SIGTERM or SIGINT. Prints where it listens as its first line."""
+    """Serve until SIGTERM or SIGINT. The first line printed is the address it listens on."""
     journal = Journal(log)
     acquirer = StubAcquirer(journal)
     writing = asyncio.create_task(journal.run())
@@ -172,7 +171,7 @@ async def serve_stub_acquirer(port: int, log: Path) -> None:
     await asyncio.wait({writers, writing}, return_when=asyncio.FIRST_COMPLETED)
     server.close()
     if writing.done():
-        writing.result()  # the disk failed: end with its error rather than answer without a log
+        writing.result()  # the disk failed: end with its error instead of answering without a log
     writing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await writing

@@ -1,6 +1,6 @@
-"""Lines to the stub acquirer: kept open, few, and strict about which answer belongs to which question.
+"""Connection pool to the stub acquirer: few connections, kept open, each answer matched to its request.
 
-A fault before anything was sent is StubUnreachableError: then nobody accepted anything. Every fault after that is
+A failure before anything was sent is StubUnreachableError: the request cannot have been accepted. Any later failure is
 StubUnansweredError.
 """
 
@@ -22,15 +22,15 @@ _READ_BYTES: Final = 65_536
 
 
 class StubUnreachableError(Exception):
-    """There is no line to the acquirer; nothing was sent."""
+    """There is no connection to the acquirer; nothing was sent."""
 
 
 class StubUnansweredError(Exception):
-    """The question went out, perhaps, and no answer to it came back."""
+    """The request may have been sent, and no answer came."""
 
 
 class StubConnection:
-    """One connection. One question at a time; questions are numbered, and answers name their number."""
+    """One connection with one request at a time; requests are numbered, and answers repeat the number."""
 
     def __init__(self, host: str, port: int, deadline: float) -> None:
         try:
@@ -42,7 +42,7 @@ class StubConnection:
         self._read = b""
 
     def ask(self, message: Mapping[str, Any], deadline: float) -> dict[str, Any]:
-        """Send ``message`` and return its answer. Raises StubUnansweredError; the line is then of no further use."""
+        """Send ``message`` and return its answer. Raises StubUnansweredError; the connection is then unusable."""
         self._number += 1
         question = RedactedDict({"id": self._number, **message})
         try:
@@ -50,7 +50,7 @@ class StubConnection:
             self._socket.sendall(json.dumps(question, separators=(",", ":")).encode() + b"\n")
             while True:
                 answer = _parsed(self._next_line(deadline))
-                # The acquirer may say again what it said before; that is no answer to this question.
+                # A repeated answer to an earlier request is skipped.
                 number = answer.get("id")
                 if isinstance(number, int) and 0 < number < self._number:
                     continue
@@ -63,7 +63,7 @@ class StubConnection:
             raise StubUnansweredError(f"the connection broke: {fault.strerror or fault}") from None
 
     def is_quiet(self) -> bool:
-        """Whether it can be used again: nothing but repeated answers came in, and nobody hung up."""
+        """True if it can be reused: only repeated answers came in, and it is still open."""
         with contextlib.suppress(OSError, ValueError):
             while select.select([self._socket], [], [], 0)[0]:
                 octets = self._socket.recv(_READ_BYTES)
@@ -74,6 +74,7 @@ class StubConnection:
         return False
 
     def close(self) -> None:
+        """Close the socket."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
@@ -91,7 +92,7 @@ class StubConnection:
 
 
 class StubConnectionPool:
-    """The lines of one process to one acquirer: at most ``most`` in use, each kept open for the next question."""
+    """One process's connections to one acquirer: at most ``most`` in use, each reused."""
 
     def __init__(self, address: str, *, most: int, timeout_s: float) -> None:
         self._host, _, port = address.rpartition(":")
@@ -101,7 +102,7 @@ class StubConnectionPool:
         self._idle: list[StubConnection] = []
 
     def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """One question, one answer; waiting for a line, connecting and answering together take at most the timeout.
+        """Send a request and return its answer; waiting, connecting and answering together take at most the timeout.
 
         Raises StubUnreachableError and StubUnansweredError.
         """
@@ -123,7 +124,7 @@ class StubConnectionPool:
             self._free.release()
 
     def _quiet_line(self) -> StubConnection | None:
-        """An open line that nobody uses; those that broke meanwhile are thrown away before anything is sent."""
+        """An idle connection; broken ones are closed first, before anything is sent."""
         while True:
             try:
                 line = self._idle.pop()  # atomic, as is append: no lock

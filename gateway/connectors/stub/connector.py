@@ -1,4 +1,4 @@
-"""The connector of the stub acquirer: messages mapped in pure functions, sent over lines that stay open.
+"""Connector to the stub acquirer: messages mapped in pure functions, sent over pooled connections.
 
 Source: Part A, What the service does, 5 (testMode=EXTERNAL); rulings D18, D28.
 """
@@ -19,6 +19,7 @@ from gateway.connectors.acquirer_message import (
     mask_request,
     parse_scheme_reference,
 )
+from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.port import (
     AcquirerReply,
@@ -33,8 +34,6 @@ from gateway.core import result_codes
 from gateway.core.money import Money
 from gateway.core.secret import RedactedDict
 
-ACQUIRER_DOWN: Final = "900.100.600"
-REVERSED: Final = "900.100.301"
 _TOLD: Final = (
     "outcome", "code", "response", "transactionId", "networkReference", "approvedAmount", "avs", "cvv", "advice",
 )  # fmt: skip
@@ -42,7 +41,7 @@ _LONGEST: Final = 64
 
 
 class StubConnector:
-    """Asks the process behind GATEWAY_STUB_ACQUIRER."""
+    """Calls the process at GATEWAY_STUB_ACQUIRER."""
 
     name = "stub"
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
@@ -53,26 +52,28 @@ class StubConnector:
     asks_with_means = False
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
-        """Without a line nobody accepted anything: a decline that says so. Everything else unclear is
+        """Send a payment. Without a connection it is declined as retryable elsewhere; any other failure is
         OutcomeUnknownError."""
         sent = mask_submission(request)
         try:
             answer = get_stub_connections().ask(build_submission(request, sent))
         except StubUnreachableError as fault:
             return AcquirerReply(
-                code=ACQUIRER_DOWN, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
+                code=ACQUIRER_UNREACHABLE, sent=sent, received={"unreachable": str(fault)}, retryable_elsewhere=True
             )
         except StubUnansweredError as fault:
             raise OutcomeUnknownError(str(fault), sent) from None
         return reply_from_stub_answer(request, answer, sent)
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+        """Ask for a payment's outcome."""
         sent, answer = _ask("inquire", request)
         if answer.get("outcome") == "unknown":
-            return NotFoundAtAcquirer(sent=sent, received=_told(answer))
+            return NotFoundAtAcquirer(sent=sent, received=_known_fields(answer))
         return reply_from_stub_answer(request, answer, sent)
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
+        """Void a payment."""
         sent, answer = _ask("void", request)
         if answer.get("outcome") != "voided":
             raise OutcomeUnknownError("the acquirer does not take it back", sent)
@@ -83,7 +84,7 @@ STUB: Final = StubConnector()
 
 
 def build_submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> RedactedDict:
-    """The message itself: as it is kept, with the account, its one-time secrets and the cryptogram in clear."""
+    """The message: the masked one with the account, its one-time secrets and the cryptogram in clear."""
     means, message = request.means, RedactedDict(masked)
     if request.cryptogram is not None:
         message["threeDSecure"] = RedactedDict(masked["threeDSecure"], verificationId=request.cryptogram.reveal())
@@ -97,7 +98,7 @@ def build_submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> Red
 
 
 def mask_submission(request: AcquirerRequest) -> dict[str, Any]:
-    """The message as the exchange keeps it."""
+    """The message for the stored exchange."""
     body = mask_request(request)
     message = {"kind": "submit", "key": body.pop("transaction"), **body}
     return message | ({"merchant": request.account.merchant} if request.account.merchant else {})
@@ -106,44 +107,43 @@ def mask_submission(request: AcquirerRequest) -> dict[str, Any]:
 def reply_from_stub_answer(
     request: AcquirerRequest, answer: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> AcquirerReply:
-    """What the acquirer's answer means. Raises OutcomeUnknownError for one that means nothing, or grants what nobody
-    asked for."""
-    told = _told(answer)
-    outcome, code = told.get("outcome"), told.get("code", "")
+    """Map an answer to a reply. Raises OutcomeUnknownError if it is invalid, or grants more than was requested."""
+    fields = _known_fields(answer)
+    outcome, code = fields.get("outcome"), fields.get("code", "")
     if outcome not in ("approved", "declined", "voided") or code not in result_codes.RESULT_CODES:
         raise OutcomeUnknownError("the acquirer's answer makes no sense", sent)
-    granted = _granted(request, told, sent) if outcome == "approved" else None
+    granted = _approved_amount(request, fields, sent) if outcome == "approved" else None
     works = result_codes.is_approved(code) or (result_codes.is_chargeback(code) and request.operation == "CB")
     if works is not (granted is not None):
         raise OutcomeUnknownError("the acquirer's answer contradicts itself", sent)
-    details = {"AcquirerResponse": told.get("response", ""), "MerchantAdviceCode": told.get("advice", "")}
+    details = {"AcquirerResponse": fields.get("response", ""), "MerchantAdviceCode": fields.get("advice", "")}
     return AcquirerReply(
         code=external_success_code() if code == SIMULATED_SUCCESS else code,
         approved=granted,
-        connector_tx_id=told.get("transactionId", ""),
-        network_reference=parse_scheme_reference(told.get("networkReference", "")),
+        connector_tx_id=fields.get("transactionId", ""),
+        network_reference=parse_scheme_reference(fields.get("networkReference", "")),
         details={name: value for name, value in details.items() if value},
-        avs=told.get("avs", ""),
-        cvv=told.get("cvv", ""),
+        avs=fields.get("avs", ""),
+        cvv=fields.get("cvv", ""),
         sent=sent,
-        received=told,
+        received=fields,
     )
 
 
 def get_stub_connections() -> StubConnectionPool:
-    """This process's lines to the acquirer that the settings name."""
-    return _lines(
+    """This process's pool for the configured acquirer."""
+    return _connection_pool(
         settings.GATEWAY_STUB_ACQUIRER, settings.GATEWAY_ACQUIRER_MAX_ON_LINE, settings.GATEWAY_ACQUIRER_TIMEOUT_S
     )
 
 
 @lru_cache(maxsize=4)
-def _lines(address: str, most: int, timeout_s: float) -> StubConnectionPool:
+def _connection_pool(address: str, most: int, timeout_s: float) -> StubConnectionPool:
     return StubConnectionPool(address, most=most, timeout_s=timeout_s)
 
 
-# A forked process must not talk on its parent's lines.
-os.register_at_fork(after_in_child=_lines.cache_clear)
+# A forked process must not use its parent's connections.
+os.register_at_fork(after_in_child=_connection_pool.cache_clear)
 
 
 def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -154,14 +154,14 @@ def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str,
         raise OutcomeUnknownError(str(fault), sent) from None
 
 
-def _told(answer: Mapping[str, Any]) -> dict[str, str]:
-    """The known fields of an answer that are short texts: whatever else it holds is not kept."""
+def _known_fields(answer: Mapping[str, Any]) -> dict[str, str]:
+    """The known fields of an answer that are short texts; others are dropped."""
     return {name: value for name in _TOLD if isinstance(value := answer.get(name), str) and 0 < len(value) <= _LONGEST}
 
 
-def _granted(request: AcquirerRequest, told: Mapping[str, str], sent: Mapping[str, Any]) -> Money:
+def _approved_amount(request: AcquirerRequest, fields: Mapping[str, str], sent: Mapping[str, Any]) -> Money:
     try:
-        granted = Money.parse(told.get("approvedAmount", ""), request.money.currency)
+        granted = Money.parse(fields.get("approvedAmount", ""), request.money.currency)
     except ValueError:
         raise OutcomeUnknownError("the acquirer approved no amount", sent) from None
     if granted > request.money:

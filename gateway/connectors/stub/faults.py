@@ -1,6 +1,6 @@
-"""How the stub acquirer misbehaves when it is told to: one table of faults, and who draws them.
+"""Faults that the stub acquirer can simulate: one table, and the choice of a fault for a message.
 
-A fault comes from the message itself (``customParameters[STUB_behaviour]``) or from the control channel, which gives
+A fault is requested by the message itself (``customParameters[STUB_behaviour]``) or by the control channel, which gives
 each a probability. The log names every fault that fired.
 """
 
@@ -17,9 +17,9 @@ BEHAVIOR_PARAMETER: Final = "STUB_behaviour"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubFault:
-    """``arrives``: the message reaches the books (False: it is lost on the way). ``late_in``: only after late_ms.
-    ``twice``: it reaches them twice, and is answered twice. ``answers``: an answer goes out. ``late_out``: only after
-    late_ms. ``garbled``: what goes out is no answer to the question. ``hangs_up``: the connection is closed."""
+    """``arrives``: the message is booked (False: it is lost on the way). ``late_in``: only after late_ms. ``twice``: it
+    is processed and answered twice. ``answers``: an answer is sent. ``late_out``: only after late_ms. ``garbled``: what
+    is sent does not answer the request. ``hangs_up``: the connection is closed."""
 
     arrives: bool = True
     late_in: bool = False
@@ -43,7 +43,7 @@ STUB_FAULTS: Final[Mapping[str, StubFault]] = MappingProxyType(
         "nonsense": StubFault(garbled=True),
     }
 )
-# Names of the control channel that stand for a fault, or for two of them by half.
+# Names on the control channel for one fault, or for two that are equally likely.
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "drop_before": ("silent_before",),
@@ -55,9 +55,9 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(slots=True, kw_only=True)
 class FaultSteering:
-    """What the control channel set. Probabilities from 0 to 1; ``delay_ms`` before every answer; ``late_ms`` for
-    held and late; ``kinds``: which messages faults may hit; ``next``: only so many more messages, None for all;
-    ``seed``: the draws can be repeated."""
+    """The control channel's settings. Probabilities from 0 to 1; ``delay_ms`` before every answer; ``late_ms`` for held
+    and late; ``kinds``: messages that faults may hit; ``next``: only so many more messages, None for all; ``seed``:
+    makes the draws repeatable."""
 
     delay_ms: int = 0
     late_ms: int = 15_000
@@ -68,7 +68,7 @@ class FaultSteering:
 
     @classmethod
     def of(cls, control: Mapping[str, Any]) -> FaultSteering:
-        """Steering as a control message describes it; what it does not name is as at the start. Raises ValueError."""
+        """Parse a control message; settings that it does not name are reset. Raises ValueError."""
         known = {row.name for row in fields(cls)} - {"odds", "draws"}
         wanted: dict[str, Any] = {"odds": {}}
         for name, value in control.items():

@@ -1,6 +1,6 @@
-"""The stub acquirer's log: JSON lines, appended and fsynced before the answer that tells of them goes out.
+"""The stub acquirer's log: JSON lines, appended and fsynced before the answer that depends on them is sent.
 
-Entries that come while one fsync runs share the next one.
+Entries written while an fsync runs share the next one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Journal:
         self._work = asyncio.Event()
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """What earlier runs wrote, oldest first. A last line cut off by a crash was never answered: it is taken off."""
+        """Entries of earlier runs, oldest first. A last line cut off by a crash was never answered, and is removed."""
         text = self._path.read_bytes()
         whole = text.rfind(b"\n") + 1
         if whole < len(text):
@@ -37,7 +37,7 @@ class Journal:
             yield entry
 
     def write(self, entry: Mapping[str, Any]) -> asyncio.Future[None]:
-        """Put ``entry`` in line, in the order of the calls; the future is done once it is on the disk."""
+        """Queue ``entry``, in the order of the calls; the future is done once it is on disk."""
         self.seq += 1
         line = {"seq": self.seq, "at": datetime.now(UTC).isoformat(timespec="microseconds"), **entry}
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

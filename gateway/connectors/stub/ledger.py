@@ -1,8 +1,7 @@
-"""The stub acquirer's books: which transactions it knows, and what they moved.
+"""The stub acquirer's ledger: its transactions and the amounts they moved.
 
-``decide`` answers a message without changing anything, ``apply`` books a decision. The acquirer's log holds the
-decisions, so the books are what all of them together make. Nothing here knows the gateway's database: the books are
-the second opinion that a reconciliation compares with.
+Deciding a message changes nothing; ``apply`` books a decision. The acquirer's log holds the decisions, so replaying it
+rebuilds the ledger. Nothing here knows the gateway's database: a reconciliation compares the two.
 """
 
 from __future__ import annotations
@@ -14,31 +13,29 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gateway.catalogue.parse import mask_account_number
+from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, ClearAccount, simulate_account_answer
 from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, build_network_reference, simulate_card_answer
 from gateway.core.money import Money
-from gateway.core.result_codes import CHARGEBACK_CODE
+from gateway.core.result_codes import CHARGEBACK_CODE, CHARGEBACK_WITHOUT_REASON
 
 StubMessage = Mapping[str, Any]
 LedgerEntry = dict[str, Any]
 PoolMoves = tuple[tuple[str, Decimal], ...]
 
-REVERSED: Final = "900.100.301"
-"""What an inquiry hears of a transaction that was voided, and a submission that arrives after its void."""
 NO_SUCH_REFERENCE: Final = "800.100.167"
 RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
     "CP": "700.400.100", "RC": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "CB": "700.400.400",
     "CR": "700.400.410", "PA": "700.400.100",
 }  # fmt: skip
-"""The code of a follow-up that would move more than there is, by operation."""
+"""The code of a follow-up that exceeds the available amount, by operation."""
 STUB_FOLLOW_UPS: Final = frozenset({"CP", "RF", "RV", "RB", "RC", "CB", "CR"})
-NO_REASON: Final = "000.100.200"
 
 
 @dataclass(slots=True, kw_only=True)
 class StubTransaction:
-    """What the acquirer knows of one key. ``outcome``: approved, declined or voided. ``moves``: (pool, change) of an
-    approved one. ``account``: the pool that refunds of it come out of. ``answer`` is given again to who asks again."""
+    """One key at the acquirer. ``outcome``: approved, declined or voided. ``moves``: (pool, change) of an approved one.
+    ``account``: the pool that its refunds are taken from. ``answer``: repeated for repeated requests."""
 
     key: str
     operation: str
@@ -54,7 +51,7 @@ class StubTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Booking:
-    """Where an operation's money goes, or the code that says why it may not."""
+    """The pools that an operation moves, or the code of its decline."""
 
     moves: PoolMoves = ()
     account: str = ""
@@ -64,8 +61,8 @@ class _Booking:
 class StubLedger:
     """All transactions by key and by the acquirer's own id, the balance of every pool, and the tombstones.
 
-    Pools: ``hold:X`` what is authorised and not captured, ``taken:X`` what was taken and not given back,
-    ``disputed:X`` what chargebacks took; X is the transaction that opened the pool.
+    Pools: ``hold:X`` authorized and not captured, ``taken:X`` captured and not refunded, ``disputed:X`` charged back; X
+    is the transaction that opened the pool.
     """
 
     def __init__(self) -> None:
@@ -77,8 +74,8 @@ class StubLedger:
     # --- deciding -----------------------------------------------------------------------------------------------
 
     def submit(self, message: StubMessage) -> LedgerEntry:
-        """The decision about a submission. ``outcome``: approved, declined, duplicate (answered as the first time,
-        booked once) or tombstoned (it was voided before it came)."""
+        """Decide a submission. ``outcome``: approved, declined, duplicate (answered as before, booked once) or
+        tombstoned (it was voided before it arrived)."""
         key = str(message["key"])
         entry: LedgerEntry = {"kind": "submit", "key": key, **_facts(message)}
         known = self.by_key.get(key)
@@ -95,13 +92,13 @@ class StubLedger:
                 "exceeds": booking.code in RESULT_WHEN_EXCEEDED.values(),
                 "answer": answer,
             }
-        # Approved in part: every move is as large as what was approved.
+        # Approved in part: every move has the approved amount.
         approved = Decimal(answer["approvedAmount"])
         moves = [[pool, str(approved.copy_sign(change))] for pool, change in booking.moves]
         return entry | {"outcome": "approved", "answer": answer, "account": booking.account, "moves": moves}
 
     def inquire(self, message: StubMessage) -> LedgerEntry:
-        """What became of a key: the answer of its submission, voided, or unknown."""
+        """Outcome of a key: the answer of its submission, voided, or unknown."""
         key = str(message["key"])
         known = self.by_key.get(key)
         if known is not None:
@@ -113,8 +110,8 @@ class StubLedger:
         return {"kind": "inquire", "key": key, "outcome": answer["outcome"], "answer": answer}
 
     def void(self, message: StubMessage) -> LedgerEntry:
-        """Take a key back: what it moved is moved back, and if it is unknown it is refused when it comes. Asked again
-        it answers the same. ``kept``: follow-ups have used it, so it stands."""
+        """Void a key: its moves are undone; an unknown one is refused when it arrives. Repeatable. ``kept``: follow-ups
+        have used it, so it is not voided."""
         key = str(message["key"])
         known = self.by_key.get(key)
         entry: LedgerEntry = {"kind": "void", "key": key}
@@ -129,7 +126,7 @@ class StubLedger:
     # --- booking ------------------------------------------------------------------------------------------------
 
     def apply(self, entry: Mapping[str, Any]) -> None:
-        """Book one decision. The log's lines in their order make the books again."""
+        """Book one decision. Applying the log's entries in order rebuilds the ledger."""
         kind, key, outcome = entry["kind"], entry.get("key", ""), entry.get("outcome", "")
         if kind == "submit" and outcome in ("approved", "declined"):
             answer = entry["answer"]
@@ -169,7 +166,7 @@ class StubLedger:
         return dict(transaction.answer)
 
     def _book(self, message: StubMessage, key: str) -> _Booking:
-        """Which pools an operation moves; a code when the reference is wrong or there is not enough."""
+        """The pools that an operation moves, or a code if the reference is wrong or the balance too low."""
         operation, amount = str(message["operation"]), Decimal(str(message["amount"]))
         reference = str(message.get("reference") or "")
         own = build_transaction_id(key)
@@ -186,7 +183,7 @@ class StubLedger:
 
 
 def _follow(operation: str, practice: str, amount: Decimal, own: str, behind: StubTransaction) -> _Booking:
-    """The moves of a follow-up. On a hold: captures and receipts take out of it, a reversal lets go of it."""
+    """The moves of a follow-up. On a hold: captures and receipts take from it, a reversal releases it."""
     account, taken = behind.account, f"taken:{own}"
     held = account.startswith("hold:")
     if operation == "PA":
@@ -216,7 +213,7 @@ def _practice(message: StubMessage) -> str:
 
 
 def _facts(message: StubMessage) -> LedgerEntry:
-    """What the log keeps of a submission: the account masked, nothing else of the means or the shopper."""
+    """What the log stores of a submission: the masked account, nothing else of the means or the shopper."""
     facts: LedgerEntry = {
         name: message.get(name, "") for name in ("operation", "amount", "currency", "brand", "reference")
     }
@@ -231,10 +228,10 @@ def _facts(message: StubMessage) -> LedgerEntry:
 
 
 def _account(message: StubMessage) -> ClearAccount | None:
-    """The means of a message, where it is no card."""
+    """The means of a message, if it is not a card."""
     for kind, names in _ACCOUNTS.items():
         part = message.get(kind)
-        # Beside a card there may be a gift card that pays nothing: its number comes masked, and without a PIN's word.
+        # Besides a card there may be a gift card that pays nothing: its number is masked, and the PIN is absent.
         if not isinstance(part, Mapping) or (kind == "giftCard" and "pinPresent" not in part):
             continue
         sent = {name: str(part.get(name) or "") for name in ("expiryMonth", "expiryYear", *_PROOFS, *names)}
@@ -253,12 +250,12 @@ _PROOFS: Final = ("cryptogram", "dtvc", "pin")
 
 
 def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
-    """What the issuer says: by the table of test cards, or yes where there is no card to ask about."""
+    """The issuer's decision: by the table of test cards; approved without a card."""
     amount = Money.parse(str(message["amount"]), str(message["currency"]))
     card = message.get("card")
     if message["operation"] == "CB":
         asked = str(message.get("chargebackResultCode") or "")
-        reason = asked if CHARGEBACK_CODE.fullmatch(asked) else NO_REASON
+        reason = asked if CHARGEBACK_CODE.fullmatch(asked) else CHARGEBACK_WITHOUT_REASON
         return _answer(key, "approved", reason, build_transaction_id(key), response="00", approvedAmount=amount.text())
     account = _account(message)
     if account is not None:
@@ -276,16 +273,16 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
     )
     more = {"response": answer.acquirer_response, "avs": answer.avs, "cvv": answer.cvv}
     more["advice"] = answer.merchant_advice_code
-    told = {name: value for name, value in more.items() if value}
+    details = {name: value for name, value in more.items() if value}
     if answer.approved is None:
-        return _answer(key, "declined", answer.code, build_transaction_id(key), **told)
+        return _answer(key, "declined", answer.code, build_transaction_id(key), **details)
     return _answer(
-        key, "approved", answer.code, build_transaction_id(key), approvedAmount=answer.approved.text(), **told
+        key, "approved", answer.code, build_transaction_id(key), approvedAmount=answer.approved.text(), **details
     )
 
 
 def _account_outcome(account: ClearAccount, amount: Money, key: str) -> dict[str, Any]:
-    """By the table of test accounts. What is confirmed days later elsewhere is approved here at once."""
+    """By the table of test accounts. What would be confirmed days later is approved at once here."""
     answer = simulate_account_answer(account, amount, month=f"{datetime.now(UTC):%Y-%m}")
     if answer.approved is None and answer.code != CONFIRMED_LATER:
         return _answer(key, "declined", answer.code, build_transaction_id(key), response=answer.response)

@@ -16,7 +16,6 @@ from gateway.core import identifiers
 from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
-BatchLifecycleState = CaptureBatch.State
 MAX_LISTED_BATCHES: Final = 200
 
 
@@ -75,7 +74,7 @@ class Command(BaseCommand):
             total = f"{format_amount(row['total'])} {row['currency']}"
             at = f"{row['first']:%Y-%m-%d %H:%M} UTC" if row["first"] else ""
             self.stdout.write(f"{row['channel__name']} {row['account']}: {row['count']} wait, {total}, from {at} on")
-        for batch in CaptureBatch.objects.exclude(state=BatchLifecycleState.BALANCED).order_by("id")[
+        for batch in CaptureBatch.objects.exclude(state=CaptureBatch.State.BALANCED).order_by("id")[
             :MAX_LISTED_BATCHES
         ]:
             sums = batch_close.sum_granted_captures(batch)

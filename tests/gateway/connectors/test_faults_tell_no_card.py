@@ -51,8 +51,8 @@ WHERE: dict[str, tuple[Connector, dict[str, str], str]] = {
     "card API, mapping": (CARD_API, API, "gateway.connectors.card_api.mapping._initiator"),
     "ISO 8583, mapping": (ISO8583, HOST, "gateway.connectors.iso8583.connector.mask_iso_message"),
     "ISO 8583, elements": (ISO8583, HOST, "gateway.connectors.iso8583.data_elements.currency_number"),
-    "ISO 8583, connecting": (ISO8583, HOST, "gateway.connectors.iso8583.link.HostLink._up"),
-    "ISO 8583, sending": (ISO8583, HOST, "gateway.connectors.iso8583.pending_requests.PendingRequestTable.enter"),
+    "ISO 8583, connecting": (ISO8583, HOST, "gateway.connectors.iso8583.link.HostLink._wait_for_connection"),
+    "ISO 8583, sending": (ISO8583, HOST, "gateway.connectors.iso8583.pending_requests.PendingRequestTable.register"),
 }
 
 
@@ -66,14 +66,14 @@ def test_a_fault_in_a_connector_tells_no_card(
 ) -> None:
     """PCI DSS 4.0.1, 3.3.1."""
     monkeypatch.setattr(where, broken)
-    if where.endswith("Line.sendall"):
+    if where.endswith("OutboundConnection.sendall"):
         monkeypatch.setattr(
             "gateway.outbound.connections.ConnectionPool.take",
             lambda *_: (OutboundConnection.__new__(OutboundConnection), False),
         )
         monkeypatch.setattr("gateway.outbound.connections.OutboundConnection.close", lambda *_: None)
-    if where.endswith("Pending.enter"):
-        monkeypatch.setattr("gateway.connectors.iso8583.link.HostLink._up", lambda *_: object())
+    if where.endswith("PendingRequestTable.register"):
+        monkeypatch.setattr("gateway.connectors.iso8583.link.HostLink._wait_for_connection", lambda *_: object())
     account = ConnectorAccount(
         merchant="M-1", settings=settings, secrets={"api_key": Secret("sk_test_1234567890abcdef")}
     )

@@ -26,7 +26,7 @@ PAGE = "/admin/gateway/acquireraccount/{}/change/"
 @pytest.fixture
 def doubtful(card_shop: Shop, processor: CardApi) -> Shop:
     """One payment has its answer, one is in doubt; nobody has asked about keys yet."""
-    account_ownership._said.clear()
+    account_ownership._results.clear()
     assert card_shop.api.pay(testMode="EXTERNAL").code == "000.100.112"
     processor.fault("silent_before")
     assert card_shop.api.pay(testMode="EXTERNAL").code == "000.200.001"

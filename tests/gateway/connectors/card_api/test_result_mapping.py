@@ -7,6 +7,7 @@ import pytest
 from gateway.connectors.card_api import result_mapping
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core import result_codes
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
 
 OPERATIONS = ("RG", "PA", "DB", "RB", "CP", "RF", "RV")
 
@@ -29,7 +30,7 @@ def test_every_row_leads_to_a_code_of_the_table_that_refuses(codes: dict[object,
 
 
 def test_every_reason_of_a_dispute_is_a_reason_of_a_chargeback() -> None:
-    for code in (*result_mapping.CHARGEBACK_REASON_BY_DISPUTE.values(), result_mapping.NO_REASON):
+    for code in (*result_mapping.CHARGEBACK_REASON_BY_DISPUTE.values(), CHARGEBACK_WITHOUT_REASON):
         assert code in result_codes.RESULT_CODES
         assert result_codes.is_chargeback(code)
 

@@ -381,12 +381,12 @@ def test_a_known_repeat_of_the_sums_needs_the_hosts_sums(shop: Shop, host: IsoHo
 
 
 KILLS: dict[str, tuple[Any, str]] = {
-    "before the captures": (batch_upload, "ask"),
-    "before a capture is noted": (batch_upload, "_note"),
-    "before the sums": (batch_run, "close"),
-    "before the sums go out": (batch_close, "ask"),
-    "before the end is written": (batch_close, "_end"),
-    "before the payment is told": (batched_captures.store, "complete"),
+    "before the captures": (batch_upload, "ask_host"),
+    "before a capture is noted": (batch_upload, "_record_host_answer"),
+    "before the sums": (batch_run, "close_batch"),
+    "before the sums go out": (batch_close, "ask_host"),
+    "before the end is written": (batch_close, "_close_balanced"),
+    "before the payment is told": (batched_captures.store, "complete_payment"),
 }
 
 
@@ -410,7 +410,9 @@ def test_a_sender_that_is_killed_leaves_nothing_doubled_and_nothing_undone(
         elif moment == "after the sums":
             patch.setattr(batch_close, "ask_host", do_and_die(batch_close.ask_host))
         elif moment == "after the payment is told":
-            patch.setattr(batched_captures.store, "complete", do_and_die(batched_captures.store.complete))
+            patch.setattr(
+                batched_captures.store, "complete_payment", do_and_die(batched_captures.store.complete_payment)
+            )
         else:
             patch.setattr(*KILLS[moment], die)
         with pytest.raises(Killed):
@@ -433,7 +435,7 @@ def test_a_run_that_is_killed_while_it_decides_decides_nothing(
     capture = captured(shop)
     jump(DAY_S)
     with monkeypatch.context() as patch:
-        patch.setattr(batch_planning, "_number", lambda *_: (_ for _ in ()).throw(Killed()))
+        patch.setattr(batch_planning, "_next_batch_number", lambda *_: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed):
             batch_planning.plan_due_batches()
     assert not CaptureBatch.objects.exists()
@@ -455,7 +457,14 @@ def test_a_worker_that_died_with_a_capture_is_settled_by_the_books(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(*((capture_records, "keep") if dies == "before the books" else (process, "_finish")), die)
+        patch.setattr(
+            *(
+                (capture_records, "store_batched_capture")
+                if dies == "before the books"
+                else (process, "_complete_or_record")
+            ),
+            die,
+        )
         with pytest.raises(Killed):
             committed.api.follow(pa, "CP", "60.00")
     row = Payment.objects.get(referenced=pa)
@@ -506,8 +515,8 @@ def reversal_of_a_worker_that_died(shop: Shop, capture: str, at: str) -> Payment
 def test_a_reversal_whose_worker_died_is_answered_by_what_it_did(committed: Shop, committed_host: IsoHost) -> None:
     """Taken out: approved. Not: declined, and it takes nothing out any more."""
     done, undone = captured(committed), captured(committed)
-    after = reversal_of_a_worker_that_died(committed, done, "_finish")
-    before = reversal_of_a_worker_that_died(committed, undone, "_asked")
+    after = reversal_of_a_worker_that_died(committed, done, "_complete_or_record")
+    before = reversal_of_a_worker_that_died(committed, undone, "_submit_to_acquirer")
     recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
     assert status(str(after.id)) == ("APPROVED", OK)
     assert status(str(before.id)) == ("DECLINED", REVERSED)
@@ -702,7 +711,7 @@ def test_a_sender_that_was_overtaken_writes_nothing_more(shop: Shop, host: IsoHo
     ):
         with pytest.raises(batch_lease.BatchLeaseLostError):
             write()
-    assert not batch_run._later(stale, "it comes to nothing")
+    assert not batch_run._defer_batch(stale, "it comes to nothing")
     assert CaptureBatch.objects.get().failure == ""
 
 

@@ -52,7 +52,7 @@ def debit(of: Terminal, payment: UUID | None = None, amount: str = "92.00") -> d
 
 
 def ask(of: Terminal, message: dict[str, str] | None = None, within_s: float = PATIENCE_S) -> dict[str, str]:
-    return get_link(of).ask(message or debit(of), time.monotonic() + within_s)
+    return get_link(of).exchange(message or debit(of), time.monotonic() + within_s)
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -448,7 +448,7 @@ def test_closing_tells_those_who_wait_and_leaves_no_thread(iso_host: IsoHost) ->
     own = HostLink(terminal(iso_host))
     iso_host.next("0200", "lost")
     with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(own.ask, debit(own.terminal), time.monotonic() + 60)
+        future = pool.submit(own.exchange, debit(own.terminal), time.monotonic() + 60)
         iso_host.wait(lambda: iso_host.seen("0200"), "the question")
         own.close()
         assert isinstance(future.exception(PATIENCE_S), LinkUnansweredError)

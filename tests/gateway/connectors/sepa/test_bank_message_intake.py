@@ -305,14 +305,14 @@ def test_no_file_keeps_those_behind_it_waiting(banked: Shop, outbox: Path, monke
     lay(outbox, "3.xml", sepa.statement([Entry(order=paid[0], amount="1.00")]))
     told = sepa.status(file.message_id, orders={paid[1]: ("RJCT", "AC01")})
     lay(outbox, os.fsdecode("K\xe4ufer.xml".encode("latin-1")), told)
-    apply = bank_message_intake._apply
+    apply = bank_message_intake._apply_entry
 
-    def faulty(one: statement_entries.StatementEntry, taken: bank_message_intake._Taken) -> None:
+    def faulty(one: statement_entries.StatementEntry, taken: bank_message_intake._IntakeResult) -> None:
         if taken.row.name == "3.xml":
             raise KeyError("unforeseen")
         apply(one, taken)
 
-    monkeypatch.setattr(bank_message_intake, "_apply", faulty)
+    monkeypatch.setattr(bank_message_intake, "_apply_entry", faulty)
     assert [bank_message_intake.import_watched_folder(), bank_message_intake.import_watched_folder()] == [3, 0]
     inbox = outbox.parent / "in"
     assert (state(paid[0]), state(paid[1])) == ("FILED", "REJECTED")

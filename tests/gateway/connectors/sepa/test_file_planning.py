@@ -372,7 +372,7 @@ def reversal_of_a_worker_that_died(shop: Shop, payment: str, at: str, monkeypatc
 
 def test_a_reversal_that_took_its_order_out_is_known_to_recovery(of_two: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "_finish", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "_complete_or_record", monkeypatch)
     assert (row.status, row.result_code) == ("APPROVED", "000.100.112")
     registry.run_timer_now("bank answers")
     assert of_two.api.read(paid).code == "100.396.201"
@@ -383,7 +383,7 @@ def test_a_reversal_that_recovery_gave_up_takes_nothing_out_when_it_comes(
     of_two: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "_asked", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "_submit_to_acquirer", monkeypatch)
     assert (row.status, row.result_code) == ("DECLINED", "900.100.301")
     late = SEPA.submit(recovery.build_inquiry(Payment.objects.get(pk=row.pk), SEPA))
     assert late.code == "700.300.700"
