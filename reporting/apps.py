@@ -12,10 +12,8 @@ class ReportingConfig(AppConfig):
         """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
         from gateway.configuration import sections
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
-        from reporting.models import FilePiece
-        from reporting.reconciliation.models import SftpTarget
+        from reporting.models import FilePiece, SftpSource, SftpTarget
         from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
-        from reporting.settlement.models import SftpSource
 
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
         for column in (

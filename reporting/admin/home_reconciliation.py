@@ -14,7 +14,7 @@ from gateway.backoffice.kit import charts
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
-from reporting.reconciliation.models import Delivery, DeliveryAttempt, SftpTarget
+from reporting.models import Delivery, DeliveryAttempt, SftpTarget
 
 DELIVERY_PANEL_DAYS: Final = 14
 MAX_COUNTED_ATTEMPTS: Final = 20_000

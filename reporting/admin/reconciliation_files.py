@@ -24,8 +24,8 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core.secret import Secret
 from gateway.models import Merchant
+from reporting.models import Delivery, ReconciliationFile, SftpTarget
 from reporting.reconciliation import daily_files, deliveries
-from reporting.reconciliation.models import Delivery, ReconciliationFile, SftpTarget
 from reporting.sftp import SftpUnreachableError
 
 RECONCILIATION_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("day", date), ("id", UUID)), newest_first=True)

@@ -24,9 +24,8 @@ from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.timers import wakeup
 from reporting.admin.reconciliation_files import SftpTargetForm
-from reporting.models import ClearingInstitute
+from reporting.models import ClearingInstitute, RemoteFile, SftpSource
 from reporting.settlement import sftp_fetch
-from reporting.settlement.models import RemoteFile, SftpSource
 from reporting.settlement.sftp_fetch import MAX_FETCH_INTERVAL_S, MIN_FETCH_INTERVAL_S
 from reporting.sftp import SftpUnreachableError
 

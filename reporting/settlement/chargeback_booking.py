@@ -24,8 +24,16 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
-from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementFile, SettlementRecord
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES, infer_cashflow
+from reporting.settlement.models import (
+    IS_ACTIVE_MATCH,
+    Finding,
+    Match,
+    MatchState,
+    RecordType,
+    SettlementFile,
+    SettlementRecord,
+)
 
 LINES_PER_LEASE_RENEWAL: Final = 20
 """Lines between two renewals of the file's lease."""

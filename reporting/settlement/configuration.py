@@ -19,9 +19,8 @@ from gateway.configuration.section import ConfigurationSection, ConfigurationTar
 from gateway.core import document as d
 from gateway.core.secret import Secret
 from reporting import sftp
-from reporting.models import ClearingInstitute
 from reporting.settlement import sftp_fetch
-from reporting.settlement.models import SftpSource
+from reporting.settlement.models import ClearingInstitute, SftpSource
 
 MAX_SETTLEMENT_SOURCES: Final = 200
 MAX_SFTP_SECRET_BYTES: Final = 65_536

@@ -18,11 +18,11 @@ from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
-from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementRecord
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
 from reporting.settlement.matching import DISPUTABLE_TYPES, INBOUND_TYPES, OUTBOUND_TYPES
+from reporting.settlement.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementRecord
 
 MAX_SUGGESTED_PAYMENTS: Final = 20
 CANDIDATE_WINDOW: Final = timedelta(days=4)

@@ -24,10 +24,10 @@ from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.vault.sealing import current_vault
-from reporting.models import ClearingInstitute, FilePiece, SettlementFile
 from reporting.settlement.formats import FILE_FORMATS, FORMAT_DETECTION_BYTES, detect_format
 from reporting.settlement.formats.port import FileFormat, UnreadableFileError, translate_parser_errors
 from reporting.settlement.layout import LineFault, LineReader
+from reporting.settlement.models import ClearingInstitute, FilePiece, SettlementFile
 
 FILE_PIECE_BYTES: Final = 256 * 1024
 PREVIEW_LINES: Final = 20

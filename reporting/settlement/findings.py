@@ -18,9 +18,9 @@ from uuid import UUID
 
 from django.db import connection
 
-from reporting.models import RecordType, TransactionType
 from reporting.settlement.layout import infer_cashflow
 from reporting.settlement.matching import INBOUND_TYPES, MAX_PRESENTMENT_DAYS_APART, MatchingRun
+from reporting.settlement.models import RecordType, TransactionType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from django.core.exceptions import ValidationError
 
 from gateway.access import audit_log
 from gateway.connectors.routing import CONNECTORS
-from reporting.models import ClearingInstitute
 from reporting.settlement.formats import FILE_FORMATS
+from reporting.settlement.models import ClearingInstitute
 
 
 class UnknownInstituteError(Exception):

@@ -22,13 +22,13 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant
-from reporting.models import LineError, Match, SettlementFile
 from reporting.reconciliation import daily_files
 from reporting.settlement import chargeback_booking, files, findings
 from reporting.settlement.formats import FILE_FORMATS
 from reporting.settlement.formats.port import OpenedFile, ParsedLine, UnreadableFileError, translate_parser_errors
 from reporting.settlement.layout import FILE_COLUMN_BY_STAGED, LineFault, LineReader
 from reporting.settlement.matching import MatchingRun
+from reporting.settlement.models import LineError, Match, SettlementFile
 from reporting.settlement.read_ahead import ReadAhead
 
 SettlementFileState = SettlementFile.State

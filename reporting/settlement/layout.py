@@ -20,7 +20,7 @@ from chargebacks.evidence_checklist import is_chargeback_reason
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import CURRENCY_CODES
-from reporting.models import RecordType, TransactionType
+from reporting.settlement.models import RecordType, TransactionType
 
 MAX_FAULT_VALUE_CHARS: Final = 64
 """Characters of a faulty value that are kept and shown."""

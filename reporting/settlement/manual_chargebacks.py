@@ -23,7 +23,10 @@ from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback
 from gateway.core import clock
 from gateway.models import AcquirerAccount, Merchant, Payment
-from reporting.models import (
+from reporting.reconciliation.daily_files import record_first_days
+from reporting.settlement.layout import infer_cashflow
+from reporting.settlement.matching import compute_lowest_id
+from reporting.settlement.models import (
     Cashflow,
     ClearingInstitute,
     Match,
@@ -34,9 +37,6 @@ from reporting.models import (
     SettlementRecord,
     TransactionType,
 )
-from reporting.reconciliation.daily_files import record_first_days
-from reporting.settlement.layout import infer_cashflow
-from reporting.settlement.matching import compute_lowest_id
 
 LEDGER_FORMAT: Final = "LEDGER"
 """SettlementFileFormat of such records."""

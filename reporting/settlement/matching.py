@@ -22,8 +22,8 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection, transaction
 
-from reporting.models import SettlementFile
 from reporting.settlement.layout import STAGED_COLUMNS
+from reporting.settlement.models import SettlementFile
 
 RECENT_PAYMENTS_WINDOW: Final = timedelta(days=60)
 """How old a payment is, by real time, that the first pass knows. The second one knows all."""

@@ -15,8 +15,8 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement.matching import OUTBOUND_TYPES
+from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 MAX_MISSING_PAYMENTS: Final = 10_000
 """Payments of one answer; whoever misses more asks for shorter times."""

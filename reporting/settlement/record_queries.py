@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from gateway.models import AcquirerAccount, Channel, Merchant
-from reporting.models import ClearingInstitute, MatchState, RecordType, SettlementFile
+from reporting.settlement.models import ClearingInstitute, MatchState, RecordType, SettlementFile
 
 FETCH_SIZE: Final = 2_000
 """Records asked for at a time."""

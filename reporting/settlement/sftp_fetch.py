@@ -31,10 +31,9 @@ from gateway.models import Merchant
 from gateway.timers import wakeup
 from gateway.vault.sealing import current_vault
 from reporting import sftp
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
-from reporting.settlement.models import RemoteFile, SftpSource
+from reporting.settlement.models import ClearingInstitute, RemoteFile, SettlementFile, SftpSource
 from reporting.settlement.watched_folder import INCOMPLETE_SUFFIXES, INTAKE_TIMER
 from reporting.sftp import SftpUnreachableError
 

@@ -23,9 +23,8 @@ from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
-from reporting.models import ClearingInstitute
 from reporting.settlement import missing_settlements
-from reporting.settlement.models import Owed
+from reporting.settlement.models import ClearingInstitute, Owed
 
 UNSETTLED_ROW_RETENTION: Final = timedelta(days=92)
 UNSETTLED_MAIL_LEASE: Final = timedelta(minutes=5)

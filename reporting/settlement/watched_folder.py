@@ -21,9 +21,9 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.timers import wakeup
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement import files
 from reporting.settlement.formats.port import UnreadableFileError
+from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 UNCHANGED_BEFORE_INTAKE_S: Final = 10.0
 """Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
