@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin
@@ -108,7 +108,13 @@ class CheckoutAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/checkout.html", context | (extra_context or {}))
 
 
-class OfferRuleForm(forms.ModelForm):
+if TYPE_CHECKING:
+    _RuleForm = forms.ModelForm[OfferRule]
+else:
+    _RuleForm = forms.ModelForm  # takes no parameter at run time
+
+
+class OfferRuleForm(_RuleForm):
     """Read by the same shapes as the section "brands" of a configuration document."""
 
     conditions = CompositeField(

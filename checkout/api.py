@@ -52,7 +52,7 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     shorten_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs
+from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
 from gateway.core.masking import mask_text
 from gateway.db.statement import WriteStatement
@@ -114,7 +114,7 @@ class CreateCheckoutView(CheckoutApiView):
         row, write = session.create_checkout(parameters, merchant=admission.merchant, channel=channel, now=now)
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
         _write_with_idempotency(write, row, body, claim)
-        response = Response(body, headers=context.headers)
+        response: HttpResponse = Response(body, headers=context.headers)
         self.trace = _with_path(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
         log_request(_with_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
@@ -134,7 +134,7 @@ class UpdateCheckoutView(CheckoutApiView):
             body = _render_checkout(row, CHECKOUT_UPDATED_CODE, parameters)
             if _write_with_idempotency(session.update_checkout(row, parameters), row, body, claim):
                 add_warning_header(context, parameters)
-                response = Response(body, headers=context.headers)
+                response: HttpResponse = Response(body, headers=context.headers)
                 log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
                 return response
         raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
@@ -159,7 +159,8 @@ class ShopperApiView(CheckoutApiView):
         )
         shared = build_envelope(body["result"]["code"], self.trace.request.hex)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
+        response: HttpResponse = Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
+        return response
 
     def _let_in(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
         http: HttpRequest = request._request
@@ -195,7 +196,8 @@ class ShopperApiView(CheckoutApiView):
             trace=context.trace,
             idempotency=build_idempotency_context(claim, responder),
         )
-        prepared, limits = session.load_checkout_values(row), context.admission.limits
+        limits = context.admission.limits
+        prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
         currency = prepared.get("currency")
@@ -271,15 +273,16 @@ class PublicApiView(CheckoutApiView):
         headers = authentication.throttle_shopper_request(
             row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
         )
-        code, fields = self.tell(row, request._request)
+        code, fields = self.render_fields(row, request._request)
         body = build_envelope(code, self.trace.ndc, **fields)
         if self.is_compressed and "gzip" in request.headers.get("Accept-Encoding", ""):
             # Whoever asks knows the checkout's id already: there is no secret to guess by the length.
             zipped = gzip.compress(encode_json(body), mtime=0)
             return HttpResponse(zipped, content_type=API_JSON_TYPE, headers={**headers, "Content-Encoding": "gzip"})
-        return Response(body, headers=headers)
+        response: HttpResponse = Response(body, headers=headers)
+        return response
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         raise NotImplementedError
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -294,7 +297,7 @@ class CheckoutConfigView(PublicApiView):
 
     is_compressed = True
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         if session.is_checkout_expired(row):
             raise session.build_checkout_not_found()
         wanted = request.GET.get("brands", "").split() or list(widget_responses.DEFAULT_WIDGET_BRANDS)
@@ -308,7 +311,7 @@ class CheckoutConfigView(PublicApiView):
 class CheckoutStateView(PublicApiView):
     """GET /v1/checkouts/{id}/state: how it stands; no payment object."""
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 

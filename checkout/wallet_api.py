@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,6 +21,7 @@ from gateway.api import authentication as authentication
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
+from gateway.catalogue.typed_pairs import reveal_text
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_WALLET_REQUEST_BYTES: Final = 8_192
@@ -40,7 +42,7 @@ class WalletSessionView(CheckoutApiView):
     def allowed_methods(self) -> list[str]:
         return ["POST"]
 
-    def post(self, request: Request, target: str) -> Response:
+    def post(self, request: Request, target: str = "") -> HttpResponse:
         row = session.find_open_checkout(target)
         headers = authentication.throttle_shopper_request(
             row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
@@ -48,14 +50,16 @@ class WalletSessionView(CheckoutApiView):
         body, fault = self.read(request._request, MAX_WALLET_REQUEST_BYTES)
         if fault:
             raise fault
-        sent = dict(decode_form(body))
+        sent = {name: reveal_text(value) for name, value in decode_form(body)}
         domain = _host(request.headers.get("Origin", ""))
         provider = self._provider(row, sent, domain)
         try:
-            found = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
+            provider_session = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
         except merchant_validation.MerchantValidationError as fault:
             raise RequestRefusedError(PROVIDER_UNREACHABLE_CODE, more=str(fault)) from None
-        return Response(build_envelope("000.000.100", self.trace.ndc, session=found), headers=headers)
+        answer = build_envelope("000.000.100", self.trace.ndc, session=provider_session)
+        response: HttpResponse = Response(answer, headers=headers)
+        return response
 
     def _provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
         """Who is to be asked. Raises InvalidParametersError with everything that speaks against it."""

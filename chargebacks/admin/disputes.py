@@ -73,7 +73,8 @@ class ChargebackAdmin(ReadOnlyPage):
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -185,7 +186,8 @@ class ChargebackAdmin(ReadOnlyPage):
             evidence.add_evidence(case, request.POST.get("item", ""), sent.name or "", stream, by)
             return _("The file was added.")
         if verb == "remove":
-            file = case.evidence.filter(pk=identifiers.parse_id(request.POST.get("evidence", ""))).first()
+            evidence_id = identifiers.parse_id(request.POST.get("evidence", ""))
+            file = case.evidence.filter(pk=evidence_id).first() if evidence_id is not None else None
             if file is None:
                 raise EvidenceRejectedError(_("the file is not there any more"))
             evidence.remove_evidence(file, by)
@@ -290,7 +292,7 @@ def _draw_chart(own: QuerySet[Chargeback]) -> Any:
     since: datetime = clock.real_now() - DISPUTE_CHART_PERIOD
     counted: dict[str, list[int]] = {}
     rows = own.filter(opened_at__gte=since).values("reason_code", "state").annotate(n=Count("id"))
-    place = {
+    place: dict[str, int] = {
         DisputeState.WON: 0,
         DisputeState.OPEN: 1,
         DisputeState.SUBMITTED: 1,

@@ -101,10 +101,11 @@ def _answer(name: str) -> dict[str, Any]:
 
 _CARD: Final = REQUEST_EXAMPLES["payment"]
 _ONE: Final = f"/v1/payments/{PAYMENT_VARIABLE}"
+_NO_CHANGES: Final[Mapping[str, str | None]] = {}
 _NO_CARD: Final[Mapping[str, str | None]] = {
     name.replace(".", "__"): None for name in _CARD if name.startswith("card.")
 }
-_ACCOUNT: Final = {
+_ACCOUNT: Final[Mapping[str, str | None]] = {
     "bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890",
     "bankAccount__bic": "MARKDEF1100",
 }  # fmt: skip
@@ -115,8 +116,17 @@ _INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.s
 _REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
 
-def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> ApiSample:
-    fields = {key: value for key, value in {**_CARD, **_dotted(changes)}.items() if value is not None}
+def _payment(
+    name: str,
+    title: str,
+    status: int = 200,
+    *,
+    about: str = "",
+    means: Mapping[str, str | None] = _NO_CHANGES,
+    **changes: str | None,
+) -> ApiSample:
+    changed = {**_CARD, **_dotted(means), **_dotted(changes)}
+    fields = {key: value for key, value in changed.items() if value is not None}
     return ApiSample(
         name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about
     )
@@ -179,8 +189,7 @@ _TABLE: Final = (
         "direct-debit",
         "Debit a bank account",
         paymentBrand="DIRECTDEBIT_SEPA",
-        **_NO_CARD,
-        **_ACCOUNT,
+        means={**_NO_CARD, **_ACCOUNT},
         bankAccount__mandate__id="MANDATE-ABC",
         bankAccount__mandate__dateOfSignature="2026-01-15",
         transactionDueDate="2034-05-02",
@@ -193,7 +202,7 @@ _TABLE: Final = (
         "online-transfer",
         "Send the shopper to the bank",
         paymentBrand="ONLINETRANSFER",
-        **_NO_CARD,
+        means=_NO_CARD,
         shopperResultUrl="https://shop.example/result",
         about="000.200.000: nothing is paid yet. Send the shopper to redirect.url.",
     ),
@@ -201,7 +210,7 @@ _TABLE: Final = (
         "prepayment",
         "Ask for a transfer in advance",
         paymentBrand="PREPAYMENT",
-        **_NO_CARD,
+        means=_NO_CARD,
         about="800.400.500: open until the money is there. Show the shopper merchant.bankAccount.",
     ),
     ApiSample(
@@ -218,7 +227,7 @@ _TABLE: Final = (
         "gift-card",
         "Pay with a gift card",
         paymentBrand="GIFTCARD",
-        **_NO_CARD,
+        means=_NO_CARD,
         giftCard__number="GC-10020",
         giftCard__pin="4711",
         about="Approved for the 20.00 that it holds: amount says so.",
@@ -226,7 +235,7 @@ _TABLE: Final = (
     _payment(
         "network-token",
         "Pay with a network token",
-        **_NO_CARD,
+        means=_NO_CARD,
         tokenAccount__number=build_test_token("000.100.110"),
         tokenAccount__type="NETWORK",
         tokenAccount__expiryMonth="05",

@@ -56,11 +56,17 @@ def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
             for card in cards.cards:
                 words = f"{card.number} {card.code} {card.brand}"
                 found.append(_entry(card.spaced, "test card", card.title, f"/testdata#{card.number}", more=words))
-        for group in testdata.list_account_groups():
-            for row in group.rows:
-                words = f"{row['account']} {row['resultCode']} {row['brand']}"
+        for accounts in testdata.list_account_groups():
+            for account in accounts.rows:
+                words = f"{account['account']} {account['resultCode']} {account['brand']}"
                 found.append(
-                    _entry(row["account"], "test account", row["title"], f"/testdata#{group.anchor}", more=words)
+                    _entry(
+                        account["account"],
+                        "test account",
+                        account["title"],
+                        f"/testdata#{accounts.anchor}",
+                        more=words,
+                    )
                 )
     return tuple(found)
 

@@ -130,8 +130,7 @@ def _open() -> InProcessGateway:
     merchant = Merchant.objects.create(id=_MERCHANT, name="Self-test", division=division)
     channel = Channel.objects.create(id=_CHANNEL, name="Self-test", merchant=merchant, limits={"*": None})
     _, token = tokens.issue_token(merchant, name="self-test", by=_BY)
-    host = {"HTTP_HOST": base.netloc, "SERVER_NAME": base.hostname or "localhost"}
-    client = Client(raise_request_exception=False, **host)
+    client = Client(raise_request_exception=False, HTTP_HOST=base.netloc, SERVER_NAME=base.hostname or "localhost")
     return InProcessGateway(http=client, merchant=merchant, channel=channel, token=token.reveal())
 
 

@@ -28,7 +28,8 @@ class GatewayClient(Protocol):
     """How the promises are asked for: the API with a token, and a shopper's browser without one. ``patience_s``: how
     long a row waits for due work."""
 
-    max_wait_s: float
+    @property
+    def max_wait_s(self) -> float: ...
 
     def api(self, method: str, path: str, fields: Mapping[str, str]) -> tuple[int, JsonBody]: ...
     def browse(self, path: str, fields: Mapping[str, str] | None) -> tuple[int, str]:

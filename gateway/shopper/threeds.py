@@ -65,7 +65,8 @@ def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
     visit = _visit(request, target)
     if visit is None:
         return redirect_to_merchant(request, find_shopper_payment(request, target))
-    if visit.row.step != AuthenticationStep.DONE and clock.merchant_now(visit.row.merchant) >= visit.row.deadline:
+    deadline = visit.row.deadline if visit.row.step != AuthenticationStep.DONE else None
+    if deadline is not None and clock.merchant_now(visit.row.merchant) >= deadline:
         _continue_payment(request, visit, server.expire_authentication(visit.row.id))
         visit.row.refresh_from_db()
     if request.method == "POST" and request.content_type == "application/json":

@@ -1,6 +1,6 @@
-"""The queue of settlement: lines with several candidates or none, findings, and what a clerk does about them.
+"""Back-office page of the exception queue: records without exactly one payment, open findings, and a clerk's actions.
 
-Verbs: reporting.settlement.exception_queue.
+The actions themselves are in reporting.settlement.exception_queue.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ MATCH_STATE_PILLS: Final = {
 
 @admin.register(SettlementRecord)
 class SettlementRecordAdmin(ReadOnlyPage):
+    """The exception queue and the page of one settlement record."""
+
     channel_path = None
 
     def get_urls(self) -> list[URLPattern]:
@@ -69,14 +71,15 @@ class SettlementRecordAdmin(ReadOnlyPage):
             path("<uuid:record>/do/", wrap(self.do_view), name=f"{name}do"),
             path("<uuid:record>/finding/<int:finding>/", wrap(self.finding_view), name=f"{name}finding"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
         file, kind = identifiers.parse_id(request.GET.get("file", "").replace("-", "")), request.GET.get("kind", "")
         kind = kind if kind in FINDING_KIND_BY_NAME else ""
-        # All lines there are, of every file, are no list of something to do.
+        # Without a file the list of all records is refused: it would not be a list of things to do.
         lists = {name: title for name, title in EXCEPTION_LISTS.items() if file is not None or name != "lines"}
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
@@ -104,7 +107,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
     def _listed(
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
-        """A page of one of the lists, of one file or all, as rows and where to go from here."""
+        """One page of the chosen list, of one file or of all: its rows and the keyset page."""
         own = [("list", chosen), *kept.items()]
         rows = self.get_queryset(request).select_related("institute", "merchant")
         if file is not None:
@@ -140,7 +143,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return found
 
     def _last(self, request: HttpRequest) -> SettlementRecord | None:
-        """The line that this user has just worked on, while that can be taken back."""
+        """The record this user resolved last, as long as that can be undone."""
         ident = identifiers.parse_id(request.GET.get("last", "").replace("-", ""))
         row = self.get_queryset(request).filter(pk=ident).first() if ident else None
         return row if row is not None and self.may(request, "change", row) and _undoable(row) else None
@@ -179,7 +182,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/books/exception.html", context)
 
     def _columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
-        """Candidates side by side, with what speaks for each; those the user may see."""
+        """The candidate payments that the user may see, side by side, with what speaks for each."""
         scope = permissions.find_access_scope(request.user, "gateway.view_payment")
         return [
             {"candidate": one, **_render_payment_facts(one.payment)}
@@ -188,7 +191,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         ]
 
     def _found(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
-        """What the search box found, and what to say about it."""
+        """The payments that the search box found, and a message about them."""
         if not (text := request.GET.get("q", "")):
             return [], ""
         scope = permissions.find_access_scope(request.user, "gateway.view_payment")
@@ -201,7 +204,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         rows = [row for row in rows if record.merchant_id in (None, row.merchant_id)][:MAX_SHOWN_CANDIDATES]
         return [_render_payment_facts(row) for row in rows], "" if rows else _("No payment of this merchant was found.")
 
-    # --- what is done -----------------------------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, record: Any) -> HttpResponse:
         row = self._record(request, str(record))
@@ -235,7 +238,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?last={row.pk.hex}")
 
     def _payment(self, request: HttpRequest) -> Payment:
-        """The payment that was chosen, if the user may see it. Raises ExceptionActionError."""
+        """The chosen payment, if the user may see it. Raises ExceptionActionError."""
         ident = identifiers.parse_id(request.POST.get("payment", "").replace("-", ""))
         found = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first() if ident else None
         if found is None or not permissions.has_permission(request.user, "gateway.view_payment", found):
@@ -270,12 +273,13 @@ class SettlementRecordAdmin(ReadOnlyPage):
 
 
 def match_state_pill(record: SettlementRecord) -> dict[str, str]:
+    """A record's matching status as a coloured pill: its tone and text."""
     tone, text = MATCH_STATE_PILLS[record.state]
     return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
 
 
 def count_open_exceptions(user: Any) -> int:
-    """Lines and findings of the user's merchants that wait for somebody, up to MAX_COUNTED_EXCEPTIONS."""
+    """Count of unmatched records and open findings of the user's merchants, up to MAX_COUNTED_EXCEPTIONS."""
     own = permissions.find_access_scope(user, "reporting.view_settlementrecord").where("merchant", None)
     lines = exception_queue.list_unmatched_records().filter(own).order_by()[:MAX_COUNTED_EXCEPTIONS].count()
     found = exception_queue.list_open_findings().filter(own).order_by()[:MAX_COUNTED_EXCEPTIONS].count()
@@ -283,7 +287,7 @@ def count_open_exceptions(user: Any) -> int:
 
 
 def _undoable(record: SettlementRecord) -> str:
-    """What can be taken back: "hand", what a clerk did; "match", what matching did; or ''."""
+    """What can be undone: "hand", what a clerk did; "match", what matching did; or ''."""
     if record.marked:
         return "hand"
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()

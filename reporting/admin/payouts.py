@@ -1,12 +1,12 @@
-"""What was paid out: settled and fees by day, how far lines are matched, and each payout with its lines.
+"""Back-office pages of payouts: paid out and fees by day, matching status, and each payout with its records.
 
-Every picture is a sum of rows that the page leads to.
+Every chart is a sum of rows that the page links to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -40,6 +40,8 @@ MAX_CHARTED_CURRENCIES: Final = 6
 
 @admin.register(Settlement)
 class SettlementAdmin(ReadOnlyPage):
+    """The list of payouts with its charts, and the page of one payout."""
+
     channel_path = None
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -112,12 +114,12 @@ class SettlementAdmin(ReadOnlyPage):
 
 
 def list_completed_records() -> QuerySet[SettlementRecord]:
-    """Lines of files that were read to their end: what reports and reconciliation files tell of."""
+    """Records of files that were read to their end: the same that reports and reconciliation files show."""
     return SettlementRecord.objects.filter(file__state=SettlementFile.State.DONE)
 
 
 def _day(text: str) -> date | None:
-    """A day of this century, of which there are days before and after; None for anything else."""
+    """The date in ``text``, within ACCEPTED_YEARS; None for anything else."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -126,7 +128,7 @@ def _day(text: str) -> date | None:
 
 
 def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
-    """Sums of the lines of ``payouts`` by day and currency; what could not be settled is not among the amounts."""
+    """Sums of the records of ``payouts`` by day and currency. Amounts leave out records that failed to settle."""
     good = Q(settlement_status="SUCCESS")
     counted = {
         name: Count("id", filter=Q(state=state))
@@ -149,7 +151,7 @@ def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
             "currency": row["settlement_currency"],
             "paid": (row["pos"] or ZERO_PAYOUT) - (row["neg"] or ZERO_PAYOUT),
             "fees": shorten_amount(row["fees"] or ZERO_PAYOUT),
-            **{name: row[name] for name in counted},
+            **{name: row[name] for name in counted},  # type: ignore[literal-required]  # the names that counted annotates
         }
         for row in found
     ]
@@ -160,14 +162,14 @@ def _link(day: date) -> str:
 
 
 def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each currency its sums and a picture of every day, paid out and fees; the most lines first."""
+    """For each currency its sums and a chart by day of payouts and fees; the currency with the most rows first."""
     of: dict[str, list[dict[str, Any]]] = {}
     for row in figures:
         of.setdefault(row["currency"], []).append(row)
     found = []
     for number, (currency, rows) in enumerate(sorted(of.items(), key=lambda each: -len(each[1]))):
-        # What the institute takes back has its own colour below the line, and its own column in the table.
-        parts = [
+        # A day on which the institute collected more than it paid is drawn below the axis in its own colour.
+        parts: list[tuple[str, str, Callable[[dict[str, Any]], Decimal]]] = [
             ("good", _("paid out"), lambda row: max(row["paid"], ZERO_PAYOUT)),
             ("note", _("fees"), lambda row: row["fees"]),
             ("bad", _("taken back"), lambda row: min(row["paid"], ZERO_PAYOUT)),
@@ -190,7 +192,7 @@ def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
-    """How many lines have their payment, in all and by day."""
+    """Records by matching status, in all and by day."""
     days: dict[date, Counter[str]] = {}
     for row in figures:
         days.setdefault(row["day"], Counter()).update(
@@ -207,7 +209,7 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
 
 
 def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
-    """Payouts with the sums of their lines, of one statement."""
+    """Payouts with the sums of their records, in one statement."""
     good = Q(settlement_status="SUCCESS")
     sums = {
         each["settlement"]: each
@@ -224,7 +226,7 @@ def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     }
     found = []
     for row in rows:
-        one = sums.get(row.pk, {})
+        one: Mapping[str, Any] = sums.get(row.pk, {})
         paid = (one.get("pos") or ZERO_PAYOUT) - (one.get("neg") or ZERO_PAYOUT)
         found.append(
             {

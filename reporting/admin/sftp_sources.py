@@ -1,4 +1,4 @@
-"""Where an institute's files are fetched by SFTP: set up, tried, switched off, and what was seen there."""
+"""Back-office page of an institute's SFTP source: set up, test, fetch now, switch off, and the files seen there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATES: Final = {
 
 
 class SftpSourceForm(SftpTargetForm):
-    """Where files are fetched, which, and what becomes of them there."""
+    """An institute's SFTP source: server, file name pattern, and what to do with files after fetching."""
 
     pattern = forms.CharField(
         max_length=64,
@@ -72,7 +72,7 @@ class SftpSourceForm(SftpTargetForm):
 
 
 def list_institutes_with_sources() -> list[dict[str, Any]]:
-    """Every active institute with how its source fares."""
+    """Every active institute with the state of its SFTP source."""
     institutes = ClearingInstitute.objects.filter(active=True).select_related("sftp_source")
     return [
         {"institute": one, "source": (source := find_source(one)), "pill": source_pill(source)} for one in institutes
@@ -80,10 +80,12 @@ def list_institutes_with_sources() -> list[dict[str, Any]]:
 
 
 def find_source(institute: ClearingInstitute) -> SftpSource | None:
+    """The institute's SFTP source, or None."""
     return getattr(institute, "sftp_source", None)
 
 
 def source_pill(source: SftpSource | None) -> dict[str, str]:
+    """The state of a source as a coloured pill: tone and text."""
     if source is None:
         return {"tone": "plain", "text": "–"}
     if not source.active:
@@ -98,7 +100,7 @@ def source_pill(source: SftpSource | None) -> dict[str, str]:
 def sftp_source_view(
     page: BackofficePage, request: HttpRequest, institute: ClearingInstitute, may_change: bool
 ) -> HttpResponse:
-    """One institute's source; the right to see it was asked for."""
+    """The page of one institute's source. The caller has checked the right to see it."""
     source = find_source(institute)
     form = SftpSourceForm(initial=_source_initial_values(source))
     if request.method == "POST":
@@ -142,7 +144,7 @@ def sftp_source_view(
 
 
 def _perform_action(page: BackofficePage, request: HttpRequest, source: SftpSource, verb: str) -> None:
-    """Try it, look now, on or off; and say it."""
+    """Run the button's action (test, fetch now, on, off) and report its result as a message."""
     own = SftpSource.objects.filter(pk=source.pk)
     if verb == "try":
         try:
@@ -170,7 +172,7 @@ def _source_initial_values(source: SftpSource | None) -> dict[str, Any]:
 
 
 def _save_source(form: SftpSourceForm, institute: ClearingInstitute, by: audit_log.Actor) -> bool:
-    """Save the source; what is wrong with a value is told beside its field."""
+    """Save the source. Invalid values become errors of their form fields."""
     value = form.cleaned_data
     try:
         sftp_fetch.configure_source(

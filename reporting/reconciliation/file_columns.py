@@ -1,8 +1,8 @@
-"""The columns of reconciliation, once: the CSV file, the detail report and the docs read this table.
+"""The columns of reconciliation as one table, read by the CSV file, the detail report and the docs.
 
-Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where the institute
-and the payment say nothing, the fallbacks here do. Source: Part B, Reconciliation file; decisions, section 8;
-decision 0026.
+Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where institute and
+payment have no value, the fallbacks here apply. Source: Part B, Reconciliation file; decisions, section 8; decision
+0026.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CSV_BLOCK_LINES: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationColumn:
-    """``api``: the dotted name in the detail report, of a card and of a bank account where they differ; '' for none.
-    ``need``: R required, O optional, C conditional."""
+    """One column. ``api``: the dotted name in the detail report, of a card and of a bank account where they differ; ''
+    for none. ``need``: R required, O optional, C conditional."""
 
     csv: str
     api: tuple[str, ...]
@@ -44,7 +44,7 @@ class ReconciliationColumn:
 
 
 def format_decimal(value: Decimal) -> str:
-    """At least two decimals, and no zeros behind them: 92.00, 0.2575."""
+    """A decimal with at least two decimals and no trailing zeros behind them: 92.00, 0.2575."""
     return _decimal(f"{value:f}")
 
 
@@ -57,7 +57,7 @@ def _decimal(text: str) -> str:
 def _time(line: SettlementLine) -> str:
     minute, second = divmod(line.presented_at, 60)
     told, offset = _minute(minute, line.time_zone)
-    # Long ago, zones were off by seconds, too: then a minute here does not begin with one there.
+    # Historic offsets include seconds, so a UTC minute need not begin with a local one.
     if len(offset) > len("+0000"):
         return _moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
     return f"{told}:{second:02}{offset}"
@@ -65,7 +65,7 @@ def _time(line: SettlementLine) -> str:
 
 @lru_cache(maxsize=20_000)
 def _minute(minute: int, zone: str) -> tuple[str, str]:
-    """The zone's time and offset. The lines of a file are of few days: most minutes have many."""
+    """The zone's time and offset at ``minute``. Cached: the lines of a file are of few days, so most minutes repeat."""
     moment = _moment(minute * 60, zone)
     return f"{moment:%Y-%m-%d %H:%M}", f"{moment:%z}"
 
@@ -109,7 +109,7 @@ def _rows(*rows: tuple[str, str, str, str, Callable[[SettlementLine], str], str]
 
 
 def _plain(name: str) -> Callable[[SettlementLine], str]:
-    """A cell that is a field of the line."""
+    """A cell that is one field of the line, unchanged."""
     return operator.attrgetter(name)
 
 
@@ -288,7 +288,7 @@ _LIST: Final = "[n]."
 
 
 def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
-    """The file, a piece at a time: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
+    """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
     yield _text([CSV_HEADER])
     block: list[Sequence[str]] = []
     for line in lines:
@@ -301,7 +301,8 @@ def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
 
 
 def _text(rows: Sequence[Sequence[str]]) -> bytes:
-    """Nearly all rows need no quotes, and the writer, which looks at every character, costs more than all the rest."""
+    """Rows as CSV text. Nearly no block needs quotes, and the csv writer checks every character, which costs more than
+    all the rest: it is used only where a block has a delimiter or quote inside a value."""
     text = "\r\n".join([";".join(row) for row in rows]) + "\r\n"
     delimiters, breaks = len(rows) * (len(RECONCILIATION_COLUMNS) - 1), len(rows)
     if '"' in text or (text.count(";"), text.count("\r"), text.count("\n")) != (delimiters, breaks, breaks):
@@ -312,9 +313,9 @@ def _text(rows: Sequence[Sequence[str]]) -> bytes:
 
 
 def render_record(line: SettlementLine) -> dict[str, Any]:
-    """The line as the detail report tells it: the API names, nested at the dots; what is empty is left out.
+    """A record in the detail report: API names, nested at the dots; empty fields are left out.
 
-    merchantMemo stands beside them where the payment has one: it appears in reporting only (D17).
+    merchantMemo is added if the payment has one: it appears in reporting only (ruling D17).
     """
     told: dict[str, Any] = {}
     for column in RECONCILIATION_COLUMNS:
@@ -339,7 +340,7 @@ def _put(told: dict[str, Any], name: str, value: Any) -> None:
 
 
 def render_columns_as_markdown() -> str:
-    """The columns as the table of docs/reporting.md, which a test compares."""
+    """The columns as the table of docs/reporting.md; a test compares the two."""
     lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
     for column in RECONCILIATION_COLUMNS:
         name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"

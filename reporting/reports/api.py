@@ -1,4 +1,4 @@
-"""Reports over HTTP: sums of settlements, and the records of one.
+"""HTTP API of reports: the list of settlements with their sums, and the records of one.
 
 Source: Part B, Reporting parameters; ruling D7.
 """
@@ -55,7 +55,7 @@ def _pages(total: int, wanted: ReportQuery) -> dict[str, int]:
 
 
 class ReportView(ApiView):
-    """What the reports share: parsing, and whether records are made up or real."""
+    """Shared by the reports: parsing, and the choice between real and sample settlements (testMode=INTERNAL)."""
 
     paged: ClassVar[bool] = False
 

@@ -1,5 +1,7 @@
-"""The section settlementSources: from which SFTP servers institutes' files are fetched. Secrets stand in files of their
-own, and are sealed. Institutes belong to the whole installation: the section is the same in whoever's document.
+"""The configuration section settlementSources: SFTP servers from which institutes' files are fetched.
+
+Secrets are in files of their own, and are stored sealed. Institutes belong to the whole installation, so the section is
+the same in every merchant's document.
 
 {"settlementSources": {"sources": [{"institute": "acme", "host": "sftp.acme.example", "username": "shop",
 "keyFile": "acme.key", "hostKey": "ssh-ed25519 AAAA…"}]}}
@@ -102,7 +104,7 @@ def _same_place(kept: SftpSource | None, one: Mapping[str, Any]) -> bool:
 
 
 def _secret(target: ConfigurationTarget, name: str, file: str, path: str, faults: d.DocumentFaults) -> Secret | None:
-    """What stands in a file beside the document. It is never repeated in a fault."""
+    """Content of a secret file beside the document. It is never repeated in a fault."""
     where = d.member_path(path, name)
     try:
         octets = Path(target.folder, file).read_bytes()
@@ -129,7 +131,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
         named = next((name for name in _KINDS if one[name] is not None), None)
         faults = d.DocumentFaults()
         secret = _secret(target, named, one[named], named, faults) if named is not None else None
-        if faults:  # the file went since it was looked at
+        if faults:  # the file was deleted after it was checked
             raise d.InvalidDocumentError(faults)
         sftp_fetch.configure_source(
             known[one["institute"]],

@@ -1,7 +1,7 @@
-"""Reading a settlement file to its end, however often somebody is killed on the way.
+"""Reads a settlement file to its end, and resumes after a worker was killed.
 
-A batch of lines is one transaction: its records, matches and findings, its faulty lines, and how far the file is read.
-So whoever comes next goes on behind the last batch, and no line is written twice or left out. A faulty line is kept and
+A batch of lines is one transaction: its records, matches and findings, its faulty lines, and the position in the file.
+So the next worker resumes after the last batch, and no line is written twice or left out. A faulty line is stored and
 shown; it never stops the file. One worker at a time, by a lease that every batch renews.
 """
 
@@ -51,12 +51,12 @@ log = structlog.get_logger(__name__)
 
 
 class IntakeLeaseLostError(Exception):
-    """Somebody else works on this file; this worker's lease had run out."""
+    """Another worker holds this file: this worker's lease had expired."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Lines on their way: ``rows`` as text of COPY, ``errors`` to be kept. ``last``: the line read last."""
+    """Lines to be written: ``rows`` as text of COPY, ``errors`` to be stored. ``last``: the line read last."""
 
     rows: list[str] = field(default_factory=list)
     errors: list[LineError] = field(default_factory=list)
@@ -65,8 +65,8 @@ class _Batch:
 
 
 def process_due_files(merchant: Merchant | None = None) -> int:
-    """Read every file that waits; how many were brought to an end. Files belong to institutes: a merchant's clock that
-    was moved has nothing to do here."""
+    """Read every waiting file. Returns how many were completed. Files belong to institutes: moving a merchant's clock
+    has no effect here."""
     if merchant is not None:
         return 0
     now = clock.real_now()
@@ -75,7 +75,7 @@ def process_due_files(merchant: Merchant | None = None) -> int:
 
 
 def process_file(ident: UUID) -> bool:
-    """Read, match and book one file; False when somebody else does, or it cannot be done now."""
+    """Read, match and book one file. False if another worker holds it, or it cannot be done now."""
     file = _lease_file(ident)
     if file is None:
         return False
@@ -102,7 +102,7 @@ def process_file(ident: UUID) -> bool:
 
 
 def _lease_file(ident: UUID) -> SettlementFile | None:
-    """The file, for this worker alone until the lease ends."""
+    """Lease the file for this worker; None if it is not available."""
     now = clock.real_now()
     free = SettlementFile.objects.filter(
         Q(lease_until=None) | Q(lease_until__lte=now), pk=ident, state__in=UNFINISHED_STATES
@@ -116,7 +116,7 @@ def _lease_file(ident: UUID) -> SettlementFile | None:
 
 
 def _update_file(file: SettlementFile, **changes: Any) -> None:
-    """Change the file and renew the lease, if it still is ours. Raises IntakeLeaseLostError."""
+    """Change the file and renew the lease, if this worker still holds it. Raises IntakeLeaseLostError."""
     changes.setdefault("lease_until", clock.real_now() + INTAKE_LEASE)
     mine = SettlementFile.objects.filter(pk=file.pk, lease_until=file.lease_until)
     if not mine.update(**changes):
@@ -126,7 +126,7 @@ def _update_file(file: SettlementFile, **changes: Any) -> None:
 
 
 def _fail(file: SettlementFile, why: str) -> None:
-    """The file cannot be read, unless another worker has it by now."""
+    """Mark the file as failed, unless another worker holds it by now."""
     with contextlib.suppress(IntakeLeaseLostError):
         _update_file(
             file, state=SettlementFileState.FAILED, why=why[:500], finished_at=clock.real_now(), lease_until=None
@@ -134,7 +134,8 @@ def _fail(file: SettlementFile, why: str) -> None:
 
 
 def _try_again(file: SettlementFile) -> None:
-    """A fault of ours, or of the database: another worker tries again when the lease ends, but not for ever."""
+    """After an error of ours or of the database: another worker retries when the lease ends, a limited number of
+    times."""
     try:
         tries = int(file.totals.get("tries", 0)) + 1
         if tries >= MAX_INTAKE_TRIES:
@@ -145,11 +146,12 @@ def _try_again(file: SettlementFile) -> None:
         log.exception("settlement_file_not_released", file=file.id.hex)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------
+# --- reading -----------------------------------------------------------------------------------------------------
 
 
 def _read(file: SettlementFile) -> None:
-    """Lines are read by a thread while the database works on the batch before: half of the time it takes."""
+    """Read and write the file. A thread parses lines while the database writes the batch before, which saves half of
+    the time."""
     opened: list[OpenedFile] = []
 
     def read(stream: BinaryIO) -> Iterator[_Batch]:
@@ -172,7 +174,7 @@ def _read(file: SettlementFile) -> None:
 
 
 def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int) -> Iterator[_Batch]:
-    """``kept``: faulty lines before these."""
+    """Batches of lines. ``kept``: faulty lines stored before these."""
     batch, count = _Batch(), 0
     for line in lines:
         batch.last = line
@@ -200,7 +202,7 @@ def _errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[Li
 
 
 def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
-    """One batch, whole or not at all. A line that the database does not take is a faulty one like any other."""
+    """Write one batch, all or nothing. A line that the database refuses becomes a faulty one."""
     try:
         _insert_batch(file, batch, work)
     except psycopg.DataError:
@@ -210,7 +212,7 @@ def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
 
 
 def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: MatchingRun) -> bool:
-    """Make errors of the lines that the database does not take; whether there were any."""
+    """Turn lines that the database refuses into errors. Returns whether there were any."""
     with transaction.atomic(durable=True):
         bad = work.find_rejected_rows(batch.rows)
     log.error("settlement_lines_not_kept", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
@@ -263,7 +265,7 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
 
 
 def _match(file: SettlementFile) -> None:
-    """Whatever no recent id names: older payments, references, amounts."""
+    """Match records that no recent id names: against older payments, references and amounts."""
     now = clock.real_now()
     if file.unmatched:
         with MatchingRun(file) as work, transaction.atomic(durable=True):
@@ -274,7 +276,7 @@ def _match(file: SettlementFile) -> None:
 
 
 def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
-    """Match what is left of a file, in the caller's transaction; how many lines have changed."""
+    """Match the unmatched records of a file, in the caller's transaction. Returns how many changed."""
     changed = work.match_remaining(now)
     if changed:
         later = Match.objects.filter(record__file=file, made_at=now, chosen=True, undone_at=None)
@@ -283,7 +285,7 @@ def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
 
 
 def count_by_match_state(file: SettlementFile) -> dict[str, int]:
-    """The file's lines by matching status, counted anew."""
+    """Recount the file's records by matching status."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, [file.id])
         return dict(zip(("matched", "multiple", "unmatched"), cursor.fetchone(), strict=True))

@@ -1,8 +1,8 @@
-"""The vocabulary of settlement files: one row per column, with what may stand there.
+"""The columns of settlement files: one row per column, with the values it allows.
 
-Every format is read into these columns first, so that there is one place that says what a good line is. The names are
-those of the reconciliation file; a line that passes is written to the database as it is, so checks are exact.
-Source: Part B, Reconciliation file; docs/settlement-files.md.
+Every format is read into these columns first, so that one place defines a valid line. The names are those of the
+reconciliation file; a valid line is written to the database unchanged, so checks are exact. Source: Part B,
+Reconciliation file; docs/settlement-files.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ValueTest = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettlementColumn:
-    """``test``: true for what may stand there; ``expects``: the same in words, for the error and the docs."""
+    """One column. ``test``: true for an allowed value; ``expects``: the same in words, for the error and the docs."""
 
     name: str
     test: ValueTest
@@ -43,7 +43,7 @@ class SettlementColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFault:
-    """What is wrong with one column of a line; ``value`` is masked and shortened."""
+    """A fault in one column of a line; ``value`` is masked and shortened."""
 
     column: str
     value: str
@@ -275,14 +275,14 @@ _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
 
 
 def infer_cashflow(record_type: str, transaction_type: str) -> str:
-    """POS or NEG, as such a line flows."""
+    """POS or NEG, the usual direction of such a record."""
     return "NEG" if _AWAY[record_type, transaction_type] else "POS"
 
 
 class LineReader:
-    """Reads the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
+    """Checks the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
 
-    ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' where there is none.
+    ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' if empty.
     """
 
     def __init__(self, present: Sequence[str], zone: ZoneInfo) -> None:
@@ -293,7 +293,7 @@ class LineReader:
         self._offsets: dict[str, str] = {}
 
     def read(self, line: int, values: Sequence[str]) -> list[str] | list[LineFault]:
-        """The line in the order of STAGED_COLUMNS, as texts of COPY, or everything that is wrong with it."""
+        """The line in the order of STAGED_COLUMNS, as texts of COPY, or all of its faults."""
         faults: list[LineFault] | None = None
         for place, test, column in self._tests:
             value = values[place]
@@ -332,7 +332,7 @@ class LineReader:
         return row
 
     def _with_offset(self, text: str) -> str:
-        """The time with an offset. Zones change theirs at full hours, so one per hour is remembered."""
+        """The time with an offset. Offsets change at full hours only, so one per hour is cached."""
         if len(text) > 19:
             return text
         hour = text[:13]
@@ -369,7 +369,7 @@ _ONLY_CHARGEBACKS: Final = tuple((name, COLUMN_INDEX[name]) for name in ("Reason
 
 
 def _conditions(values: Sequence[str]) -> list[LineFault]:
-    """What the columns say about each other."""
+    """Check conditions between columns."""
     faults: list[LineFault] = []
     kind = values[0]
     if (kind, values[1]) not in _AWAY:
@@ -393,11 +393,11 @@ def _conditions(values: Sequence[str]) -> list[LineFault]:
 
 
 def mask_faulty_value(value: str) -> str:
-    """A faulty value as it may be kept and shown: masked, on one line, shortened."""
+    """A faulty value for storage and display: masked, on one line, shortened."""
     text = _CONTROL.sub("�", mask_text(value))
     return text if len(text) <= MAX_FAULT_VALUE_CHARS else f"{text[: MAX_FAULT_VALUE_CHARS - 1]}…"
 
 
 def parse_staged_time(text: str) -> datetime:
-    """A time of a staged row."""
+    """Parse a time of a staged row."""
     return datetime.fromisoformat(text).astimezone(UTC)

@@ -27,7 +27,7 @@ def _zone(name: Any) -> None:
 
 
 class RecordType(models.TextChoices):
-    """ReconciliationType / recordType."""
+    """Kind of a settlement record: ReconciliationType in the CSV file, recordType in the API."""
 
     SETTLED = "SETTLED"
     CHARGEBACK = "CHARGEBACK"
@@ -36,7 +36,7 @@ class RecordType(models.TextChoices):
 
 
 class TransactionType(models.TextChoices):
-    """PaymentType / transactionType: three of payments, eight of fees."""
+    """PaymentType in the CSV file, transactionType in the API: three of payments, eight of fees."""
 
     DEBIT = "DEBIT"
     CREDIT = "CREDIT"
@@ -52,14 +52,14 @@ class TransactionType(models.TextChoices):
 
 
 class Cashflow(models.TextChoices):
-    """Towards the merchant, or away from them."""
+    """Direction of the money: POS to the merchant, NEG from the merchant."""
 
     POS = "POS"
     NEG = "NEG"
 
 
 class MatchState(models.TextChoices):
-    """MatchingStatus. Source: Part A, States (matching status)."""
+    """Matching status of a record, MatchingStatus in the CSV file. Source: Part A, States (matching status)."""
 
     MATCHED = "MATCHED"
     MULTIPLE_MATCHES = "MULTIPLE_MATCHES"
@@ -67,13 +67,13 @@ class MatchState(models.TextChoices):
 
 
 class ClearingInstitute(models.Model):
-    """Who settles: an acquirer or a bank that sends files.
+    """An acquirer or a bank that settles payments and sends settlement files.
 
     ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.settlement.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times
-    in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, when
-    there is one to check against. ``settles_within_days``: after so many days a payment without a line is missing.
-    ``expects_files_on``: ISO weekdays (1 = Monday) whose file is missed when it does not come.
+    files (reporting.settlement.formats); empty: detected from each file's beginning. ``time_zone``: of the dates and
+    times in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment,
+    if there is one to check against. ``settles_within_days``: after so many days a payment without a record is missing.
+    ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
@@ -101,14 +101,14 @@ class ClearingInstitute(models.Model):
 
 
 class SettlementFile(models.Model):
-    """One file of an institute, known again by its bytes.
+    """One file of an institute, identified by the SHA-256 of its bytes.
 
-    ``lines``: data lines read so far, faulty ones among them; ``position``: bytes read so far; both move with the
-    records of a batch in one transaction, so a killed run goes on where the last batch ended. ``records``, ``faults``
-    and the numbers by matching status count what was written. ``book_line``: chargebacks up to this line are in the
-    ledger. ``time_zone``: the institute's when the file came. ``first_settled``, ``last_settled``: the settlement dates
-    in it. ``totals``: what the file says of itself (numbers and sums), to compare with. ``lease_until``: real time,
-    while somebody works on it. All times are real.
+    ``lines``: data lines read so far, faulty ones included; ``position``: bytes read so far; both move with the records
+    of a batch in one transaction, so a killed run resumes after the last batch. ``records``, ``faults`` and the counts
+    by matching status count what was written. ``book_line``: chargebacks up to this line are in the ledger.
+    ``time_zone``: the institute's when the file came. ``first_settled``, ``last_settled``: the settlement dates in it.
+    ``totals``: the control totals the file itself declares (counts and sums). ``lease_until``: real time, while a
+    worker holds it. All times are real.
     """
 
     class State(models.TextChoices):
@@ -170,8 +170,8 @@ class SettlementFile(models.Model):
 
 
 class FilePiece(models.Model):
-    """A piece of a file that is not read to its end yet: acquirers write card numbers into files, so it is sealed, and
-    gone when the file is done."""
+    """A sealed piece of a file that is not completely read yet. Acquirers write card numbers into files, so the bytes
+    are sealed, and deleted when the file is done."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id)
     file = models.ForeignKey(SettlementFile, on_delete=models.CASCADE, related_name="pieces", db_index=False)
@@ -183,10 +183,10 @@ class FilePiece(models.Model):
 
 
 class Settlement(models.Model):
-    """What an institute pays out at once: the lines of one reference, merchant account, date and currency.
+    """One payout: the records of one reference, merchant account, date and currency.
 
-    Its sums are those of its records, always; there is no second place where they stand. ``reference``: the
-    institute's name of the payout or batch, empty where it gives none.
+    Its sums are always computed from its records; they are stored nowhere. ``reference``: the institute's name of the
+    payout or batch, empty where it gives none.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -213,19 +213,19 @@ class Settlement(models.Model):
 
 
 class SettlementRecord(models.Model):
-    """One line of a file: what the 38 columns of the reconciliation table need. Written once, together with what it
-    refers to, so that the database need not look that up.
+    """One line of a settlement file: the data behind the 38 columns of the reconciliation table. Written once, together
+    with what it refers to, so that the database need not look that up.
 
-    ``institute_merchant_id``: ClearingInstituteMerchantId, as the file says it. ``account``: the merchant account it
-    names: an AcquirerAccount, or the channel itself for payments of the simulator, which has no accounts; null when
-    nobody knows it. ``merchant``: whose it is, by the account, else by the payment; null when neither is known.
-    ``settlement_tx_id``: SettlementTxId. ``our_id``: our payment's id, where the institute sends it back (UniqueID).
-    ``amount`` and ``currency``: of the payment, never signed: ``cashflow`` tells the direction.
-    ``settlement_amount``: what is paid out for the line, less the fee (of what flows away: more the fee).
-    ``presented_at``: TxRequestTime; without one in the file, when the file was received (``presented`` false).
-    ``respond_by``: the institute's own deadline of a chargeback. ``state``: '' for fees, which no payment is behind.
-    ``marked``: a clerk has said that no payment is to be looked for. ``chargeback``: the CB or CR payment it led to.
-    ``assigned_at``: real time, when a clerk's link told whose it is; null where that was known from the beginning.
+    ``institute_merchant_id``: ClearingInstituteMerchantId, as in the file. ``account``: the merchant account it names:
+    an AcquirerAccount, or the channel itself for payments of the simulator, which has no accounts; null if unknown.
+    ``merchant``: its merchant, by the account, else by the payment; null if neither is known. ``settlement_tx_id``:
+    SettlementTxId. ``our_id``: our payment's id, where the institute sends it back (UniqueID). ``amount`` and
+    ``currency``: of the payment, never signed: ``cashflow`` is the direction. ``settlement_amount``: what is paid out
+    for the line, less the fee (of what flows away: more the fee). ``presented_at``: TxRequestTime; without one in the
+    file, when the file was received (``presented`` false). ``respond_by``: the institute's own deadline of a
+    chargeback. ``state``: '' for fees, which have no payment. ``marked``: a clerk marked it as having no payment.
+    ``chargeback``: the CB or CR payment it led to. ``assigned_at``: real time, when a clerk's link determined the
+    merchant; null if it was known from the beginning.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -275,7 +275,7 @@ class SettlementRecord(models.Model):
     assigned_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name_plural = "exceptions"  # what its page is called: the lines that wait for somebody
+        verbose_name_plural = "exceptions"  # the title of its page, the exception queue
         indexes = [
             models.Index(
                 fields=["merchant", "assigned_at"],
@@ -325,10 +325,11 @@ class SettlementRecord(models.Model):
 class Match(models.Model):
     """A record and a payment it may be about. Closed, never deleted.
 
-    ``chosen``: this is the payment; else it is one of several candidates. ``rule``: what led to it
-    (reporting.settlement.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active
+    ``chosen``: this is the payment; else it is one of several candidates. ``rule``: the matching rule
+    (reporting.settlement.matching), or "clerk". ``by``: the user, empty for automatic matching. A record with an active
     chosen match is MATCHED, one with active candidates and none chosen is MULTIPLE_MATCHES, any other NOT_MATCHED; and
-    so at any past moment. ``record_type`` stands here too, so that two lines for one payment are found by one index.
+    so at any past moment. ``record_type`` is repeated here so that two records for one payment are found with one
+    index.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -365,7 +366,8 @@ class Finding(models.Model):
     """Something wrong with a record or its payment (reporting.settlement.findings). ``expected`` and ``found`` are
     short texts.
 
-    ``closed_at``: a clerk has dealt with it, and said how in ``note``. ``payment``: what it speaks of, where known.
+    ``closed_at``: when a clerk closed it, with the explanation in ``note``. ``payment``: the payment it concerns, if
+    known.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -391,8 +393,8 @@ class Finding(models.Model):
 
 
 class LineError(models.Model):
-    """A line of a file that is no record. ``value``: what stood there, masked and shortened. The first
-    reporting.settlement.intake.MAX_LINE_ERRORS of a file are kept; all are counted (SettlementFile.faults)."""
+    """A line of a file that could not become a record. ``value``: the faulty value, masked and shortened. The first
+    reporting.settlement.intake.MAX_LINE_ERRORS of a file are stored; all are counted (SettlementFile.faults)."""
 
     id = models.BigAutoField(primary_key=True)
     file = models.ForeignKey(SettlementFile, on_delete=models.PROTECT, related_name="errors", db_index=False)
@@ -409,11 +411,13 @@ class LineError(models.Model):
 
 
 class SftpSource(models.Model):
-    """The server on which an institute leaves its files. ``host_key`` and ``secret_sealed``: as of an SftpTarget.
+    """The SFTP server from which an institute's files are fetched. ``host_key`` and ``secret_sealed``: as of an
+    SftpTarget.
 
-    ``pattern``: which names are files of settlement (``*`` and ``?``). ``then``: what becomes of a file there that was
-    taken in; ``moved_to``: below ``folder``, for those that are moved. ``every_s``: between two looks. ``due_at``,
-    ``lease_until``, ``looked_at``: real time. ``failures``: how many looks in a row have failed; ``why``: the last one.
+    ``pattern``: names of settlement files (``*`` and ``?``). ``then``: what to do with a file on the server after it
+    was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds between two
+    fetches. ``due_at``, ``lease_until``, ``looked_at``: real time. ``failures``: how many fetches in a row failed;
+    ``why``: the last failure.
     """
 
     class Secrets(models.TextChoices):
@@ -455,9 +459,10 @@ class SftpSource(models.Model):
 
 
 class RemoteFile(models.Model):
-    """A file that was seen at a source, by its name. ``size`` and ``modified`` (its server's clock, seconds): as last
-    seen; it is whole when a later look finds both the same. ``seen_at``: when they were seen first. ``file``: what it
-    became here; ``moved_at``: when it was moved away there. ``why``: what keeps it from being taken in, or moved."""
+    """A file seen at a source, by its name. ``size`` and ``modified`` (its server's clock, seconds): as last seen; the
+    file is complete when a later fetch finds both unchanged. ``seen_at``: when they were seen first. ``file``: the
+    settlement file it became; ``moved_at``: when it was moved away on the server. ``why``: what prevents it from being
+    taken in, or moved."""
 
     class State(models.TextChoices):
         SEEN = "SEEN", "waits until it is whole"
@@ -486,10 +491,13 @@ class RemoteFile(models.Model):
 
 
 class Owed(models.Model):
-    """Payments of a merchant that an institute should have settled, and no line tells of: one row a day, while there
-    are any. ``day``: the merchant's, in the institute's time zone. ``payments``: how many, when it was last looked; of
-    days before the last one: 0. ``sums``: currency → amount, a text. ``lease_until``, ``looked_at``, ``sent_at``: real
-    time. ``sent_to``: who was told, empty where nobody wants to be."""
+    """Missing settlements: approved payments of a merchant that an institute should have settled by now, one row a day
+    as long as there are any.
+
+    ``day``: the merchant's, in the institute's time zone. ``payments``: how many at the last count; 0 for days before
+    the last one. ``sums``: currency → amount, a text. ``lease_until``, ``looked_at``, ``sent_at``: real time.
+    ``sent_to``: who got the mail, empty if the merchant has no contact.
+    """
 
     id = models.BigAutoField(primary_key=True)
     institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, db_index=False)

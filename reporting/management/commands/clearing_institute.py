@@ -1,4 +1,4 @@
-"""Make a clearing institute, or list those there are."""
+"""manage.py clearing_institute: create a clearing institute, or list all of them."""
 
 from __future__ import annotations
 

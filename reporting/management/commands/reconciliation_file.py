@@ -1,4 +1,4 @@
-"""Make a merchant's reconciliation file of a day, for the first time or once more."""
+"""manage.py reconciliation_file: write a merchant's reconciliation file of one day, or write it again."""
 
 from __future__ import annotations
 

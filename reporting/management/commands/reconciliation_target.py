@@ -1,4 +1,4 @@
-"""Say where a merchant's reconciliation files are sent by SFTP, and try it."""
+"""manage.py reconciliation_target: set the SFTP server that receives a merchant's reconciliation files, and test it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say where an institute's settlement files are fetched by SFTP, and try it."""
+"""manage.py settlement_source: set the SFTP server from which an institute's files are fetched, and test it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The formats of settlement files: a table of adapters. A new one is a module with a row here.
+"""The formats of settlement files as a table of adapters. A new format is a module with a row here.
 
-An adapter turns bytes into lines in the columns of reporting.settlement.layout; what a good line is, it does not know.
+An adapter turns bytes into lines in the columns of reporting.settlement.layout, which checks them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one 
 
 
 def detect_format(head: bytes, wanted: str = "") -> FileFormat:
-    """The format of a file that begins with ``head``, or ``wanted`` where the institute says it. Raises
+    """The adapter for a file that begins with ``head``, or the one named ``wanted`` by the institute. Raises
     UnreadableFileError."""
     if wanted:
         if wanted not in FILE_FORMATS:
