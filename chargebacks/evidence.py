@@ -1,7 +1,8 @@
-"""Evidence: files that a merchant shows for a dispute. What a file is, its own first bytes say, not its name.
+"""Files of evidence for a dispute: limits, sealed storage, download. The content type is detected from the bytes, not
+the name.
 
-Bytes are sealed like a card number: delivery notes and letters have names and addresses in them. They stand in the
-database, in pieces; no path and no name of theirs ever reaches a file system or a web root.
+Bytes are sealed like a card number: delivery notes and letters contain names and addresses. They are stored in the
+database, in pieces; none of their paths or names ever reaches a file system or a web root.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 class EvidenceRejectedError(Exception):
-    """The file is not taken; the text says why and what is allowed."""
+    """The file is refused; the text says why and what is allowed."""
 
 
 def describe_evidence_limits() -> str:
-    """In words, to be shown before anything is chosen."""
+    """Allowed types and sizes, in words, shown before a file is chosen."""
     return _("%(types)s, up to %(each)s MB each, %(files)s files and %(all)s MB in all") % {
         "types": "PDF, PNG, JPEG",
         "each": MAX_EVIDENCE_FILE_BYTES // 1024**2,
@@ -81,7 +82,7 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
             % {"name": plain, "most": image_limits.MAX_IMAGE_PIXELS // 1_000_000}
         )
     with transaction.atomic():
-        # The row of the case is locked: it cannot be submitted between the look at it and the new file.
+        # The row of the case is locked: it cannot be submitted between this check and the insert.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
         _refuse_when_over(held, len(octets))
         evidence = Evidence(
@@ -106,7 +107,7 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
 
 
 def remove_evidence(evidence: Evidence, by: audit_log.Actor) -> None:
-    """Take a file back before the case is submitted. Raises DisputeTransitionError."""
+    """Remove a file before the case is submitted. Raises DisputeTransitionError."""
     with transaction.atomic():
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=evidence.case_id)
         _refuse_when_closed(held)
@@ -115,19 +116,19 @@ def remove_evidence(evidence: Evidence, by: audit_log.Actor) -> None:
 
 
 def stream_evidence(evidence: Evidence) -> Iterator[bytes]:
-    """The bytes, piece by piece."""
+    """The bytes of a file, piece by piece."""
     for piece in evidence.pieces.filter(number__gte=0).order_by("number").iterator(chunk_size=8):
         yield _unseal_piece(piece)
 
 
 def load_thumbnail(evidence: Evidence) -> bytes | None:
-    """The small picture that was made of it; b"" where none can be made, None where none was tried."""
+    """The stored thumbnail; b"" if none can be made, None if none was tried yet."""
     piece = evidence.pieces.filter(number=THUMBNAIL_PIECE_NUMBER).first()
     return None if piece is None else _unseal_piece(piece)
 
 
 def store_thumbnail(evidence: Evidence, octets: bytes) -> None:
-    """Keep the small picture, sealed like the file itself; who comes second finds it there."""
+    """Store the thumbnail, sealed like the file itself; does nothing if one is stored already."""
     with contextlib.suppress(IntegrityError), transaction.atomic():
         _seal(evidence, THUMBNAIL_PIECE_NUMBER, octets)
 
@@ -143,12 +144,12 @@ def _unseal_piece(piece: EvidencePiece) -> bytes:
 
 
 def list_missing_evidence(case: Chargeback) -> tuple[ChecklistItem, ...]:
-    """What the reason asks for and no file is there for."""
+    """Checklist items of the case's reason without a file."""
     return list_missing_items(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
 
 
 def detect_content_type(octets: bytes) -> str | None:
-    """The content type by the bytes themselves: beginning and end; None for what is not taken."""
+    """The content type by first and last bytes; None for a type that is not allowed."""
     if re.match(rb"%PDF-[12]\.[0-9]", octets[:16]) and b"%%EOF" in octets[-1024:]:
         return "application/pdf"
     if octets.startswith(_PNG) and octets[12:16] == b"IHDR" and b"IEND" in octets[-16:]:
@@ -177,7 +178,7 @@ def _refuse_when_over(case: Chargeback, size: int) -> None:
 
 
 def _sanitize_name(name: str) -> str:
-    """The file's own name without folders, masked, printable."""
+    """The base name of a file: without folders, masked, printable."""
     last = PurePath(name.replace("\\", "/")).name
     text = mask_text("".join(char if char.isprintable() else "�" for char in last))
     stem, dot, ending = text.rpartition(".")

@@ -1,8 +1,7 @@
-"""The packet of a dispute: the facts, the checklist and the evidence as one PDF, for whoever decides.
+"""Builds the packet of a dispute: facts, checklist and evidence as one PDF, for the bank that decides.
 
-Pictures are made anew, pages of PDFs are taken over without what acts by itself (scripts, links, forms). A file that
-cannot be shown stands in the list with the reason; the original is on the dispute's page. The words are English: the
-reader is a bank.
+Images are re-encoded, pages of PDFs are copied without active content (scripts, links, forms). A file that cannot be
+included is listed with the reason; the original is on the dispute's page. The text is English: the reader is a bank.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _WIDTH_MM: Final = 174
 
 
 class _Paper(FPDF):
-    """A4 with the dispute's name and the number of the page on every page."""
+    """A4 pages with the dispute's name and the page number on each."""
 
     def __init__(self, name: str) -> None:
         super().__init__(format="A4")
@@ -59,18 +58,18 @@ class _Paper(FPDF):
         self.write_(f"{self._name} · {self.page_no()}", 8)
 
     def write_(self, text: str, size: float = 10, after: float = 0) -> None:
-        """A paragraph."""
+        """Write a paragraph."""
         self.set_font(self.family, size=size)
         self.multi_cell(_WIDTH_MM, size * 0.5, self.shown(text), new_x="LMARGIN", new_y="NEXT")
         if after:
             self.ln(after)
 
     def shown(self, text: str) -> str:
-        """What the font can show of it."""
+        """``text`` without characters that the font does not have."""
         return text.encode("latin-1", "replace").decode("latin-1") if self.latin else text
 
     def rows(self, title: str, rows: list[tuple[str, str]]) -> None:
-        """Names and values, side by side."""
+        """Write names and values side by side."""
         self.ln(3)
         self.write_(title, 13, 1)
         for name, value in rows:
@@ -87,7 +86,7 @@ class _Paper(FPDF):
 
 
 def build_packet(case: Chargeback) -> bytes:
-    """The packet as it stands now."""
+    """The packet of the case as it is now."""
     with translation.override("en"):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         files = list(case.evidence.order_by("added_at", "id"))
@@ -156,7 +155,7 @@ def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence
 
 
 def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
-    """The file's pages, and what of it is not shown, in words."""
+    """The file's pages, and what of it is not included, in words."""
     if file.content_type != "application/pdf":
         octets = evidence_images.render_packet_image(file)
         if octets is None:
@@ -171,12 +170,12 @@ def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
             return [], "The PDF is encrypted; the original is with the merchant."
         pages = [_sanitize_page(reader.pages[number]) for number in range(min(len(reader.pages), MAX_EVIDENCE_PAGES))]
         cut = len(reader.pages) > MAX_EVIDENCE_PAGES
-        # Taken over once on trial: what is broken deep inside is found here and not in the packet.
+        # Copied once on trial: a page that is broken deep inside fails here and not in the packet.
         trial = PdfWriter()
         for page in pages:
             trial.add_page(page)
         trial.write(io.BytesIO())
-    except Exception:  # whatever is wrong with somebody's PDF: it is told, and the packet is made
+    except Exception:  # anything may be wrong with an uploaded PDF: the packet names the fault and is built
         return [], "The PDF cannot be opened; the original is with the merchant."
     if not pages:
         return [], "The PDF has no pages; the original is with the merchant."

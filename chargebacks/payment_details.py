@@ -1,4 +1,4 @@
-"""What was known of the shopper and the order when a disputed payment was made: for its page and its packet."""
+"""Facts about the shopper and the order of a disputed payment, for its page and its packet."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ADDRESS: Final = ("street1", "street2", "postcode", "city", "state", "country")
 
 
 def describe_disputed_payment(disputed: Payment) -> list[tuple[str, str]]:
-    """Name and value, for whoever reads. What was asked and answered stands with the chain's first payment: a capture
-    has neither."""
+    """Names and values for display. Authentication and AVS/CVV results are taken from the chain's first payment: a
+    capture has neither."""
     first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
     return [
         *_authentication_rows(first),
@@ -52,7 +52,7 @@ def _avs_cvv_rows(first: Payment) -> list[tuple[str, str]]:
 
 
 def _describe_code(table: Mapping[str, str], code: str | None) -> str:
-    """A letter of the bank's, and what it means: a clerk does not know the letters, the acquirer asks for them."""
+    """A bank's letter code with its meaning: clerks do not know the codes, acquirers ask for them."""
     if not code:
         return _("not told")
     return f"{code}: {_(table[code])}" if code in table else code

@@ -1,4 +1,4 @@
-"""Open disputes on the first page, by how long there is to answer, and the one that presses most."""
+"""Home page panel of disputes: open cases by time left, and the most urgent one."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ PANEL_URGENT_DAYS: Final = 3
 
 
 def draw_dispute_panel(scope: AccessScope) -> Panel | None:
+    """The panel of disputes, cached for the scope."""
     panel: Panel | None = dashboard.cache_for_scope("disputes", scope, lambda: _build_dispute_panel(scope))
     return panel
 
@@ -36,7 +37,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
     rows = Chargeback.objects.filter(scope.where(), state=DisputeState.OPEN).order_by("due_at", "id")
     now = clock.real_now()
     open_ = [
-        # By their merchants' clocks: in the test environment they are moved.
+        # By the merchants' clocks: in the test environment they are moved.
         (due - now - offset, count_days_between(now + offset, due, zone), due, zone, amount, currency, ident)
         for due, offset, zone, amount, currency, ident in rows.values_list(
             "due_at", "merchant__clock_offset", "merchant__time_zone", "amount", "currency", "id"
@@ -79,7 +80,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
 
 
 def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, str]:
-    """Until when the first one has to be answered, in its merchant's time zone, and the way to it."""
+    """The deadline of the most urgent case in its merchant's time zone, and a link to it."""
     _left, days, due, zone, amount, currency, ident = first
     until = f"{due.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
     one = _("1 dispute, answer by %(until)s") % {"until": until}

@@ -33,7 +33,7 @@ REMOTE_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("seen_at", datetime), ("
 FETCH_TIMER_NAME: Final = "settlement sources"
 VIEW_SOURCE_PERMISSION: Final = "reporting.view_sftpsource"
 CHANGE_SOURCE_PERMISSION: Final = "reporting.change_sftpsource"
-_STATES: Final = {
+_STATES: Final[dict[str, tuple[str, Any]]] = {
     RemoteFile.State.SEEN: ("wait", lazy("Waits until it is whole")),
     RemoteFile.State.TAKEN: ("good", lazy("Taken in")),
     RemoteFile.State.REFUSED: ("bad", lazy("Refused")),

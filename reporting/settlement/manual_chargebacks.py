@@ -1,11 +1,11 @@
-"""Chargebacks that no settlement file has told of: entered by hand or by API, they stand in the books, too.
+"""Settlement records for chargebacks that no settlement file has named: entered by hand or by API.
 
-Each becomes a record of the day on which it was entered, by its merchant's clock, so that the reconciliation file, the
-reports and the pages tell of it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its
-settlement amount is 0.00: sums of what was paid out stay those of the institute. When the institute's line comes it is
-a record of its own, with the same ChargebackId and what was really taken. The record has the id of its CB or CR
-payment: there is one at most.
-Source: Part B, Reconciliation file; B19.8, A7.15; decision 0032.
+Each gets a record on the day it was entered, by its merchant's clock, so that reconciliation file, reports and pages
+show it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its settlement amount is
+0.00: payout sums stay those of the institute. When the institute's line comes it is a record of its own, with the same
+ChargebackId and the real amount. The record has the id of its CB or CR payment: there is one at most.
+
+Source: Part B, Reconciliation file; rulings B19.8, A7.15; decision 0032.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEDGER_MATCH_RULE: Final = "ledger"
 RECENT_LOOKBACK: Final = timedelta(days=3)
 """How far back a tick looks; once an hour it looks at all."""
 MAX_LEDGER_RECORDS_PER_RUN: Final = 200
-# Neither told of by a line nor in the books. An institute that is not there yet leaves them waiting.
+# CB and CR payments without a line and without a record. They wait until their institute is created.
 _WAITING: Final = """
 SELECT e.payment, e.case_id, e.at FROM chargebacks_caseevent e
 WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_told t WHERE t.payment = e.payment)
@@ -57,28 +57,29 @@ ORDER BY e.payment LIMIT %(limit)s"""
 
 
 def record_recent_chargebacks(merchant: Merchant | None) -> int:
-    """Enter the chargebacks and reversals of the last days into the books, of ``merchant`` or of all; how many."""
+    """Write records for the chargebacks and reversals of the last days, of ``merchant`` or of all. Returns how many."""
     return _record_payments(_list_unrecorded_payments(_recent_floor(), merchant))
 
 
 def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
-    """When the first that waits was entered, by the merchant's clock: it is due, and stands in the file of that day."""
+    """When the first waiting chargeback was entered, by the merchant's clock: it is due, and belongs to the file of
+    that day."""
     found = _list_unrecorded_payments(_recent_floor(), merchant)
     return min(at for _, _, at in found) if found else None
 
 
 def record_all_chargebacks(merchant: Merchant | None) -> int:
-    """The same, however old: an institute may have come later than its chargebacks."""
+    """The same for chargebacks of any age: their institute may have been created later."""
     return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
 
 
 def _recent_floor() -> UUID:
-    """Ids follow real time, whatever a merchant's clock shows."""
+    """The lowest id of recent payments. Ids follow real time, whatever a merchant's clock shows."""
     return compute_lowest_id(clock.real_now() - RECENT_LOOKBACK)
 
 
 def _list_unrecorded_payments(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
-    """The payments that wait, each with its case and the moment of its entry, by its merchant's clock."""
+    """The waiting payments, each with its case and the moment of its entry by its merchant's clock."""
     asked: dict[str, Any] = {
         "floor": floor,
         "limit": MAX_LEDGER_RECORDS_PER_RUN,
@@ -109,7 +110,7 @@ def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
 
 
 def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
-    """One file of the ledger's own, with a line for each. Who comes second writes nothing."""
+    """One file with source "ledger", and a line for each payment. A second caller at the same time writes nothing."""
     now = clock.real_now()
     days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
     digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in told)).hexdigest()
@@ -169,7 +170,7 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
 
 
 def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
-    """The columns of a line that an institute would have sent."""
+    """The columns of the line, as an institute would have sent it."""
     away = payment.payment_type == "CB"
     kind = RecordType.CHARGEBACK if away else RecordType.CHARGEBACK_REVERSAL
     flows = infer_cashflow(kind, TransactionType.DEBIT)
@@ -206,7 +207,7 @@ def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Set
 
 
 def _merchant_account(payment: Payment) -> UUID | None:
-    """The merchant account as records name it: the channel, for the simulator, which has none."""
+    """The merchant account as records name it: the channel itself for the simulator, which has no accounts."""
     if not payment.account:
         return payment.channel_id
     named = AcquirerAccount.objects.filter(

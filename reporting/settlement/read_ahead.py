@@ -1,8 +1,7 @@
-"""Reading ahead: a thread reads lines while the database works on the batch before.
+"""Reads lines ahead in a thread while the database works on the batch before.
 
-The thread touches no database: what it wants of the file is fetched by the caller, on the caller's connection, a
-bounded number of pieces before each batch is handed out. So memory stays bounded, and a caller that is inside a
-transaction sees what it has written.
+The thread uses no database: the pieces it needs are fetched by the caller, on the caller's connection, a bounded number
+before each batch is handed out. So memory is bounded, and a caller inside a transaction sees its own writes.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ LineBatch = TypeVar("LineBatch")
 
 
 class _Stopped(Exception):
-    """The caller wants no more."""
+    """The caller stopped iterating."""
 
 
 class ReadAhead(Generic[LineBatch]):
-    """Iterate to get what ``read`` makes of the file, one batch ahead of the caller.
+    """Iterator over the batches that ``read`` makes of the file, one batch ahead of the caller.
 
-    ``fetch(number)``: a piece as it lies in the database, called by the iterating thread; ``open_(piece, number)``: its
-    bytes, called by the reading one. What ``read`` raises is raised from the iteration.
+    ``fetch(number)``: a sealed piece from the database, called by the iterating thread; ``open_(piece)``: its bytes,
+    called by the reading thread. Exceptions of ``read`` are raised from the iteration.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class ReadAhead(Generic[LineBatch]):
             self._told.put(("end", None))
         except _Stopped:
             return
-        except BaseException as fault:  # the caller's to deal with
+        except BaseException as fault:  # raised again in the caller's thread
             self._told.put(("end", fault))
 
     def _piece(self, number: int) -> bytes:

@@ -1,8 +1,8 @@
-"""The watched folder: what an acquirer's file transfer leaves there is taken in.
+"""Takes in settlement files from a watched folder, where an acquirer's file transfer puts them.
 
-<folder>/<key of the institute>/ holds one folder per institute; a file goes to done/ or failed/ beside it by an atomic
-rename, with a .txt that says why where it failed. A file that still grows is left for the next look, and so is one
-whose name says that it is being written (a leading dot, .part, .tmp, .filepart).
+<folder>/<key of the institute>/ holds one folder per institute; a file is moved to done/ or failed/ below it by an
+atomic rename, with a .txt that says why it failed. A file that is still growing waits for the next poll, and so does
+one whose name marks it as being written (a leading dot, .part, .tmp, .filepart).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def take_in_folder_files(merchant: Merchant | None = None) -> int:
-    """Take in what lies in the folders; how many files were moved away."""
+    """Take in the files of all folders. Returns how many were moved away."""
     if not settings.GATEWAY_SETTLEMENT_FOLDER or merchant is not None:
         return 0
     root = Path(settings.GATEWAY_SETTLEMENT_FOLDER)
@@ -50,13 +50,13 @@ def take_in_folder_files(merchant: Merchant | None = None) -> int:
         for path in islice(whole, MAX_FOLDER_FILES_PER_RUN):
             try:
                 moved += _take(path, institute)
-            except OSError as fault:  # it cannot be moved away; the others can
+            except OSError as fault:  # this file cannot be moved away; the others can
                 log.warning("settlement_file_not_moved", file=path.name, why=fault.strerror)
     return moved
 
 
 def _is_whole(path: Path) -> bool:
-    """A plain file, not a link, that nobody writes to."""
+    """True for a plain file, not a link, that is not being written."""
     if path.name.startswith(".") or path.name.lower().endswith(INCOMPLETE_SUFFIXES):
         return False
     try:
@@ -67,7 +67,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _take(path: Path, institute: ClearingInstitute) -> bool:
-    """Receive a file and move it away. Two that look at once: the second finds the same bytes, or no file."""
+    """Receive a file and move it away. If two workers poll at once, the second finds the same bytes, or no file."""
     try:
         with _open(path) as stream:
             try:
@@ -87,20 +87,20 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
         return False
     except DatabaseError:
         raise
-    except Exception:  # a fault of ours with one file must not keep all others waiting
+    except Exception:  # our own error with one file must not block all others
         log.exception("settlement_file_not_received", file=path.name)
         return _away(path, "failed", "an internal error; the log has it")
     wakeup.notify_timer(INTAKE_TIMER)
     return _away(path, "done")
 
 
-def _open(path: Path):  # type: ignore[no-untyped-def]
-    """A file of the folder itself: a link put in its place is not followed."""
+def _open(path: Path) -> BinaryIO:
+    """Open a file without following links: one put in its place is refused."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 
 def _away(path: Path, where: str, why: str = "") -> bool:
-    """Rename into done/ or failed/, beside what has the same name already."""
+    """Rename into done/ or failed/, with a suffix if the name is taken."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
     target = folder / path.name
