@@ -1,7 +1,7 @@
-"""Whether a message that somebody received is what an endpoint was sent, and if not, what went wrong with it. Pure.
+"""Checks whether a received message is what an endpoint was sent, and explains what is wrong with it. Pure.
 
-``verify_message`` is given headers and body as they were pasted; it says right, old, wrong key, wrong encoding or which
-header is missing, each with words that help. Source: https://www.standardwebhooks.com.
+``verify_message`` gets headers and body as they were pasted; the result is right, old, wrong key, wrong encoding, or
+which header is missing. Source: https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from gateway.notifications.signing import GCM_IV_BYTES, GCM_TAG_BYTES, SigningKeys
 
 TIMESTAMP_TOLERANCE: Final = timedelta(minutes=5)
-"""How old or early libraries for Standard Webhooks let a message be."""
+"""Largest age, past or future, that libraries for Standard Webhooks accept."""
 MAX_PASTED_CHARS: Final = 200_000
-"""Characters of headers and body that are looked at."""
+"""Characters of headers and body that are checked."""
 _ID, _AT, _SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 _IV, _TAG = "x-initialization-vector", "x-authentication-tag"
 _NAME: Final = re.compile(r"[A-Za-z0-9-]{1,128}")
@@ -34,6 +34,8 @@ _QUOTES: Final = ("'", '"')
 
 
 class VerificationResult(StrEnum):
+    """The possible results of a check."""
+
     RIGHT = "right"
     OLD = "old"
     WRONG_KEY = "wrong key"
@@ -43,8 +45,9 @@ class VerificationResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationVerdict:
-    """``why``: a name of REASONS in the back office's words. ``more``: what fills it. ``text``: the plain text of the
-    message, where it could be read. ``previous``: the key before the last rotation fitted."""
+    """Result of a check. ``why``: a name of the back office's table of reasons; ``more``: the value inserted into it.
+    ``text``: the plain text of the message, if it could be read. ``previous``: the secret before the last rotation
+    matched."""
 
     kind: VerificationResult
     why: str
@@ -54,7 +57,7 @@ class VerificationVerdict:
 
 
 def parse_pasted_headers(pasted: str) -> dict[str, str]:
-    """Names in lower case and values of pasted lines ("Name: value"); other lines, such as POST …, are passed over."""
+    """Names in lower case and values of pasted lines ("Name: value"); other lines, such as POST …, are skipped."""
     found: dict[str, str] = {}
     for line in pasted.splitlines():
         name, colon, value = line.partition(":")
@@ -65,13 +68,13 @@ def parse_pasted_headers(pasted: str) -> dict[str, str]:
 
 
 def _unquoted(text: str) -> str:
-    """Without the quotes that a dictionary's text has around it; each end for itself, as people cut."""
+    """``text`` without the quotes of a printed dictionary; each end on its own, since users cut anywhere."""
     text = text[1:] if text.startswith(_QUOTES) else text
     return text[:-1] if text.endswith(_QUOTES) else text
 
 
 def verify_message(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
-    """What became of a message for the endpoint with these ``keys``; ``now`` is real time."""
+    """Check a message of the endpoint with these ``keys``; ``now`` is real time."""
     if _SIGNATURE in headers:
         return _signed(keys, headers, body, now)
     if _IV in headers or _TAG in headers:
@@ -127,9 +130,10 @@ def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datet
 
 
 def _variants(body: str) -> Iterator[tuple[str, str]]:
-    """The body, and what frameworks, editors and clipboards make of one: (what was done to it, as it was sent)."""
+    """The body, and what frameworks, editors and clipboards make of it: pairs of the change and the body as it was
+    sent."""
     yield "", body
-    # A form in a browser sends line ends as CR LF; our own bodies hold none.
+    # A browser form sends line ends as CR LF; our bodies contain none.
     if body.strip() != body:
         yield "white space", body.strip()
     if body[:1] == "\ufeff":
@@ -141,7 +145,7 @@ def _variants(body: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield "quoted", value
     else:
-        # Ours: compact, no escapes.
+        # Our own form: compact, no escapes.
         yield "written again", json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

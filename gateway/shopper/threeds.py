@@ -1,9 +1,9 @@
-"""The shopper's pages of an authentication: the issuer's method page, the simulated bank's challenge, its banking app.
+"""Shopper pages of 3-D Secure: the issuer's method page, the simulated bank's challenge, its banking app.
 
-A page is read off the authentication's row, so reloading, going back or a second tab show where it stands; every move
-is a POST that ends in a redirect to the page. The address carries the token of its payment (or of an authentication
-alone), and nothing here needs a cookie or a script. The simulated bank is there in the test environment only, with the
-simulated directory. Source: Part B, 3D Secure; decisions, section 5.
+A page is rendered from the authentication's row, so reloading, going back or a second tab show the current step; every
+move is a POST that ends in a redirect to the page. The address carries the token of its payment (or of a standalone
+authentication), and no page needs a cookie or a script. The simulated bank exists in the test environment only, with
+the simulated directory server. Source: Part B, 3D Secure; decisions, section 5.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREQ_BY_BUTTON: Final[Mapping[str, ThreeDSMessage]] = {
     "fail": {"simulate": "N"},
     "unavailable": {"simulate": "U"},
 }
-"""What a button of the page says to the bank; ``code`` says what was typed."""
+"""What each button sends to the bank; ``code`` sends what was typed."""
 CHALLENGE_NOTICES: Final = ("wrong", "resent", "resends", "empty")
 MAX_CREQ_BYTES: Final = 8_192
 _SDK_NAMES: Final = frozenset({"challengeDataEntry", "challengeCancel", "resendChallenge", "oobContinue"})
@@ -49,7 +49,7 @@ _SDK_VALUE: Final = re.compile("[ -~]{0,64}").fullmatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeVisit:
-    """One shopper at one authentication. ``payment``: None for an authentication alone."""
+    """One shopper at one authentication. ``payment``: None for a standalone authentication."""
 
     row: Authentication
     payment: Payment | None
@@ -60,8 +60,8 @@ class ChallengeVisit:
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
 def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
-    """GET /shopper/{id}: the page of the step the authentication stands at, or the way back to the merchant. POST: a
-    move of the shopper, or of an app's SDK (JSON)."""
+    """GET /shopper/{id}: the page of the authentication's current step, or the redirect to the merchant. POST: a move
+    of the shopper, or of an app's SDK (JSON)."""
     visit = _visit(request, target)
     if visit is None:
         return redirect_to_merchant(request, find_shopper_payment(request, target))
@@ -86,12 +86,13 @@ def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
 def method_page_view(request: HttpRequest) -> HttpResponse:
-    """/shopper/method: the simulated issuer's method page, loaded unseen. It learns nothing and says nothing."""
+    """GET /shopper/method: the simulated issuer's method page, loaded in a hidden frame. It collects nothing."""
     return _framed(render(request, "shopper/method_page.html"))
 
 
 def _visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
-    """Who is there; None for a payment that was never authenticated. Raises Http404 without the right token."""
+    """The visit for a valid token; None for a payment without an authentication. Raises Http404 without the right
+    token."""
     ident = identifiers.parse_id(target)
     token = request.GET.get("token") or request.POST.get("token") or ""
     if ident is None or not shopper_tokens.is_shopper_token(ident, token):
@@ -107,7 +108,7 @@ def _visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
 
 
 def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
-    """Do what the shopper asked for; what the page has to say about it."""
+    """Apply the shopper's button. Returns a message for the page, or ''."""
     move = request.POST.get("move", "")
     if visit.row.step in (AuthenticationStep.METHOD, AuthenticationStep.ASKING):
         _continue_payment(
@@ -122,8 +123,8 @@ def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
 
 
 def _sdk(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
-    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro where it is none (101) or a
-    value has no form that a bank takes (203)."""
+    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro if it is no CReq (101) or a
+    value has the wrong format (203)."""
     try:
         sent = json.loads(request.body[:MAX_CREQ_BYTES])
         creq = {name: value for name, value in sent.items() if name in _SDK_NAMES}
@@ -178,7 +179,7 @@ def _page(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
 
 
 def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
-    """It is over. A payment that is still waiting is taken on first: whoever authenticated may have left in between."""
+    """Redirect at the end. A payment that is still waiting is continued first: the shopper may have left in between."""
     payment = visit.payment
     if payment is not None:
         payment = shopper_return.apply_authentication_outcome(
@@ -201,7 +202,7 @@ def _words(request: HttpRequest, visit: ChallengeVisit) -> dict[str, Any]:
 
 
 def _return_url(visit: ChallengeVisit) -> str:
-    """shopperResultUrl with id and resourcePath; empty for none, or one that no browser should be sent to."""
+    """shopperResultUrl with id and resourcePath; '' if there is none, or a browser must not be sent to it."""
     if visit.payment is not None:
         url = shopper_return.build_result_url(visit.payment) or ""
     elif visit.row.return_url:
@@ -221,7 +222,7 @@ def _bank(row: Authentication) -> str:
 
 
 def _hints(row: Authentication) -> list[tuple[str, str]]:
-    """What the merchant told the bank, for the test panel (B11.12)."""
+    """The merchant's hints to the bank, for the test panel (ruling B11.12)."""
     areq: dict[str, Any] = next((said for said in row.messages if said.get("messageType") == "AReq"), {})
     names = (
         "messageCategory",
@@ -238,8 +239,8 @@ def _hints(row: Authentication) -> list[tuple[str, str]]:
 
 
 def _framed(response: HttpResponse, form_target: str = "") -> HttpResponse:
-    """A page that a merchant's page may frame: a challenge is shown in its window. A form's answer may lead on to the
-    merchant, which browsers count as the form's target."""
+    """A page that a merchant's page may frame: a challenge is shown in its window. The response to a form may redirect
+    to the merchant, which browsers count as the form's target."""
     csp: dict[str, list[str]] = {"frame-ancestors": ["*"], "frame-src": ["'self'"]}
     if form_target:
         parts = urlsplit(form_target)

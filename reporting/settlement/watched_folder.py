@@ -11,7 +11,7 @@ import os
 import stat
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import structlog
 from django.conf import settings

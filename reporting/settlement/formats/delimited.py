@@ -20,7 +20,7 @@ CSV_DELIMITERS: Final = ";,\t|"
 _BOM: Final = b"\xef\xbb\xbf"
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 TRAILER_MARK: Final = "#END"
-"""The last line may say how many lines there are: ``#TRAILER_MARK;1200``."""
+"""The last line may declare the number of lines: ``#END;1200``."""
 
 
 def _begins(head: bytes) -> bool:
