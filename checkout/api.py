@@ -1,7 +1,7 @@
-"""Checkouts over HTTP: the merchant's server creates, updates and reads; the shopper's browser pays.
+"""HTTP API of checkouts: the merchant's server creates, updates and reads; the shopper's browser pays.
 
-A request without an Authorization header is a browser's: the checkout's id is its capability, and it may send and
-learn what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D4, D11, D12, D19, D20.
+A request without an Authorization header comes from a browser: the checkout's id is its capability, and it may send and
+read what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D4, D11, D12, D19, D20.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ CHECKOUT_CREATED_CODE: Final = "000.200.100"
 CHECKOUT_UPDATED_CODE: Final = "000.200.101"
 API_JSON_TYPE: Final = "application/json; charset=utf-8"
 CORS_HEADERS: Final = {"Access-Control-Allow-Origin": "*"}
-"""The widget's public routes are read from any page (D19); they know no cookies."""
+"""The widget's public routes may be read from any page (D19); they use no cookies."""
 MAX_CHECKOUT_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
 _NOBODY: Final = UUID(int=0)
 
 
 class CheckoutApiView(IdempotentPostView):
-    """What every route of checkouts shares: their ids stand in no log."""
+    """Shared by all checkout routes: logs have a hash of the checkout's id."""
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         found = super().initialize_request(request, *args, **kwargs)
@@ -87,7 +87,7 @@ class CheckoutApiView(IdempotentPostView):
         return found
 
     def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
-        """The asker's checkout of that id. Raises RequestRefusedError (404)."""
+        """The caller's checkout of that id. Raises RequestRefusedError (404)."""
         if context.admission.entity is None:
             raise InvalidParametersError([ParameterError(name="entityId", message="is required", known=True)])
         where = {"merchant": context.admission.merchant.pk}
@@ -141,13 +141,13 @@ class UpdateCheckoutView(CheckoutApiView):
 
 
 class ShopperApiView(CheckoutApiView):
-    """POST and GET of a checkout's result. POST without a token is a browser's."""
+    """POST and GET of a checkout's result. POST without a token is sent by a browser."""
 
     kind: ClassVar[str]
     shopper: bool = False
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A wrong method is told to anybody: the path is public."""
+        """No authentication here, so a wrong method is answered to anyone: the path is public."""
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         if "Authorization" in request.headers:
@@ -164,7 +164,7 @@ class ShopperApiView(CheckoutApiView):
 
     def _let_in(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
         http: HttpRequest = request._request
-        # Whoever knows no open checkout has nothing read.
+        # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
         self.trace = _with_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
@@ -254,13 +254,13 @@ class CheckoutRegistrationView(ShopperApiView):
 
 
 class PublicApiView(CheckoutApiView):
-    """GET for the widget's script, on any page. ``zips``: its answer is long."""
+    """GET for the widget's script, from any page. ``is_compressed``: the answer is long, and may be sent gzipped."""
 
     is_compressed: ClassVar[bool] = False
     http_method_names: ClassVar[list[str]] = ["get"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """The checkout's id is the capability."""
+        """No authentication: the checkout's id is the capability."""
 
     @property
     def allowed_methods(self) -> list[str]:
@@ -276,7 +276,7 @@ class PublicApiView(CheckoutApiView):
         code, fields = self.render_fields(row, request._request)
         body = build_envelope(code, self.trace.ndc, **fields)
         if self.is_compressed and "gzip" in request.headers.get("Accept-Encoding", ""):
-            # Whoever asks knows the checkout's id already: there is no secret to guess by the length.
+            # No compression side channel: the caller knows the checkout's id, the only secret here.
             zipped = gzip.compress(encode_json(body), mtime=0)
             return HttpResponse(zipped, content_type=API_JSON_TYPE, headers={**headers, "Content-Encoding": "gzip"})
         response: HttpResponse = Response(body, headers=headers)
@@ -309,7 +309,7 @@ class CheckoutConfigView(PublicApiView):
 
 
 class CheckoutStateView(PublicApiView):
-    """GET /v1/checkouts/{id}/state: how it stands; no payment object."""
+    """GET /v1/checkouts/{id}/state: the checkout's state, without a payment object."""
 
     def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
@@ -318,7 +318,8 @@ class CheckoutStateView(PublicApiView):
 def _write_with_idempotency(
     write: WriteStatement, row: Checkout, body: Mapping[str, Any], claim: IdempotencyClaim | None
 ) -> bool:
-    """Write a checkout together with what its idempotency key answers from now on. Raises IdempotencyKeyTakenError."""
+    """Write a checkout and the stored response of its idempotency key in one statement. Raises
+    IdempotencyKeyTakenError."""
     if claim is not None:
         claim.insert(write, row.id, (200, encode_json(body).decode()))
     try:
@@ -330,8 +331,8 @@ def _write_with_idempotency(
 
 
 def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]:
-    """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``parameters``: all of the
-    checkout, as they will be."""
+    """The response for a created or updated checkout: its id is also the ndc (D3). ``parameters``: all of the
+    checkout's, after the change."""
     fields: dict[str, Any] = {"id": row.public_id}
     if parameters.get("integrity") == "true":
         fields["integrity"] = widget_hash.widget_integrity()
@@ -339,10 +340,10 @@ def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[s
 
 
 def _merge_parameters(row: Checkout, pairs: ParameterPairs) -> Parameters:
-    """The checkout's parameters with what is sent now in place of the earlier values. Raises InvalidParametersError."""
+    """The checkout's parameters, with the values sent now replacing earlier ones. Raises InvalidParametersError."""
     fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE_TYPE_PREFIX)]
     taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE_TYPE_PREFIX)]
-    # A duplicate within the request stays one: the parser tells it.
+    # A duplicate within the request is passed on: the parser reports it.
     sent = {name for name, _ in taken}
     kept = [(name, value) for name, value in session.load_checkout_values(row).items() if name not in sent]
     lenient = row.channel.parameters == UnknownNamePolicy.LENIENT
@@ -375,7 +376,7 @@ def _is_strict(row: Checkout) -> bool:
 
 
 def _check_refusals(parameters: Parameters) -> None:
-    """A well-formed value that is refused answers with its own code; there is no payment yet to decline."""
+    """Raise the own result code of a well-formed value that is refused; there is no payment yet to decline."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     check_brand_payable(parameters.values)

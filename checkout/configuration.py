@@ -1,4 +1,4 @@
-"""The section brands of a configuration document: when which brands are offered in a checkout.
+"""The configuration section brands: the offer rules of a merchant or channel.
 
 {"brands": {"rules": [{"name": "No wallets at night prices", "hide": ["WALLET1"], "when": {"amountAtLeast": "500"}}]}}
 """
@@ -60,7 +60,7 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
 
 
 def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    """The rules of this channel, or of the merchant as a whole, are those of the document, in its order."""
+    """Replace the rules of this channel, or of the merchant as a whole, by those of the document, in its order."""
     OfferRule.objects.filter(merchant=target.merchant, channel=target.channel).delete()
     OfferRule.objects.bulk_create(
         OfferRule(

@@ -1,7 +1,7 @@
-"""Wallet 1's provider opens no sheet for a page that nobody vouches for: our server does, with the merchant's identity.
+"""Merchant validation of wallet 1: our server requests the session that a page needs to open the wallet's sheet.
 
-The page says where the provider wants to be asked; it is asked only at a host of the channel's configuration that the
-operator's setting has too, without redirects, with a deadline and a limit. What it answers goes to the page unread.
+The page names the provider's address; it is called only if its host is in the channel's configuration and in the
+operator's setting, without redirects, with a deadline and a size limit. The answer is passed to the page unread.
 Source: Part A, What the service does, 9; docs/decisions/0028.
 """
 
@@ -29,11 +29,11 @@ _CHUNK_BYTES: Final = 8_192
 
 
 class MerchantValidationError(Exception):
-    """The provider gave no session: the text says why, in words for the merchant's developer."""
+    """The provider gave no session: the text says why, for the merchant's developer."""
 
 
 def is_allowed_validation_url(provider: WalletProvider, address: str) -> bool:
-    """Whether ``address`` lies at a host where this channel's provider may be asked."""
+    """True if ``address`` is at a host that this channel's provider may be called at."""
     origin = parse_origin(address) if len(address) <= MAX_VALIDATION_URL_CHARS and address.isascii() else ""
     return (
         bool(origin)
@@ -43,7 +43,7 @@ def is_allowed_validation_url(provider: WalletProvider, address: str) -> bool:
 
 
 def request_merchant_session(provider: WalletProvider, address: str, domain: str) -> dict[str, Any]:
-    """The provider's session for a page of ``domain``, as it gave it. Raises MerchantValidationError."""
+    """The provider's session for a page of ``domain``, unchanged. Raises MerchantValidationError."""
     wanted = {
         "merchantIdentifier": provider.settings["merchantId"],
         "displayName": provider.settings["displayName"],
@@ -73,7 +73,8 @@ def _identity(provider: WalletProvider) -> Mapping[str, str] | None:
 
 
 def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
-    """POST ``body``: status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException, ValueError."""
+    """POST ``body``. Returns the status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException,
+    ValueError."""
     parts = urlsplit(address)
     ends = time.monotonic() + VALIDATION_TIMEOUT_S
     host = parts.hostname or ""
@@ -99,7 +100,7 @@ def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tupl
 
 
 def _context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
-    """TLS with the merchant's certificate, where there is one. Its key never touches a disk."""
+    """TLS with the merchant's certificate, if there is one. Its key passes through memory only, never a disk."""
     context = ssl.create_default_context()
     if identity is None:
         return context

@@ -1,5 +1,5 @@
-"""The back office's page "Payment page security": scripts and headers of the payment page, what changed since the last
-look, what browsers stopped there, and an export for the assessor.
+"""Back-office page "Payment page security": scripts, headers, unreviewed changes, reported violations, and an export
+for the assessor.
 
 Source: PCI DSS 6.4.3 and 11.6.1; docs/decisions/0054.
 """
@@ -34,20 +34,20 @@ from gateway.core import clock
 VIEW_SNAPSHOT_PERMISSION: Final = "checkout.view_pagesnapshot"
 EXPORT_SNAPSHOT_PERMISSION: Final = "checkout.export_pagesnapshot"
 MAX_SHOWN_CHANGES: Final = 100
-"""Snapshots, violations and wallet scripts on the page; the export has more."""
+"""Snapshots, violations and wallet scripts shown on the page; the export has more."""
 MAX_EXPORTED_ROWS: Final = 10_000
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def count_unreviewed_changes(user: Any) -> int:
-    """How many changes ``user`` has yet to look at, for the navigation; up to MAX_SHOWN_CHANGES."""
+    """Count of changes that ``user`` has not reviewed, for the navigation; up to MAX_SHOWN_CHANGES."""
     return page_snapshots.list_unreviewed_snapshots(permissions.find_access_scope(user, VIEW_SNAPSHOT_PERMISSION))[
         :MAX_SHOWN_CHANGES
     ].count()
 
 
 def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """What loads, what is sent, what changed, what was stopped."""
+    """The page: scripts, headers, changes and violations."""
     scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
     page_snapshots.store_changed_snapshots()
     shown = list(_snapshots(scope)[:MAX_SHOWN_CHANGES])
@@ -73,7 +73,7 @@ def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """Note that this user looked at the changes that their page showed."""
+    """Record that this user reviewed the changes that their page showed."""
     scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
     if not _may_mark(scope):
         raise PermissionDenied
@@ -90,7 +90,7 @@ def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def export_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """All of it in one file for the assessor: CSV, or JSON with ``?format=json``."""
+    """Everything in one file for the assessor: CSV, or JSON with ``?format=json``."""
     scope = _scope(request, EXPORT_SNAPSHOT_PERMISSION)
     rows = list(_exported(scope))
     audit_log.record_audit_entry_for(
@@ -114,12 +114,12 @@ def _scope(request: HttpRequest, right: str) -> AccessScope:
 
 
 def _may_mark(scope: AccessScope) -> bool:
-    """A look counts for a merchant or for the installation, so whoever reaches single channels alone makes none."""
+    """A review counts for a merchant or for the installation, so a user restricted to channels cannot make one."""
     return scope.everything or bool(scope.merchants)
 
 
 def _scripts() -> list[dict[str, str]]:
-    """Scripts of ours, each with its hash and why the page needs it."""
+    """Our own scripts, each with its hash and why the page needs it."""
     facts = page_inventory.inventory_installation()
     base, frame = settings.GATEWAY_BASE_URL, page_inventory.FRAME_PATH
     return [
@@ -145,7 +145,7 @@ def _scripts() -> list[dict[str, str]]:
 
 
 def _wallets(scope: AccessScope) -> list[dict[str, Any]]:
-    """Scripts of wallet providers that channels within reach let their pages load."""
+    """Wallet providers' scripts of the channels within reach."""
     rows = WalletProvider.objects.filter(scope.where("channel__merchant", "channel")).defer("identity_sealed")
     rows = rows.select_related("channel__merchant").order_by("channel__merchant__name", "channel__name", "wallet")
     return [
@@ -182,7 +182,7 @@ def _is_first(row: PageSnapshot) -> bool:
 
 
 def _violations(scope: AccessScope) -> Any:
-    """What browsers reported: to whoever reaches all there is, of every site; to others, of this gateway's pages."""
+    """Reported violations: of every site for users with access to everything; of this gateway's pages for others."""
     found = PolicyViolation.objects.order_by("-last_at")
     if scope.everything:
         return found
@@ -191,7 +191,7 @@ def _violations(scope: AccessScope) -> Any:
 
 
 def _exported(scope: AccessScope) -> Iterator[dict[str, Any]]:
-    """Rows of one shape: kind, name, value, and what else there is to say of it."""
+    """Rows for the export: kind, name, value, and further details."""
 
     def row(
         kind: str, name: str, value: str, note: str = "", at: Any = None, count: int | None = None
@@ -226,7 +226,7 @@ def _exported(scope: AccessScope) -> Iterator[dict[str, Any]]:
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
-    """Cells that a spreadsheet would run as a formula begin with an apostrophe."""
+    """CSV text. Cells that a spreadsheet would run as a formula begin with an apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=("kind", "name", "value", "note", "at", "count"))
     writer.writeheader()
@@ -241,6 +241,8 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def build_page_security_urls(site: Any) -> list[URLPattern]:
+    """The routes of the page, its form and its export."""
+
     def view(shown: Callable[[Any, HttpRequest], HttpResponse], decorate: Callable[[Any], Any]) -> Any:
         return decorate(site.admin_view(lambda request: shown(site, request)))
 

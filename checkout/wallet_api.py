@@ -1,7 +1,7 @@
-"""POST /v1/checkouts/{id}/wallet-session: a page's wallet sheet asks to be vouched for.
+"""POST /v1/checkouts/{id}/wallet-session: merchant validation for a page that opens a wallet's sheet.
 
-Public like the widget's other routes: the checkout's id is the capability. What it gives is worth nothing elsewhere:
-a provider binds a session to a domain of the merchant. Source: docs/decisions/0028.
+Public like the widget's other routes: the checkout's id is the capability. The session is useless elsewhere: a provider
+binds it to a domain of the merchant. Source: docs/decisions/0028.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PROVIDER_UNREACHABLE_CODE: Final = "900.100.100"
 
 
 class WalletSessionView(CheckoutApiView):
-    """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet gave it."""
+    """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet passed it."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """The checkout's id is the capability."""
+        """No authentication: the checkout's id is the capability."""
 
     @property
     def allowed_methods(self) -> list[str]:
@@ -62,7 +62,7 @@ class WalletSessionView(CheckoutApiView):
         return response
 
     def _provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
-        """Who is to be asked. Raises InvalidParametersError with everything that speaks against it."""
+        """The provider to call. Raises InvalidParametersError with every fault of the request."""
         brand, url = sent.get("paymentBrand", ""), sent.get("validationUrl", "")
         provider = (
             find_wallet_provider(row.channel, SESSION_WALLET_BRAND.lower()) if brand == SESSION_WALLET_BRAND else None
@@ -97,7 +97,7 @@ class WalletSessionView(CheckoutApiView):
 
 
 def _host(origin: str) -> str:
-    """The host of a page's origin; '' for what is none."""
+    """The host of a page's origin; '' for anything else."""
     try:
         return urlsplit(origin).hostname or ""
     except ValueError:

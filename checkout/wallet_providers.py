@@ -1,9 +1,9 @@
-"""Real wallets: what a page needs to open a provider's own sheet. The section walletProviders of a configuration.
+"""Configuration section walletProviders: what a page needs to open a wallet provider's own sheet.
 
-Three ways lead to a provider, one for each wallet: a session that our server vouches for (wallet 1), a client out of
-the provider's script (wallet 2), the browser's own PaymentRequest (wallet 3). Nothing of a provider is built in: the
-names of its script and of what that script offers stand in the configuration, and the operator's setting
-GATEWAY_WALLET_ORIGINS bounds which hosts may be named at all. Source: Part A, What the service does, 8 and 9.
+There are three ways, one for each wallet: a session from merchant validation (wallet 1), a client from the provider's
+script (wallet 2), the browser's own PaymentRequest (wallet 3). Nothing about a provider is built in: the names of its
+script and of what that script offers are configured, and the operator's setting GATEWAY_WALLET_ORIGINS limits the hosts
+that may be named. Source: Part A, What the service does, 8 and 9.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gateway.vault.sealing import current_vault
 from gateway.wallets.keys import WALLET_NAMES, UnusableKeyError, parse_private_key
 
 PROVIDER_API_BY_WALLET: Final[Mapping[str, str]] = {"wallet1": "session", "wallet2": "client", "wallet3": "request"}
-"""Wallet → the way to its provider, as the script calls it."""
+"""Wallet → the kind of its provider's API, as the script names it."""
 MAX_IDENTITY_FILE_BYTES: Final = 65_536
 MAX_TOKENIZATION_PARAMETERS: Final = 20
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _PRIVATE: Final = frozenset({"domains", "validationHosts"})
-"""Settings a page has no use for."""
+"""Settings that are not sent to the page."""
 _ADDRESSES: Final = ("script", "method")
 _PATH: Final = d.text_shape(
     1, 100, r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", says="the name of something in the page, e.g. provider.Client"
@@ -45,7 +45,7 @@ _COUNTRY: Final = d.text_shape(2, 2, "[A-Z]{2}", says="a country of ISO 3166, e.
 
 
 def parse_origin(address: str) -> str:
-    """Scheme, host and port of an address as browsers write them; '' for what is none. Port 443 goes without saying."""
+    """Scheme, host and port of an address as browsers write them; '' for anything else. Port 443 is omitted."""
     try:
         parts = urlsplit(address)
         port, host = parts.port, (parts.hostname or "").lower()
@@ -80,7 +80,7 @@ def _host(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 
 
 def _texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """An object of texts, as a provider's guide writes it."""
+    """An object of texts, as in a provider's guide."""
     fine = isinstance(value, Mapping) and 0 < len(value) <= MAX_TOKENIZATION_PARAMETERS
     if not fine or not all(isinstance(one, str) and 0 < len(one) <= 500 for one in value.values()):
         faults.add(path, f"must be an object of 1 to {MAX_TOKENIZATION_PARAMETERS} texts of at most 500 characters")
@@ -139,6 +139,7 @@ _SHAPE: Final = d.object_shape(**{wallet: d.optional_member(_or_none(shape)) for
 
 
 def find_wallet_provider(channel: Channel, wallet: str) -> WalletProvider | None:
+    """The provider of one wallet of the channel, or None."""
     return WalletProvider.objects.filter(channel=channel, wallet=wallet).first()
 
 
@@ -148,7 +149,7 @@ def map_wallet_providers(channel: Channel) -> dict[str, WalletProvider]:
 
 
 def render_wallet_provider(row: WalletProvider) -> dict[str, Any]:
-    """What the script opens the provider's sheet with."""
+    """The values with which the script opens the provider's sheet."""
     return {
         "api": PROVIDER_API_BY_WALLET[row.wallet],
         **{name: value for name, value in row.settings.items() if name not in _PRIVATE},
@@ -156,7 +157,7 @@ def render_wallet_provider(row: WalletProvider) -> dict[str, Any]:
 
 
 def list_allowed_origins(wallet: str) -> list[str]:
-    """The hosts that the operator lets a wallet's provider have."""
+    """The hosts that the operator allows for a wallet's provider."""
     return [parse_origin(one) for one in settings.GATEWAY_WALLET_ORIGINS.get(wallet.upper(), [])]
 
 
@@ -191,7 +192,7 @@ def _check_identity(target: ConfigurationTarget, found: Mapping[str, Any], path:
 def _identity(
     target: ConfigurationTarget, found: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, str] | None:
-    """Certificate and key as PEM, None with a fault. What is in the files is never shown."""
+    """Certificate and key as PEM; None after adding a fault. The files' content is never shown."""
     texts = {}
     for name, file in (("certificate", found["certificateFile"]), ("key", found["keyFile"])):
         try:

@@ -1,7 +1,7 @@
 """The widget's public files: the script and its builds, its hash, the hosted fields' document, texts and brands.
 
-The script's bytes are the same for everyone, with a checkout in the address or without.
-Source: Part A, What the service does, 8 and 10; rulings D13, D19; decisions, section 7.
+The script's bytes are the same for everyone, with or without a checkout in the address. Source: Part A, What the
+service does, 8 and 10; rulings D13, D19; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.core import brands, languages
 JAVASCRIPT_TYPE: Final = "application/javascript; charset=utf-8"
 WIDGET_JSON_TYPE: Final = "application/json; charset=utf-8"
 CACHE_REVALIDATED: Final = "public, no-cache"
-"""Kept, and asked about with its ETag each time: a page's new hash must never meet an old script."""
+"""Cached, but revalidated by its ETag each time: a page's new hash must never meet an old script."""
 CACHE_IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _DIGEST: Final = re.compile(r"[0-9a-f]{96}")
 _ORIGIN: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -40,7 +40,7 @@ _INLINE: Final = {name: re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL) for nam
 
 
 def widget_script_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/paymentWidgets.js: the script as it is built now."""
+    """GET /v1/paymentWidgets.js: the current build of the script."""
     build = widget_hash.current_widget_build()
     if not build.script:
         return build_plain_response(404, "200.300.404", "no widget is built: run manage.py widget_build")
@@ -48,7 +48,7 @@ def widget_script_view(request: HttpRequest) -> HttpResponse:
 
 
 def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
-    """GET /v1/paymentWidgets/{sha384}.js: any build there ever was."""
+    """GET /v1/paymentWidgets/{sha384}.js: any build that was ever served."""
     script = _load_build(digest)
     if script is None:
         return build_plain_response(404, "200.300.404", "no such build")
@@ -56,12 +56,12 @@ def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
 
 
 def integrity_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/fastcheckout/integrity: one field, and no envelope (D13)."""
+    """GET /v1/fastcheckout/integrity: one field, without the envelope (D13)."""
     return _json(request, {"integrity": widget_hash.widget_integrity()}, "no-store")
 
 
 def widget_texts_view(request: HttpRequest, locale: str) -> HttpResponse:
-    """GET /v1/widget/texts/{locale}.json: a language without a checkout."""
+    """GET /v1/widget/texts/{locale}.json: the texts of a language, without a checkout."""
     code = languages.resolve_language(locale)
     if code is None:
         return build_plain_response(404, "200.300.404", "no such language")
@@ -81,7 +81,7 @@ def brand_table_view(request: HttpRequest) -> HttpResponse:
 
 
 def hosted_field_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/widget/frame.html: the document of a hosted field. Only the page that names itself may frame it."""
+    """GET /v1/widget/frame.html: the document of a hosted field. Only the page named in the address may frame it."""
     if wrong := _wrong_method(request):
         return wrong
     parent = request.GET.get("parent", "")
@@ -107,7 +107,7 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
     if has_named_report_endpoint():
         answer["Content-Security-Policy"] += f"; report-to {REPORT_ENDPOINT_NAME}"
         answer["Reporting-Endpoints"] = build_reporting_endpoints()
-    # Both fields of a form have this one address: the browser asks for it once.
+    # Both fields of a form share this address: the browser requests it once.
     answer["Cache-Control"] = "private, max-age=600"
     answer["Vary"] = "Accept-Encoding"
     answer["Referrer-Policy"] = "no-referrer"
@@ -117,23 +117,24 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
 
 
 def compute_inline_hash(document: str, element: str) -> str:
-    """The source that lets exactly this document's own inline ``widget_script_view`` or ``style`` run."""
+    """The CSP source that allows exactly this document's own inline ``script`` or ``style``."""
     found = _INLINE[element].search(document)
     content = found[1] if found else ""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def _frame_ancestors(parent: str) -> str | None:
-    """The frame-ancestors of a page's origin; None for what is none. A page opened from disk has the origin "null":
-    it may try the test environment."""
+    """The frame-ancestors of a page's origin; None if it is invalid. A page opened from disk has the origin "null":
+    allowed in the test environment."""
     if _ORIGIN.fullmatch(parent):
-        # A source list knows no IPv6 hosts: the scheme and port are as near as it gets.
+        # A source list cannot name IPv6 hosts: scheme and port are the closest match.
         parts = urlsplit(parent)
         return f"{parts.scheme}:" if "[" in parent else parent
     return "file:" if parent in ("null", "file://") and not settings.IS_LIVE else None
 
 
 def load_frame_document() -> str:
+    """The built document of a hosted field."""
     try:
         return _FRAME.read_text(encoding="utf-8")
     except OSError:
@@ -158,7 +159,7 @@ def _json(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpRespo
 
 
 def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
-    """The same bytes for everybody, readable from any page."""
+    """A response with the same bytes for everyone, readable from any page."""
     if wrong := _wrong_method(request):
         return wrong
     quoted = quote_etag(etag)

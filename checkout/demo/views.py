@@ -1,4 +1,4 @@
-"""The demo shop's pages and the two things its server does: prepare a checkout, read a result. Not in live."""
+"""Views of the demo shop: its pages, and its server's two tasks: prepare a checkout, read a result. Not in live."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def demo_shop_view(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_POST
 def prepare_checkout_view(request: HttpRequest) -> HttpResponse:
-    """POST /demo/checkout: what a merchant's server does when the shopper goes to pay. It changes nothing of anybody's:
-    a checkout costs nothing until it is paid."""
+    """POST /demo/checkout: what a merchant's server does when the shopper proceeds to payment. Harmless for strangers
+    to call: a checkout costs nothing until it is paid."""
     shop = _shop()
     sent = request.POST
     channel = "3ds" if sent.get("secure") == "1" else "plain"
@@ -104,7 +104,7 @@ def prepare_checkout_view(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def checkout_result_view(request: HttpRequest) -> HttpResponse:
-    """GET /demo/result: where the shopper returns to. The shop's server fetches the result."""
+    """GET /demo/result: the shopper's return. The shop's server fetches the result."""
     shop = _shop()
     path = request.GET.get("resourcePath", "")
     if not _CHECKOUT.fullmatch(path):
@@ -132,8 +132,8 @@ def checkout_result_view(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_POST
 def forget_cards_view(request: HttpRequest) -> HttpResponse:
-    """POST /demo/forget: the returning shopper's cards are offered no more. With ``id`` only that one, and it is
-    deleted at the gateway: what a form's ``registrations.onDelete`` asks a merchant's server for."""
+    """POST /demo/forget: stop offering the shopper's stored cards. With ``id`` only that one, which is also deleted at
+    the gateway: what a form's ``registrations.onDelete`` expects of a merchant's server."""
     shop, cards, wanted = _shop(), _cards(request), request.POST.get("id")
     if wanted is None:
         answer = _told({"forgotten": len(cards)})
@@ -141,7 +141,7 @@ def forget_cards_view(request: HttpRequest) -> HttpResponse:
         return answer
     if wanted not in cards:
         raise Http404("not a card of this shopper")
-    # The shop does not note on which of its two channels a card was stored.
+    # The shop does not record on which of its two channels a card was stored.
     path = f"/v1/registrations/{wanted}"
     tries = (merchant_server.call_api(shop, "DELETE", path, {"entityId": entity}) for entity in shop.channels.values())
     exchange = next((one for one in tries if one.status == HTTPStatus.OK), None)
@@ -202,6 +202,6 @@ _ASSETS: Final = {
 
 @cache
 def build_asset_url(name: str) -> str:
-    """A static file's address with a mark of its content."""
+    """A static file's address with a hash of its content."""
     mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
     return f"{static(name)}?v={mark}"

@@ -29,7 +29,7 @@ WIDGET_BUILDS_DIR: Final = WIDGET_DIR / "dist" / "builds"
 WIDGET_FRAME_FILE: Final = WIDGET_DIR / "frame" / "frame.html"
 ESBUILD: Final = WIDGET_DIR / "node_modules" / ".bin" / "esbuild"
 
-# The first browsers with constructed style sheets, which the widget needs.
+# The oldest browsers with constructed style sheets, which the widget needs.
 _TARGET: Final = "--target=chrome99,firefox101,safari16.4"
 _BUNDLE: Final = (
     "--bundle", "--minify", "--format=iife", "--charset=utf8", "--log-level=warning", _TARGET,
@@ -76,7 +76,7 @@ def build_widget() -> BuiltWidget:
 
 
 def missing_tools() -> str:
-    """What has to be installed before a build, in words; empty where nothing is missing."""
+    """The tools that must be installed before a build, in words; '' if none is missing."""
     if shutil.which("node") is None:
         return "Node.js is not installed: the widget is built by esbuild, which needs it (version 18.18 or newer)"
     if not ESBUILD.exists():
@@ -85,7 +85,7 @@ def missing_tools() -> str:
 
 
 def record_of(script: bytes, frame: bytes) -> dict[str, str]:
-    """Hashes of everything that goes into the built files, and of these: what built-from.json says."""
+    """Content of built-from.json: hashes of all sources of the built files, and of these files."""
     sources = hashlib.sha256()
     for path in sorted(path for path in WIDGET_SOURCES_DIR.rglob("*") if path.is_file() and path.suffix != ".ts"):
         sources.update(f"{path.relative_to(WIDGET_SOURCES_DIR).as_posix()}\n".encode() + path.read_bytes())
@@ -115,13 +115,13 @@ def _esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None)
         check=False,
     )
     if done.returncode or done.stderr:
-        # After esbuild's own words Node.js repeats the whole command line.
+        # After esbuild's own message Node.js repeats the whole command line.
         raise BuildError(f"esbuild refuses {entry}: {done.stderr.partition(chr(10) + 'node:')[0].strip()}")
     return done.stdout
 
 
 def _card_brands() -> list[dict[str, Any]]:
-    """What the numbers of every card brand look like, for the hosted fields."""
+    """Patterns of every card brand's numbers, for the hosted fields."""
     return [
         {
             "code": brand.code,

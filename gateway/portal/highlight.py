@@ -1,4 +1,4 @@
-"""Colours for samples, made on the server: JSON and curl as safe HTML with a class per kind of word."""
+"""Syntax highlighting of samples on the server: JSON and curl as safe HTML with a class per kind of token."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CURL = re.compile(
 
 
 def highlight_json(value: Any) -> SafeString:
-    """``value`` as indented JSON."""
+    """``value`` as indented, highlighted JSON."""
     return _coloured(json.dumps(value, indent=2, ensure_ascii=False), _JSON)
 
 
 def highlight_curl(text: str) -> SafeString:
-    """A shell command; ``$ENTITY_ID`` becomes an element that the page's script can fill in."""
+    """A highlighted shell command; ``$ENTITY_ID`` becomes an element that the page's script fills in."""
     return _coloured(text, _CURL)
 
 

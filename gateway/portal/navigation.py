@@ -1,4 +1,4 @@
-"""The docs' table of contents: which pages there are, in which order, and what stands beside the one being read."""
+"""Table of contents of the docs: its pages, their order, and the menu beside the current one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from gateway.portal.reference import ParamGroupDoc, list_endpoints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocsPage:
-    """``template`` is empty where another view makes the page. ``sections``: (anchor, title) of its headings."""
+    """A page of the docs. ``template``: '' if another view renders it. ``sections``: (anchor, title) of its
+    headings."""
 
     name: str
     title: str
@@ -24,6 +25,8 @@ class DocsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuGroup:
+    """A group of pages in the menu."""
+
     title: str
     pages: tuple[DocsPage, ...]
 
@@ -153,7 +156,7 @@ DOCS_PAGES: Final = {page.name: page for group in DOCS_MENU for page in group.pa
 
 
 def build_menu(current: str, *, live: bool, groups: tuple[ParamGroupDoc, ...] = ()) -> list[dict[str, Any]]:
-    """The navigation as the template walks it. ``groups``: the sections of the endpoint being read."""
+    """The menu for the template. ``groups``: sections of the current endpoint."""
     found: list[dict[str, Any]] = []
     for group in DOCS_MENU:
         pages = [

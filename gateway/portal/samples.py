@@ -1,7 +1,7 @@
-"""Requests that the pages show as curl, and the answers that this gateway gives to them.
+"""Sample requests, shown as curl, and this gateway's real answers to them.
 
-A sample is data; its answer lies in ``answers/<name>.json``, written and compared by a test that sends every sample
-as it is shown. ``$TOKEN_VARIABLE``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
+A sample is data; its answer is in ``answers/<name>.json``, written and compared by a test that sends every sample as
+shown. ``$TOKEN``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
 SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
 INVALID_TOKEN: Final = "not-a-token"  # noqa: S105
 SAMPLE_BASE_URL: Final = "http://testserver"
-"""The base address of the gateway that gave the kept answers. A page shows its own instead."""
+"""Base address of the gateway that gave the stored answers. A page shows its own instead."""
 BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
-"""Characters that stand in a form body and in a shell as they are."""
+"""Characters that need no quoting in a form body and in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSample:
-    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's variable
-    names. ``about``: what the answer says, in plain words."""
+    """One sample request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's
+    variable names. ``about``: explains the answer."""
 
     name: str
     title: str
@@ -62,7 +62,7 @@ class ApiSample:
 
     @property
     def brief(self) -> dict[str, Any]:
-        """The fields of the answer to look at first."""
+        """The most important fields of the answer."""
         return {name: value for name, value in self.answer.items() if name in BRIEF_FIELDS}
 
     def curl(self, base_url: str) -> str:
@@ -152,7 +152,7 @@ _TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
 
 
 def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
-    """Made-up settlements: the same for every reader."""
+    """A report in testMode=INTERNAL: the same settlements for every reader."""
     asked = {key.replace("__", "."): value for key, value in fields.items()}
     return ApiSample(
         name=name,
@@ -647,9 +647,9 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "reset-clock": ("reset-clock",),
         "acquirer-messages": ("messages",),
         "mails": ("direct-debit", "mails"),
-        # A token is another one each time, and some thousand characters long.
+        # A token differs each time, and is some thousand characters long.
         "make-wallet-token": (),
         "decide-transfer": ("prepayment", "arrived"),
     }
 )
-"""The samples beside each endpoint of the reference."""
+"""The samples shown with each endpoint of the reference."""

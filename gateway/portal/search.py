@@ -1,4 +1,4 @@
-"""The search of the docs: pages, parameters, result codes, test cards, by the words a reader types."""
+"""Search of the docs: pages, endpoints, parameters, result codes, test cards and test accounts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gateway.portal.reference import build_endpoint_doc, list_endpoints
 
 MAX_SEARCH_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 100
-"""Of a query; what follows is left out."""
+"""Characters used of a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEntry:
-    """One thing to find. ``kind`` is what the reader sees: page, parameter, result code, test card."""
+    """One search result. ``kind``: as shown to the reader: page, parameter, result code, test card."""
 
     title: str
     kind: str
@@ -29,6 +29,7 @@ class SearchEntry:
 
 @cache
 def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
+    """Everything that can be found in this environment."""
     found: list[SearchEntry] = []
     for group in navigation.DOCS_MENU:
         for page in group.pages:
@@ -77,7 +78,7 @@ def _entry(title: str, kind: str, text: str, url: str, *, weight: int = 0, more:
 
 
 def search_docs(query: str, *, live: bool) -> list[SearchEntry]:
-    """The best entries that hold every word of ``query``, best first."""
+    """The best entries that contain every word of ``query``, best first."""
     words = query.strip().lower()[:MAX_QUERY_CHARS].split()
     if not words:
         return []

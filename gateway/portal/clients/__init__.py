@@ -1,7 +1,7 @@
-"""Ready clients in Python, PHP and JavaScript, made out of the OpenAPI document: one file each, no dependencies.
+"""Generates ready clients in Python, PHP and JavaScript from the OpenAPI document: one file each, no dependencies.
 
-What does not depend on the document (sending, asking again, flattening, errors) stands in the templates beside this
-module; a method for each operation, the families of result codes and the names of maps are put in here.
+Code that does not depend on the document (sending, retries, flattening, errors) is in the templates beside this module;
+operations, result code families and names of maps are inserted here.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _METHODS: Final = ("get", "post", "delete")
 _NOT_ASKED: Final = frozenset(
     {"checkout-config", "checkout-state", "wallet-session", "integrity", "health-live", "health-ready", "openapi"}
 )
-"""Asked by the payment form, or by tools, not by a merchant's server."""
+"""Operations for the payment form or for tools, not for a merchant's server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOperation:
     """One method of a client. ``ids``: names of the path's parameters; ``entity``: it takes an entityId; ``keyed``: it
-    takes an idempotency key; ``required``: parameters that it cannot do without."""
+    takes an idempotency key; ``required``: its mandatory parameters."""
 
     name: str
     method: str
@@ -49,7 +49,7 @@ class ClientOperation:
 
 
 def list_client_operations(document: Mapping[str, Any]) -> Iterator[ClientOperation]:
-    """What a merchant's server may ask, in the document's order."""
+    """The operations for a merchant's server, in the document's order."""
     for path, methods in document["paths"].items():
         for method in _METHODS:
             if method not in methods or methods[method].get("operationId", "") in _NOT_ASKED:
@@ -73,7 +73,7 @@ def list_client_operations(document: Mapping[str, Any]) -> Iterator[ClientOperat
 
 
 def list_map_parameters(document: Mapping[str, Any]) -> list[str]:
-    """Parameters whose keys are the merchant's own: customParameters[…]."""
+    """Parameters whose keys the merchant chooses: customParameters[…]."""
     found: set[str] = set()
     for methods in document["paths"].values():
         for method in _METHODS:
@@ -99,7 +99,7 @@ def _first(description: str) -> str:
 
 
 def _families() -> list[tuple[str, str]]:
-    """(outcome, pattern) in the order in which they are tried; the other families are declined."""
+    """(outcome, pattern) in matching order; all other families are declines."""
     return [(_NAMED.get(family, "declined"), pattern.pattern) for family, pattern in FAMILY_PATTERNS]
 
 
@@ -173,7 +173,7 @@ def _bool(value: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLanguage:
-    """A language a client is made in: how it is called, its file, and how it writes a method and a family."""
+    """A client language: its name, its file, and how it writes a method and a family."""
 
     name: str
     file: str
@@ -220,7 +220,7 @@ CLIENT_LANGUAGES: Final[Mapping[str, ClientLanguage]] = {
 
 
 def render_client(language: ClientLanguage, document: Mapping[str, Any]) -> str:
-    """The client's file for the API that ``document`` describes."""
+    """The client file for the API that ``document`` describes."""
     quote = language.quote
     parts = {
         "version": str(document["info"]["version"]),
