@@ -248,12 +248,12 @@ ORDER BY p.id LIMIT %(limit)s"""
 
 def adopt_recent_payments(merchant: Merchant | None = None) -> int:
     """Open cases for recent CB payments, and move cases for CR payments, that came by API. Returns how many."""
-    return _adopt(merchant, clock.real_now() - ADOPTION_LOOKBACK)
+    return _adopt_payments(merchant, clock.real_now() - ADOPTION_LOOKBACK)
 
 
 def adopt_all_payments(merchant: Merchant | None = None) -> int:
     """The same for payments of any age: one may have been in doubt for long."""
-    return _adopt(merchant, None)
+    return _adopt_payments(merchant, None)
 
 
 def next_payment_without_case(merchant: Merchant) -> datetime | None:
@@ -263,7 +263,7 @@ def next_payment_without_case(merchant: Merchant) -> datetime | None:
     return Payment.objects.values_list("created_at", flat=True).get(pk=found[0]) if found else None
 
 
-def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
+def _adopt_payments(merchant: Merchant | None, since: datetime | None) -> int:
     return sum(
         adopt_payment(Payment.objects.select_related("merchant").get(pk=ident))
         for ident in _list_payments_without_case(merchant, since, MAX_CASES_PER_RUN)
@@ -303,7 +303,7 @@ def _open_case(dispute: Payment, by: str) -> bool:
     return write.run()
 
 
-def _referenced_payment(payment: Payment) -> Payment:
+def _load_referenced_payment(payment: Payment) -> Payment:
     """The payment that a follow-up refers to."""
     assert payment.referenced is not None
     return Payment.objects.select_related("merchant").get(pk=payment.referenced)
@@ -311,10 +311,10 @@ def _referenced_payment(payment: Payment) -> Payment:
 
 def resolve_disputed_payment(dispute: Payment) -> tuple[Payment, Chargeback | None]:
     """The payment that a CB payment disputes, and the previous case if it follows a representment."""
-    behind = _referenced_payment(dispute)
+    behind = _load_referenced_payment(dispute)
     if behind.payment_type != "CR":
         return behind, None
-    first = _referenced_payment(behind)
+    first = _load_referenced_payment(behind)
     previous = Chargeback.objects.filter(pk=first.pk).first()
     if previous is None:
         adopt_payment(first)
@@ -325,7 +325,7 @@ def resolve_disputed_payment(dispute: Payment) -> tuple[Payment, Chargeback | No
 def _close_reversed_case(representment: Payment, by: str) -> bool:
     """Move the case whose money was returned, wholly or in part."""
     for _try in range(MAX_CASE_UPDATE_TRIES):
-        dispute = _referenced_payment(representment)
+        dispute = _load_referenced_payment(representment)
         case = Chargeback.objects.filter(pk=dispute.pk).first()
         if case is None:
             if not adopt_payment(dispute, by):

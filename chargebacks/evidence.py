@@ -84,7 +84,7 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
     with transaction.atomic():
         # The row of the case is locked: it cannot be submitted between this check and the insert.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
-        _refuse_when_over(held, len(octets))
+        _check_limits(held, len(octets))
         evidence = Evidence(
             case=held,
             item=item,
@@ -101,7 +101,7 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
         except IntegrityError:
             raise EvidenceRejectedError(_("%(name)s is there already.") % {"name": plain}) from None
         for number, start in enumerate(range(0, len(octets), EVIDENCE_PIECE_BYTES)):
-            _seal(evidence, number, octets[start : start + EVIDENCE_PIECE_BYTES])
+            _seal_piece(evidence, number, octets[start : start + EVIDENCE_PIECE_BYTES])
         audit_log.record_audit_entry(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
     return evidence
 
@@ -110,7 +110,7 @@ def remove_evidence(evidence: Evidence, by: audit_log.Actor) -> None:
     """Remove a file before the case is submitted. Raises DisputeTransitionError."""
     with transaction.atomic():
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=evidence.case_id)
-        _refuse_when_closed(held)
+        _check_case_open(held)
         audit_log.record_audit_entry(by, "remove evidence", held, before={"name": evidence.name, "item": evidence.item})
         evidence.delete()
 
@@ -130,10 +130,10 @@ def load_thumbnail(evidence: Evidence) -> bytes | None:
 def store_thumbnail(evidence: Evidence, octets: bytes) -> None:
     """Store the thumbnail, sealed like the file itself; does nothing if one is stored already."""
     with contextlib.suppress(IntegrityError), transaction.atomic():
-        _seal(evidence, THUMBNAIL_PIECE_NUMBER, octets)
+        _seal_piece(evidence, THUMBNAIL_PIECE_NUMBER, octets)
 
 
-def _seal(evidence: Evidence, number: int, octets: bytes) -> None:
+def _seal_piece(evidence: Evidence, number: int, octets: bytes) -> None:
     piece = EvidencePiece(evidence=evidence, number=number)
     piece.sealed = current_vault().seal(Secret(base64.b64encode(octets).decode()), piece.id)
     piece.save(force_insert=True)
@@ -159,15 +159,15 @@ def detect_content_type(octets: bytes) -> str | None:
     return None
 
 
-def _refuse_when_closed(case: Chargeback) -> None:
+def _check_case_open(case: Chargeback) -> None:
     if case.state != DisputeState.OPEN:
         raise DisputeTransitionError(_("Evidence cannot be changed any more."))
     if clock.merchant_now(case.merchant) >= case.due_at:
         raise DisputeTransitionError(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
 
 
-def _refuse_when_over(case: Chargeback, size: int) -> None:
-    _refuse_when_closed(case)
+def _check_limits(case: Chargeback, size: int) -> None:
+    _check_case_open(case)
     held = case.evidence.aggregate(size=Sum("size"))["size"] or 0
     if case.evidence.count() >= MAX_EVIDENCE_FILES:
         raise EvidenceRejectedError(_("There are %d files already, which is the most.") % MAX_EVIDENCE_FILES)

@@ -24,17 +24,17 @@ def render_thumbnail(file: Evidence) -> bytes | None:
         return None
     kept = load_thumbnail(file)
     if kept is None:
-        kept = _reencode(file, THUMBNAIL_PX) or b""
+        kept = _reencode_image(file, THUMBNAIL_PX) or b""
         store_thumbnail(file, kept)
     return kept or None
 
 
 def render_packet_image(file: Evidence) -> bytes | None:
     """A JPEG for the packet's page, or None."""
-    return _reencode(file, PACKET_IMAGE_PX) if file.is_picture else None
+    return _reencode_image(file, PACKET_IMAGE_PX) if file.is_picture else None
 
 
-def _reencode(file: Evidence, side: int) -> bytes | None:
+def _reencode_image(file: Evidence, side: int) -> bytes | None:
     try:
         with image_limits.open_image(b"".join(stream_evidence(file))) as opened:
             if not image_limits.is_cheap_to_decode(opened):

@@ -139,7 +139,7 @@ def record_chargeback_reversal(
     """
     dispute = Payment.objects.select_related("merchant").get(pk=case.pk)
     came = amount if amount is not None else case.amount - case.recovered
-    reply = AcquirerReply(code=_success_code(dispute), approved=Money(came, dispute.currency))
+    reply = AcquirerReply(code=_choose_success_code(dispute), approved=Money(came, dispute.currency))
 
     def write_more(write: WriteStatement, row: Payment) -> None:
         after = {"amount": str(came), "currency": row.currency}
@@ -327,7 +327,7 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
     return disputed, None
 
 
-def _success_code(payment: Payment) -> str:
+def _choose_success_code(payment: Payment) -> str:
     if settings.IS_LIVE:
         return LIVE_SUCCESS_CODE
     return EXTERNAL_SUCCESS_CODE if payment.test_mode == "EXTERNAL" else TEST_SUCCESS_CODE

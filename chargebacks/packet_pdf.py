@@ -98,7 +98,7 @@ def build_packet(case: Chargeback) -> bytes:
         written = PdfWriter(clone_from=io.BytesIO(bytes(paper.output())))
         for number, (file, (pages, _why)) in enumerate(shown, 1):
             if pages:
-                _append(written, _caption(case, file, number))
+                _append_pages(written, _write_caption(case, file, number))
                 for page in pages:
                     written.add_page(page)
         written.add_metadata({"/Title": f"Dispute {case.pk.hex}", "/Author": case.merchant.name})
@@ -188,7 +188,7 @@ def _sanitize_page(page: PageObject) -> PageObject:
     return page
 
 
-def _caption(case: Chargeback, file: Evidence, number: int) -> bytes:
+def _write_caption(case: Chargeback, file: Evidence, number: int) -> bytes:
     paper = _Paper(f"Dispute {case.pk.hex} · evidence {number}")
     paper.add_page()
     paper.write_(f"Evidence {number}: {file.name}", 15, 2)
@@ -199,7 +199,7 @@ def _caption(case: Chargeback, file: Evidence, number: int) -> bytes:
     return bytes(paper.output())
 
 
-def _append(written: PdfWriter, octets: bytes) -> None:
+def _append_pages(written: PdfWriter, octets: bytes) -> None:
     pages: Any = PdfReader(io.BytesIO(octets)).pages
     for page in pages:
         written.add_page(page)

@@ -59,24 +59,24 @@ def _describe_code(table: Mapping[str, str], code: str | None) -> str:
 
 
 def _shopper_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    customer = _group(request, "customer")
+    customer = _format_group(request, "customer")
     name = " ".join(str(customer[key]) for key in ("givenName", "surname") if customer.get(key))
     named = (
         (_("Shopper"), name),
         (_("E-mail"), customer.get("email")),
         (_("IP address"), customer.get("ip")),
-        (_("Billing address"), _address(_group(request, "billing"))),
+        (_("Billing address"), _format_address(_format_group(request, "billing"))),
     )
     return [(what, mask_text(str(value))) for what, value in named if value]
 
 
 def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    shipping = _group(request, "shipping")
-    items = _group(request, "cart").get("items") or []
+    shipping = _format_group(request, "shipping")
+    items = _format_group(request, "cart").get("items") or []
     numbers = [str(shipping.get("trackingNumber") or "")]
     numbers += [str(item.get("shippingTrackingNumber") or "") for item in items if isinstance(item, dict)]
     named = (
-        (_("Delivery address"), _address(shipping)),
+        (_("Delivery address"), _format_address(shipping)),
         (_("Delivery"), shipping.get("method")),
         (_("Carrier"), shipping.get("logisticsProvider")),
         (_("Expected on"), shipping.get("expectedDate")),
@@ -85,10 +85,10 @@ def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(what, mask_text(str(value))) for what, value in named if value]
 
 
-def _group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _format_group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = request.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _address(group: Mapping[str, Any]) -> str:
+def _format_address(group: Mapping[str, Any]) -> str:
     return ", ".join(str(group[name]) for name in _ADDRESS if group.get(name))

@@ -83,7 +83,7 @@ class CheckoutApiView(IdempotentPostView):
         target = (request.resolver_match.kwargs if request.resolver_match else {}).get("target")
         if target:
             path = self.trace.path.replace(target, session.hash_checkout_id(target))
-            self.trace = _with_path(self.trace, path=path)
+            self.trace = _replace_trace_path(self.trace, path=path)
         return found
 
     def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
@@ -115,8 +115,10 @@ class CreateCheckoutView(CheckoutApiView):
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
         _write_with_idempotency(write, row, body, claim)
         response: HttpResponse = Response(body, headers=context.headers)
-        self.trace = _with_path(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
-        log_request(_with_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
+        self.trace = _replace_trace_path(
+            self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}"
+        )
+        log_request(_replace_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
 
 
@@ -153,7 +155,7 @@ class ShopperApiView(CheckoutApiView):
         if "Authorization" in request.headers:
             return super().post(request, target)
         self.shopper = True
-        context, row, form = self._let_in(request, target)
+        context, row, form = self._admit_shopper(request, target)
         status, body = widget_responses.render_submission(
             row, payment_attempts.pay_checkout(row, payment_attempts.CheckoutSubmission(form=form, trace=context.trace))
         )
@@ -162,11 +164,11 @@ class ShopperApiView(CheckoutApiView):
         response: HttpResponse = Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
         return response
 
-    def _let_in(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
+    def _admit_shopper(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
         http: HttpRequest = request._request
         # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
-        self.trace = _with_path(self.trace, entity=row.channel_id)
+        self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = authentication.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         body, fault = self.read(http, MAX_CHECKOUT_FORM_BYTES)
@@ -179,20 +181,20 @@ class ShopperApiView(CheckoutApiView):
         self.context = RequestContext(
             admission=admission, pairs=pairs, trace=self.trace, headers=headers, endpoint=self.endpoints["POST"].name
         )
-        self._of_kind(row)
+        self._check_kind(row)
         supplied = {
             "customer.ip": self.trace.ip or "",
-            "customer.browser.acceptHeader": _printable(http.headers.get("Accept", "*/*")),
-            "customer.browser.userAgent": _printable(http.headers.get("User-Agent", "")),
+            "customer.browser.acceptHeader": _to_printable(http.headers.get("Accept", "*/*")),
+            "customer.browser.userAgent": _to_printable(http.headers.get("User-Agent", "")),
         }
-        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_strict(row))
+        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_parsing_strict(row))
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         row = self.find_own_checkout(context, target)
-        self._of_kind(row)
+        self._check_kind(row)
         responder = PaymentResponder(context, Parameters(), self.tell)
         submission = payment_attempts.CheckoutSubmission(
-            form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_strict(row)),
+            form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_parsing_strict(row)),
             trace=context.trace,
             idempotency=build_idempotency_context(claim, responder),
         )
@@ -210,7 +212,7 @@ class ShopperApiView(CheckoutApiView):
         context = self.admit_request(request)
         passed_over = render_ignored_parameters(self.parse(context, context.admission.channel))
         row = self.find_own_checkout(context, target)
-        self._of_kind(row)
+        self._check_kind(row)
         if row.payment is None:
             return Response(
                 build_envelope(widget_responses.CHECKOUT_PENDING_CODE, context.trace.ndc, **passed_over),
@@ -220,7 +222,7 @@ class ShopperApiView(CheckoutApiView):
         status, body = build_payment_response(row.payment, context, tell=self.tell)
         return Response(body | passed_over, status=status, headers=context.headers)
 
-    def _of_kind(self, row: Checkout) -> None:
+    def _check_kind(self, row: Checkout) -> None:
         if row.kind != self.kind:
             raise RequestRefusedError(
                 INVALID_PARAMETER_CODE,
@@ -232,7 +234,7 @@ class ShopperApiView(CheckoutApiView):
         if self.shopper:
             response.data["ndc"] = self.trace.request.hex
             if response.status_code < 500:
-                response.data |= {"state": _state_after(response), "redirect": None, "returnTo": None}
+                response.data |= {"state": _choose_state_after(response), "redirect": None, "returnTo": None}
             for name, value in CORS_HEADERS.items():
                 response.headers[name] = value
         return response
@@ -371,7 +373,7 @@ def _merge_parameters(row: Checkout, pairs: ParameterPairs) -> Parameters:
 _FIXED: Final = "is not an allowed parameter here: it is sent when the checkout is created"
 
 
-def _is_strict(row: Checkout) -> bool:
+def _is_parsing_strict(row: Checkout) -> bool:
     return bool(row.channel.parameters == UnknownNamePolicy.STRICT)
 
 
@@ -382,17 +384,17 @@ def _check_refusals(parameters: Parameters) -> None:
     check_brand_payable(parameters.values)
 
 
-def _state_after(response: Response) -> str:
+def _choose_state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
     return "processing" if response.data["result"]["code"] == session.CHECKOUT_IN_PROGRESS_CODE else "open"
 
 
-def _printable(text: str) -> str:
+def _to_printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _with_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
+def _replace_trace_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
     return RequestTrace(
         request=trace.request,
         method=trace.method,
@@ -405,11 +407,11 @@ def _with_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | N
     )
 
 
-def _with_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
+def _replace_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
     return RequestContext(
         admission=context.admission,
         pairs=context.pairs,
-        trace=_with_path(context.trace, path=trace.path),
+        trace=_replace_trace_path(context.trace, path=trace.path),
         headers=context.headers,
         endpoint=context.endpoint,
     )

@@ -65,12 +65,12 @@ def select_brands(row: Checkout, wanted: Sequence[str]) -> BrandOffer:
     """The offered ones of ``wanted`` (a page's data-brands, in order); unknown brands are hidden, too."""
     prepared = session.load_plain_values(row)
     asked = list(dict.fromkeys(wanted))
-    hidden = {code: why for code in asked if (why := _why_not_payable(row, prepared, code))}
+    hidden = {code: why for code in asked if (why := _explain_not_payable(row, prepared, code))}
     rest = [code for code in asked if code not in hidden]
     if rest and _needs_account(prepared):
         table = load_routing_table(row.channel_id)
         for code in rest:
-            if not can_route_payment(table, _routing_facts(row, prepared, code)):
+            if not can_route_payment(table, _build_routing_facts(row, prepared, code)):
                 hidden[code] = REASON_NO_ACCOUNT
         rest = [code for code in rest if code not in hidden]
     if settings.IS_LIVE and any(resolve_form_kind(brands.PAYMENT_BRANDS[code]).startswith("wallet") for code in rest):
@@ -86,7 +86,7 @@ def select_brands(row: Checkout, wanted: Sequence[str]) -> BrandOffer:
     return BrandOffer(brands=found.brands, hidden={**hidden, **found.hidden})
 
 
-def _why_not_payable(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
+def _explain_not_payable(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
     """Why a brand cannot be paid with here, for any shopper; '' if it can."""
     brand = brands.find_brand(code)
     if brand is None:
@@ -105,7 +105,7 @@ def _needs_account(prepared: Mapping[str, str]) -> bool:
     return settings.IS_LIVE or prepared.get("testMode", INTERNAL) != INTERNAL
 
 
-def _routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) -> RoutingFacts:
+def _build_routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) -> RoutingFacts:
     """Facts for routing before the shopper has entered anything: no card data yet."""
     amount, brand = prepared.get("amount"), brands.PAYMENT_BRANDS[code]
     payment_type = prepared.get(f"{OVERRIDE_TYPE_PREFIX}{code}]") or prepared.get("paymentType")

@@ -111,21 +111,23 @@ REPORT_RATE_LIMIT: Final = ReportRateLimit()
 def receive_csp_report(request: HttpRequest) -> HttpResponse:
     """Accept a browser's report, from a page of any origin. 204, or a 4xx answer if the body is refused."""
     if request.method == "OPTIONS":
-        return _readable(HttpResponse(status=204))
+        return _add_cors_headers(HttpResponse(status=204))
     if request.method != "POST":
         answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes POST")
         answer["Allow"] = "POST, OPTIONS"
         return answer
-    if (refusal := _refusal(request)) is not None:
-        return _readable(refusal)
+    if (refusal := _build_refusal(request)) is not None:
+        return _add_cors_headers(refusal)
     violations = parse_violations(request.read(MAX_CSP_REPORT_BYTES + 1))
     if violations is None:
-        return _readable(build_plain_response(400, INVALID_PARAMETER_CODE, "the body is no report of a browser"))
-    add_violations(violations, reporter=_reporter(request))
-    return _readable(HttpResponse(status=204))
+        return _add_cors_headers(
+            build_plain_response(400, INVALID_PARAMETER_CODE, "the body is no report of a browser")
+        )
+    add_violations(violations, reporter=_hash_reporter(request))
+    return _add_cors_headers(HttpResponse(status=204))
 
 
-def _refusal(request: HttpRequest) -> HttpResponse | None:
+def _build_refusal(request: HttpRequest) -> HttpResponse | None:
     """The 4xx answer to a report whose body is not read; None if it may be read."""
     headers = request.headers
     if (
@@ -149,7 +151,7 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _readable(answer: HttpResponse) -> HttpResponse:
+def _add_cors_headers(answer: HttpResponse) -> HttpResponse:
     """Add CORS headers: a merchant's page may report here too, and browsers first ask if other origins may."""
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Access-Control-Allow-Methods"] = "POST"
@@ -180,10 +182,10 @@ def parse_violations(body: bytes) -> Counter[ViolationKey] | None:
         return None
     if not all(isinstance(one, dict) for one in told):
         return None
-    return Counter(_violation(one) for one in told if one)
+    return Counter(_parse_violation(one) for one in told if one)
 
 
-def _violation(told: dict[str, Any]) -> ViolationKey:
+def _parse_violation(told: dict[str, Any]) -> ViolationKey:
     def text(*names: str) -> str:
         found = next((told[name] for name in names if isinstance(told.get(name), str)), "")
         return str(found)[:MAX_REPORTED_URL_CHARS]
@@ -198,7 +200,7 @@ def _violation(told: dict[str, Any]) -> ViolationKey:
 
 def anonymize_page_url(address: str) -> str:
     """Origin and path of a page; path segments that may be an id, a number or a name become a star."""
-    origin, path = _split(address)
+    origin, path = _split_address(address)
     if not origin:
         return OTHER_SOURCE
     segments = path.split("/")[1 : MAX_PATH_SEGMENTS + 1]
@@ -210,10 +212,10 @@ def parse_blocked_origin(address: str) -> str:
     """The origin of what was blocked, or the keyword that browsers send."""
     if address in _KEYWORDS:
         return address
-    return _split(address)[0][:300] or OTHER_SOURCE
+    return _split_address(address)[0][:300] or OTHER_SOURCE
 
 
-def _split(address: str) -> tuple[str, str]:
+def _split_address(address: str) -> tuple[str, str]:
     """Origin and path of a web address; two empty texts for anything else."""
     try:
         parts = urlsplit(address)
@@ -233,7 +235,7 @@ def _is_ip(host: str) -> bool:
     return ":" in host or all(one.isdigit() and len(one) <= 3 for one in host.split("."))
 
 
-def _reporter(request: HttpRequest) -> str:
+def _hash_reporter(request: HttpRequest) -> str:
     """A keyed digest of day and network of the reporter, to share out rows: it reveals no address, and does not link
     two days."""
     network = network_of(resolve_client_ip(request)) or ""

@@ -96,7 +96,7 @@ def merge_form_parameters(
     if registration:
         pairs = ParameterPairs(pair for pair in pairs if pair[0] != "createRegistration")
         facts = facts | {"registration"}
-    pairs = _with_type(pairs, prepared)
+    pairs = _apply_type_override(pairs, prepared)
     try:
         parameters = (catalogue or _PAYMENT).parse(
             pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks
@@ -113,7 +113,7 @@ def find_chosen_registration_id(form: SubmittedForm) -> str:
     return next((reveal_text(value) for name, value in form.pairs if name == REGISTRATION_ID_FIELD and value), "")
 
 
-def _with_type(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPairs:
+def _apply_type_override(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPairs:
     """Apply overridePaymentType[brand], which replaces paymentType for the brand that is paid with."""
     sent = dict(pairs)
     number = sent.get("card.number")
@@ -137,7 +137,7 @@ def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[Parame
         usual = found[0].param.format.usual if found is not None and not form.literal else None
         if usual is not None and isinstance(value, str):
             value = usual(value)
-        why = _UNKNOWN if found is None or name == "entityId" else _refusal(name, value, prepared, form)
+        why = _UNKNOWN if found is None or name == "entityId" else _find_refusal(name, value, prepared, form)
         if why is None:
             continue
         if why:
@@ -152,7 +152,7 @@ _UNKNOWN: Final = "is not an allowed parameter of a checkout's form: the merchan
 _Refuse = Callable[[str, ParameterValue, PreparedValues], str | None]
 
 
-def _refusal(name: str, value: ParameterValue, prepared: PreparedValues, form: SubmittedForm) -> str | None:
+def _find_refusal(name: str, value: ParameterValue, prepared: PreparedValues, form: SubmittedForm) -> str | None:
     """Why a known parameter is refused; '' if it is accepted, None if it is ignored."""
     if name.startswith(CUSTOM_PARAMETER_PREFIX):
         if not form.trusted and not name.startswith(CUSTOM_PARAMETER_PREFIX + PAGE_PARAMETER_PREFIX):
@@ -170,30 +170,30 @@ def _check_merchant_value(name: str, value: ParameterValue, prepared: PreparedVa
     return "was set by the merchant and cannot be changed here" if name in prepared else ""
 
 
-def _brand(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_brand(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     merchants = prepared.get(name, value)
     return "" if merchants == value else f"cannot be changed here: this checkout is for {reveal_text(merchants)}"
 
 
-def _store(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_storing(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     if value == "false" or may_offer_storing(prepared):
         return "" if "createRegistration" not in prepared else None
     return None if prepared.get(name) == value else "is not offered in this checkout"
 
 
-def _stored(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_registration(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     return "" if value in list_offered_registration_ids(prepared) else "is not offered in this checkout"
 
 
-def _result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     """shopperResultUrl: the page's form may send one; the merchant's own takes precedence."""
     return None if name in prepared else ""
 
 
 _REFUSALS: Final[Mapping[str, _Refuse]] = {
     "billing": _check_merchant_value,
-    "paymentBrand": _brand,
-    "createRegistration": _store,
-    REGISTRATION_ID_FIELD: _stored,
-    "shopperResultUrl": _result_url,
+    "paymentBrand": _check_brand,
+    "createRegistration": _check_storing,
+    REGISTRATION_ID_FIELD: _check_registration,
+    "shopperResultUrl": _check_result_url,
 }

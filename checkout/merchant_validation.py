@@ -51,7 +51,7 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
         "initiativeContext": domain,
     }
     try:
-        status, octets = _post(address, json.dumps(wanted).encode(), _identity(provider))
+        status, octets = _post_json(address, json.dumps(wanted).encode(), _load_identity(provider))
     except (OSError, http.client.HTTPException, ValueError) as fault:
         raise MerchantValidationError(f"the provider could not be asked ({type(fault).__name__})") from None
     if status != http.client.OK:
@@ -65,21 +65,23 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
     return found
 
 
-def _identity(provider: WalletProvider) -> Mapping[str, str] | None:
+def _load_identity(provider: WalletProvider) -> Mapping[str, str] | None:
     if provider.identity_sealed is None:
         return None
     found: dict[str, str] = json.loads(current_vault().open(provider.identity_sealed, provider.id).reveal())
     return found
 
 
-def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
+def _post_json(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
     """POST ``body``. Returns the status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException,
     ValueError."""
     parts = urlsplit(address)
     ends = time.monotonic() + VALIDATION_TIMEOUT_S
     host = parts.hostname or ""
     link = (
-        http.client.HTTPSConnection(host, parts.port, timeout=VALIDATION_TIMEOUT_S, context=_context(identity))
+        http.client.HTTPSConnection(
+            host, parts.port, timeout=VALIDATION_TIMEOUT_S, context=_build_tls_context(identity)
+        )
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, parts.port, timeout=VALIDATION_TIMEOUT_S)
     )
@@ -99,7 +101,7 @@ def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tupl
         link.close()
 
 
-def _context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
+def _build_tls_context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
     """TLS with the merchant's certificate, if there is one. Its key passes through memory only, never a disk."""
     context = ssl.create_default_context()
     if identity is None:

@@ -92,12 +92,12 @@ def check_offer_conditions(conditions: Any) -> list[str]:
     return faults
 
 
-def _a_score(value: Any) -> str:
+def _check_score(value: Any) -> str:
     fine = type(value) is int and abs(value) <= MAX_RISK_SCORE
     return "" if fine else f"must be a whole number from -{MAX_RISK_SCORE} to {MAX_RISK_SCORE}"
 
 
-def _an_amount(value: Any) -> str:
+def _check_amount(value: Any) -> str:
     try:
         fine = isinstance(value, str) and Decimal(value).is_finite() and Decimal(value) >= 0
     except InvalidOperation:
@@ -105,7 +105,7 @@ def _an_amount(value: Any) -> str:
     return "" if fine else "must be an amount as text, e.g. 92.00"
 
 
-def _a_list(value: Any) -> str:
+def _list_checker(value: Any) -> str:
     fine = (
         isinstance(value, list)
         and 0 < len(value) <= MAX_CONDITION_VALUES
@@ -121,39 +121,39 @@ def _email_matches(patterns: list[str], shopper: OfferShopper) -> bool:
 
 OFFER_CONDITIONS: Final[Mapping[str, OfferCondition]] = {
     "scoreAtLeast": OfferCondition(
-        words="the risk score is at least this", check=_a_score,
+        words="the risk score is at least this", check=_check_score,
         holds=lambda value, shopper: shopper.score is not None and shopper.score >= value,
     ),
     "scoreBelow": OfferCondition(
-        words="the risk score is lower than this, or nothing was scored", check=_a_score,
+        words="the risk score is lower than this, or nothing was scored", check=_check_score,
         holds=lambda value, shopper: shopper.score is None or shopper.score < value,
     ),
     "emails": OfferCondition(
-        words="customer.email is one of these; * stands for anything, e.g. *@mail.example", check=_a_list,
+        words="customer.email is one of these; * stands for anything, e.g. *@mail.example", check=_list_checker,
         holds=_email_matches,
     ),
     "countries": OfferCondition(
-        words="billing.country, else shipping.country, is one of these", check=_a_list,
+        words="billing.country, else shipping.country, is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.country in value,
     ),
     "notCountries": OfferCondition(
-        words="the country is known and none of these", check=_a_list,
+        words="the country is known and none of these", check=_list_checker,
         holds=lambda value, shopper: bool(shopper.country) and shopper.country not in value,
     ),
     "currencies": OfferCondition(
-        words="the currency is one of these", check=_a_list,
+        words="the currency is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.currency in value,
     ),
     "amountAtLeast": OfferCondition(
-        words="the amount is at least this", check=_an_amount,
+        words="the amount is at least this", check=_check_amount,
         holds=lambda value, shopper: shopper.amount is not None and shopper.amount >= Decimal(value),
     ),
     "amountBelow": OfferCondition(
-        words="the amount is lower than this", check=_an_amount,
+        words="the amount is lower than this", check=_check_amount,
         holds=lambda value, shopper: shopper.amount is not None and shopper.amount < Decimal(value),
     ),
     "customerStatus": OfferCondition(
-        words="customer.status is one of these", check=_a_list,
+        words="customer.status is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.status in value,
     ),
 }  # fmt: skip

@@ -91,7 +91,7 @@ def fetch_page_headers(path: str, query: str = "") -> dict[str, str]:
     setup_testing_defaults(environ)
     # The inner request activates its own language, which must not become that of the calling page.
     with translation.override(translation.get_language()):
-        answer = _handler().get_response(WSGIRequest(environ))
+        answer = _get_handler().get_response(WSGIRequest(environ))
     return {
         name: _sort_directives(name, answer.headers[name]) for name in INVENTORIED_HEADERS if name in answer.headers
     }
@@ -103,7 +103,7 @@ def _sort_directives(name: str, value: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _handler() -> BaseHandler:
+def _get_handler() -> BaseHandler:
     found = BaseHandler()
     found.load_middleware()
     return found

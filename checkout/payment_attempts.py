@@ -75,7 +75,7 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     for _ in range(MAX_CHECKOUT_UPDATE_TRIES):
         standing = row.payment
         if standing is None or standing.status == Status.DECLINED:
-            request = _request(row, submission)
+            request = _build_request(row, submission)
             _release_transaction_id(row)
             try:
                 return process_payment(request)
@@ -89,7 +89,7 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
 
 
-def _request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
+def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
     """The payment request of this submission. Raises InvalidParametersError and RequestRefusedError."""
     if row.attempts >= MAX_CHECKOUT_ATTEMPTS:
         raise RequestRefusedError(TOO_MANY_ATTEMPTS_CODE, more=f"{MAX_CHECKOUT_ATTEMPTS} payments were tried")
@@ -171,8 +171,8 @@ def _resolve_pending_payment(row: Checkout, standing: Payment, submission: Check
     turns out to be approved; None if it was withdrawn and this submission may go on. Raises RequestRefusedError while
     its result is unknown."""
     standing.merchant, standing.channel = row.merchant, row.channel
-    request = _request(row, submission)
-    if _is_the_same(standing, request):
+    request = _build_request(row, submission)
+    if _is_same_attempt(standing, request):
         return standing
     ended = shopper_return.withdraw_payment(standing, None)
     if ended.status == Status.DECLINED:
@@ -185,7 +185,7 @@ def _resolve_pending_payment(row: Checkout, standing: Payment, submission: Check
     return ended
 
 
-def _is_the_same(standing: Payment, request: PaymentRequest) -> bool:
+def _is_same_attempt(standing: Payment, request: PaymentRequest) -> bool:
     """True for a double click, or the same means again: the shopper continues the existing payment."""
     if standing.brand != request.brand or standing.registration != request.registration:
         return False

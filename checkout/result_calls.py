@@ -88,8 +88,8 @@ def make_due_result_calls(merchant: Merchant | None) -> int:
             owed = claim_due_result_calls(clock.real_now(), merchant=merchant)
             if not owed:
                 break
-            urls = _result_urls(owed)
-            asked = [(one, pool.submit(_call, url)) for one in owed if (url := urls.get(one.payment))]
+            urls = _list_result_urls(owed)
+            asked = [(one, pool.submit(_make_call, url)) for one in owed if (url := urls.get(one.payment))]
             for one in owed:
                 if not urls.get(one.payment):
                     ResultCall.objects.filter(pk=one.payment).delete()
@@ -124,7 +124,7 @@ def claim_due_result_calls(
     ]
 
 
-def _result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
+def _list_result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
     """Payment → address to call. Calls that come too late are left out."""
     payments = Payment.objects.filter(pk__in=[one.payment for one in owed]).only("id", "request", "resource_path")
     found = {payment.pk: shopper_return.build_result_url(payment) or "" for payment in payments}
@@ -136,7 +136,7 @@ def _result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
     }
 
 
-def _call(url: str) -> outbound.CallOutcome:
+def _make_call(url: str) -> outbound.CallOutcome:
     return outbound.call_url("GET", url, timeout_s=RESULT_CALL_TIMEOUT_S, max_bytes=MAX_RESULT_CALL_ANSWER_BYTES)
 
 

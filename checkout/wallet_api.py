@@ -51,8 +51,8 @@ class WalletSessionView(CheckoutApiView):
         if fault:
             raise fault
         sent = {name: reveal_text(value) for name, value in decode_form(body)}
-        domain = _host(request.headers.get("Origin", ""))
-        provider = self._provider(row, sent, domain)
+        domain = _parse_host(request.headers.get("Origin", ""))
+        provider = self._require_provider(row, sent, domain)
         try:
             provider_session = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
         except merchant_validation.MerchantValidationError as fault:
@@ -61,7 +61,7 @@ class WalletSessionView(CheckoutApiView):
         response: HttpResponse = Response(answer, headers=headers)
         return response
 
-    def _provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
+    def _require_provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
         """The provider to call. Raises InvalidParametersError with every fault of the request."""
         brand, url = sent.get("paymentBrand", ""), sent.get("validationUrl", "")
         provider = (
@@ -96,7 +96,7 @@ class WalletSessionView(CheckoutApiView):
         return response
 
 
-def _host(origin: str) -> str:
+def _parse_host(origin: str) -> str:
     """The host of a page's origin; '' for anything else."""
     try:
         return urlsplit(origin).hostname or ""

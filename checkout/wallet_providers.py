@@ -79,7 +79,7 @@ def _host(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return value
 
 
-def _texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     """An object of texts, as in a provider's guide."""
     fine = isinstance(value, Mapping) and 0 < len(value) <= MAX_TOKENIZATION_PARAMETERS
     if not fine or not all(isinstance(one, str) and 0 < len(one) <= 500 for one in value.values()):
@@ -87,14 +87,14 @@ def _texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return value
 
 
-def _object(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_object(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     if not isinstance(value, Mapping) or len(json.dumps(value)) > 4_096:
         faults.add(path, "must be an object of at most 4,096 characters")
     return value
 
 
 _TOKENIZATION: Final = d.object_shape(
-    type=d.required_member(d.choice_shape("PAYMENT_GATEWAY", "DIRECT")), parameters=d.required_member(_texts)
+    type=d.required_member(d.choice_shape("PAYMENT_GATEWAY", "DIRECT")), parameters=d.required_member(_parse_texts)
 )
 _SHAPES: Final[Mapping[str, d.DocumentShape]] = {
     "wallet1": d.object_shape(
@@ -123,7 +123,9 @@ _SHAPES: Final[Mapping[str, d.DocumentShape]] = {
         authMethods=d.optional_member(_WORDS, ("PAN_ONLY", "CRYPTOGRAM_3DS")),
     ),
     "wallet3": d.object_shape(
-        method=d.required_member(_address), data=d.optional_member(_object), token=d.optional_member(_PATH, "token")
+        method=d.required_member(_address),
+        data=d.optional_member(_parse_object),
+        token=d.optional_member(_PATH, "token"),
     ),
 }
 
@@ -161,7 +163,7 @@ def list_allowed_origins(wallet: str) -> list[str]:
     return [parse_origin(one) for one in settings.GATEWAY_WALLET_ORIGINS.get(wallet.upper(), [])]
 
 
-def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
+def _check_section(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     for wallet in WALLET_NAMES:
         found = value[wallet]
         if not found:
@@ -181,7 +183,7 @@ def _check_identity(target: ConfigurationTarget, found: Mapping[str, Any], path:
     if (found["certificateFile"] is None) != (found["keyFile"] is None):
         faults.add(path, "give both certificateFile and keyFile, or neither to keep those that are here")
     elif found["certificateFile"] is not None:
-        _identity(target, found, path, faults)
+        _load_identity(target, found, path, faults)
     elif (
         settings.IS_LIVE
         and getattr(find_wallet_provider(target.channel_there, "wallet1"), "identity_sealed", None) is None
@@ -189,7 +191,7 @@ def _check_identity(target: ConfigurationTarget, found: Mapping[str, Any], path:
         faults.add(d.member_path(path, "certificateFile"), "is required: the provider knows the merchant by it")
 
 
-def _identity(
+def _load_identity(
     target: ConfigurationTarget, found: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, str] | None:
     """Certificate and key as PEM; None after adding a fault. The files' content is never shown."""
@@ -217,7 +219,7 @@ def _identity(
     return texts
 
 
-def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     for wallet in WALLET_NAMES:
         found = value[wallet]
         if found is None:
@@ -234,12 +236,12 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
             if one is not None and not name.endswith("File")
         }
         if found.get("certificateFile"):
-            held = _identity(target, found, "", d.DocumentFaults())
+            held = _load_identity(target, found, "", d.DocumentFaults())
             row.identity_sealed = current_vault().seal(Secret(json.dumps(held)), row.id)
         row.save()
 
 
-def _show(target: ConfigurationTarget) -> Any:
+def _render_section(target: ConfigurationTarget) -> Any:
     rows = map_wallet_providers(target.channel_there)
     return {wallet: rows[wallet].settings if wallet in rows else None for wallet in WALLET_NAMES}
 
@@ -247,9 +249,9 @@ def _show(target: ConfigurationTarget) -> Any:
 WALLET_PROVIDERS_SECTION: Final = ConfigurationSection(
     name="walletProviders",
     shape=_SHAPE,
-    check=_check,
-    apply=_apply,
-    show=_show,
+    check=_check_section,
+    apply=_apply_section,
+    show=_render_section,
     about="Who opens the real sheet of a wallet in pages; null: nobody, then the test environment shows ours. A "
     "wallet that is not named stays.",
 )

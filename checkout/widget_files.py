@@ -44,7 +44,7 @@ def widget_script_view(request: HttpRequest) -> HttpResponse:
     build = widget_hash.current_widget_build()
     if not build.script:
         return build_plain_response(404, "200.300.404", "no widget is built: run manage.py widget_build")
-    return _file(request, build.script, JAVASCRIPT_TYPE, etag=build.digest.hex(), caching=CACHE_REVALIDATED)
+    return _file_response(request, build.script, JAVASCRIPT_TYPE, etag=build.digest.hex(), caching=CACHE_REVALIDATED)
 
 
 def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
@@ -52,12 +52,12 @@ def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
     script = _load_build(digest)
     if script is None:
         return build_plain_response(404, "200.300.404", "no such build")
-    return _file(request, script, JAVASCRIPT_TYPE, etag=digest, caching=CACHE_IMMUTABLE)
+    return _file_response(request, script, JAVASCRIPT_TYPE, etag=digest, caching=CACHE_IMMUTABLE)
 
 
 def integrity_view(request: HttpRequest) -> HttpResponse:
     """GET /v1/fastcheckout/integrity: one field, without the envelope (D13)."""
-    return _json(request, {"integrity": widget_hash.widget_integrity()}, "no-store")
+    return _json_response(request, {"integrity": widget_hash.widget_integrity()}, "no-store")
 
 
 def widget_texts_view(request: HttpRequest, locale: str) -> HttpResponse:
@@ -71,18 +71,18 @@ def widget_texts_view(request: HttpRequest, locale: str) -> HttpResponse:
         "dir": languages.text_direction(code),
         "texts": dict(languages.load_form_texts(code)),
     }
-    return _json(request, body, "public, max-age=300")
+    return _json_response(request, body, "public, max-age=300")
 
 
 def brand_table_view(request: HttpRequest) -> HttpResponse:
     """GET /v1/widget/brands.json: every brand a form can take."""
     rows = [render_brand(brand) for brand in brands.PAYMENT_BRANDS.values() if resolve_form_kind(brand)]
-    return _json(request, {"brands": rows}, "public, max-age=300")
+    return _json_response(request, {"brands": rows}, "public, max-age=300")
 
 
 def hosted_field_view(request: HttpRequest) -> HttpResponse:
     """GET /v1/widget/frame.html: the document of a hosted field. Only the page named in the address may frame it."""
-    if wrong := _wrong_method(request):
+    if wrong := _build_wrong_method(request):
         return wrong
     parent = request.GET.get("parent", "")
     ancestors = _frame_ancestors(parent)
@@ -96,7 +96,7 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
     own = {name: compute_inline_hash(document, name) for name in _INLINE}
     zipped = "gzip" in request.headers.get("Accept-Encoding", "")
     content = document.encode()
-    answer = HttpResponse(_gzip(content) if zipped else content, content_type="text/html; charset=utf-8")
+    answer = HttpResponse(_compress(content) if zipped else content, content_type="text/html; charset=utf-8")
     if zipped:
         answer["Content-Encoding"] = "gzip"
     answer["Content-Security-Policy"] = (
@@ -153,14 +153,14 @@ def _load_build(digest: str) -> bytes | None:
         return None
 
 
-def _json(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpResponse:
+def _json_response(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpResponse:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    return _file(request, text, WIDGET_JSON_TYPE, etag=widget_hash.sha384_hex(text), caching=caching)
+    return _file_response(request, text, WIDGET_JSON_TYPE, etag=widget_hash.sha384_hex(text), caching=caching)
 
 
-def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
+def _file_response(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
     """A response with the same bytes for everyone, readable from any page."""
-    if wrong := _wrong_method(request):
+    if wrong := _build_wrong_method(request):
         return wrong
     quoted = quote_etag(etag)
     known = parse_etags(request.headers.get("If-None-Match", ""))
@@ -168,7 +168,7 @@ def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching
     if quoted in known or f"W/{quoted}" in known or "*" in known:
         answer: HttpResponse = HttpResponseNotModified()
     else:
-        answer = HttpResponse(_gzip(content) if zipped else content, content_type=kind)
+        answer = HttpResponse(_compress(content) if zipped else content, content_type=kind)
         if zipped:
             answer["Content-Encoding"] = "gzip"
     answer["ETag"] = quoted
@@ -181,11 +181,11 @@ def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching
 
 
 @lru_cache(maxsize=64)
-def _gzip(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
 
 
-def _wrong_method(request: HttpRequest) -> HttpResponse | None:
+def _build_wrong_method(request: HttpRequest) -> HttpResponse | None:
     if request.method in ("GET", "HEAD"):
         return None
     answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")

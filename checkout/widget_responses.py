@@ -141,10 +141,10 @@ def build_hosted_field_urls(row: Checkout) -> dict[str, str]:
 def resolve_checkout_state(row: Checkout) -> str:
     """open, processing, action (the shopper has to go somewhere), done or expired. A payment begun in time continues
     after the checkout's end: no page may claim that the shopper was not charged while it does."""
-    return _state_of_status(row, row.payment.status if row.payment is not None else None)
+    return _resolve_payment_state(row, row.payment.status if row.payment is not None else None)
 
 
-def _state_of_status(row: Checkout, status: str | None) -> str:
+def _resolve_payment_state(row: Checkout, status: str | None) -> str:
     now = WIDGET_STATE_BY_STATUS[status]
     return "expired" if now == "open" and session.is_checkout_expired(row) else now
 
@@ -176,7 +176,7 @@ def render_redirect(payment: Payment) -> dict[str, Any] | None:
 def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, Any]]:
     """The browser's answer to its submission: the code in words, the state, the redirect. Returns status and body."""
     code = resolve_result_code(payment)
-    now = _state_of_status(row, payment.status)
+    now = _resolve_payment_state(row, payment.status)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
     return result_codes.http_status(code), {
         "result": {"code": code, "description": result_codes.find_result_code(code).description},

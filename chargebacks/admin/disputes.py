@@ -120,7 +120,7 @@ class ChargebackAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        case = self._case(request, unquote(object_id))
+        case = self._get_case(request, unquote(object_id))
         self.record(request, "view", case)
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
@@ -161,18 +161,18 @@ class ChargebackAdmin(ReadOnlyPage):
 
     @allow_uploads(UploadPolicy(most=lambda: evidence.MAX_EVIDENCE_FILE_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
-        row = self._case(request, str(case))
+        row = self._get_case(request, str(case))
         if not self.may(request, "change", row):
             raise PermissionDenied
         if request.method == "POST":
             try:
-                if said := self._did(request, row):
+                if said := self._perform_action(request, row):
                     messages.success(request, said)
             except (DisputeTransitionError, EvidenceRejectedError, RequestRefusedError) as fault:
                 messages.error(request, str(fault))
         return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
 
-    def _did(self, request: HttpRequest, case: Chargeback) -> str:
+    def _perform_action(self, request: HttpRequest, case: Chargeback) -> str:
         """Run the form's action and return its success message. Raises DisputeTransitionError, EvidenceRejectedError
         and RequestRefusedError."""
         verb, by, note = (
@@ -211,7 +211,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def evidence_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse | StreamingHttpResponse:
         """Download a file of evidence: as an attachment, never shown as a page."""
-        row = self._case(request, str(case))
+        row = self._get_case(request, str(case))
         file = row.evidence.filter(pk=evidence).first()
         if file is None:
             raise Http404
@@ -220,7 +220,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
         """The re-encoded thumbnail of a file of evidence, for everybody who may see the case."""
-        file = self._case(request, str(case)).evidence.filter(pk=evidence).first()
+        file = self._get_case(request, str(case)).evidence.filter(pk=evidence).first()
         octets = evidence_images.render_thumbnail(file) if file is not None else None
         if octets is None:
             raise Http404
@@ -230,7 +230,7 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def packet_view(self, request: HttpRequest, case: Any) -> HttpResponse:
         """Start building the packet (one PDF with facts and evidence); a page tells when it is ready."""
-        row = self._case(request, str(case))
+        row = self._get_case(request, str(case))
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
         title, asked = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
@@ -269,7 +269,7 @@ class ChargebackAdmin(ReadOnlyPage):
             manual_entry.change_contact(request, row)
         return redirect(reverse("admin:chargebacks_chargeback_changelist"))
 
-    def _case(self, request: HttpRequest, ident: str) -> Chargeback:
+    def _get_case(self, request: HttpRequest, ident: str) -> Chargeback:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)

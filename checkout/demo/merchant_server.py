@@ -50,10 +50,14 @@ class ApiExchange:
 
 def load_demo_shop() -> DemoShop | None:
     """The demo merchant; None in live, and if nothing was seeded."""
-    return None if settings.IS_LIVE else _read(settings.GATEWAY_DEMO_FILE, _stamp(settings.GATEWAY_DEMO_FILE))
+    return (
+        None
+        if settings.IS_LIVE
+        else _read_demo_shop(settings.GATEWAY_DEMO_FILE, _data_stamp(settings.GATEWAY_DEMO_FILE))
+    )
 
 
-def _stamp(path: str) -> int:
+def _data_stamp(path: str) -> int:
     try:
         return Path(path).stat().st_mtime_ns
     except OSError:
@@ -61,7 +65,7 @@ def _stamp(path: str) -> int:
 
 
 @lru_cache(maxsize=2)
-def _read(path: str, stamp: int) -> DemoShop | None:
+def _read_demo_shop(path: str, stamp: int) -> DemoShop | None:
     if not stamp:
         return None
     try:

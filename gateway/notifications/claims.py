@@ -208,7 +208,7 @@ def record_webhook_attempts(attempted: Sequence[WebhookAttemptResult]) -> int:
     """Record results and the time of the next attempt. Returns how many deliveries changed."""
     if not attempted:
         return 0
-    rows = [_row(one) for one in attempted]
+    rows = [_build_result_row(one) for one in attempted]
     settled = execute_sql(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
     inspector.store_inspected_messages(
         [
@@ -237,7 +237,7 @@ def record_webhook_attempts(attempted: Sequence[WebhookAttemptResult]) -> int:
     return int(settled[0][0])
 
 
-def _row(one: WebhookAttemptResult) -> dict[str, object]:
+def _build_result_row(one: WebhookAttemptResult) -> dict[str, object]:
     """The columns of one recorded result."""
     due, outcome = one.due, one.outcome
     at = one.at + due.offset
@@ -262,7 +262,7 @@ def _row(one: WebhookAttemptResult) -> dict[str, object]:
         "at": at,
         "status": outcome.status if outcome else None,
         "failure": str(outcome.failure or "") if outcome else "",
-        "answer": _answer_excerpt(outcome) if outcome else "",
+        "answer": _excerpt_answer(outcome) if outcome else "",
         "took": outcome.duration_ms if outcome else 0,
     }
 
@@ -270,7 +270,7 @@ def _row(one: WebhookAttemptResult) -> dict[str, object]:
 HTTP_GONE: Final = 410
 
 
-def _answer_excerpt(outcome: CallOutcome) -> str:
+def _excerpt_answer(outcome: CallOutcome) -> str:
     """The first bytes of an answer, or why there is none; card numbers are masked."""
     text = outcome.reason if outcome.failure is not None else outcome.body.decode("utf-8", "replace")
     printable = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_ANSWER_CHARS])

@@ -144,9 +144,9 @@ class WebhookSender:
                     self._threads += 1
                     begun.append(lane)
         for lane in begun:
-            threading.Thread(target=self._work, args=(lane,), name="webhooks", daemon=True).start()
+            threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
 
-    def _work(self, lane: _Lane) -> None:
+    def _run_lane(self, lane: _Lane) -> None:
         while True:
             with self._lock:
                 if not lane.queue:
@@ -161,7 +161,7 @@ class WebhookSender:
             if done.outcome is not None and done.outcome.failure is not None:
                 self._hand_back(lane)
         if alone:
-            self._settle_alone()
+            self._settle_without_run()
 
     def _hand_back(self, lane: _Lane) -> None:
         """The endpoint does not answer: return what waits in the lane, to be tried later, one at a time."""
@@ -171,7 +171,7 @@ class WebhookSender:
         for due in back:
             self._done.put(WebhookAttemptResult(due=due, at=clock.real_now(), outcome=None))
 
-    def _settle_alone(self) -> None:
+    def _settle_without_run(self) -> None:
         try:
             while self.settle(self.collect(0)):
                 pass

@@ -129,7 +129,7 @@ def activate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> ActivationResu
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if any(getattr(current, name) != getattr(endpoint, name) for name in _TESTED):
             return ActivationResult(active=False, outcome=outcome, changed=True)
-        _set(
+        _update_endpoint_row(
             endpoint,
             state=state.ACTIVE,
             reason="",
@@ -213,7 +213,7 @@ def rotate_secret(
     until = clock.real_now() + overlap if overlap else None
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
-        _set(
+        _update_endpoint_row(
             endpoint,
             secret_sealed=current_vault().seal(secret, endpoint.pk),
             previous_sealed=current.secret_sealed if until else None,
@@ -246,7 +246,7 @@ def update_endpoint(
                 "probe_at": None,
                 "untested": True,
             }
-        _set(endpoint, **asked)
+        _update_endpoint_row(endpoint, **asked)
         audit_log.record_audit_entry(by, "change", endpoint, before=before, after=asked)
     return True
 
@@ -259,7 +259,7 @@ def pause_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if current.state not in (state.ACTIVE, state.PAUSED) or current.is_held:
             return False
-        _set(endpoint, state=state.PAUSED, reason=f"paused by {by.name}"[:255], probes=0, probe_at=None)
+        _update_endpoint_row(endpoint, state=state.PAUSED, reason=f"paused by {by.name}"[:255], probes=0, probe_at=None)
         audit_log.record_audit_entry(
             by, "pause", endpoint, before={"state": current.state}, after={"state": state.PAUSED}
         )
@@ -274,7 +274,9 @@ def resume_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if current.state != state.PAUSED or current.untested:
             return False
-        _set(endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None)
+        _update_endpoint_row(
+            endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None
+        )
         claims.make_waiting_webhooks_due(endpoint.pk, clock.merchant_now(endpoint.merchant))
         audit_log.record_audit_entry(
             by, "resume", endpoint, before={"state": current.state}, after={"state": state.ACTIVE}
@@ -309,7 +311,7 @@ def describe_endpoint(endpoint: WebhookEndpoint) -> dict[str, Any]:
     }
 
 
-def _set(endpoint: WebhookEndpoint, **values: Any) -> None:
+def _update_endpoint_row(endpoint: WebhookEndpoint, **values: Any) -> None:
     WebhookEndpoint.objects.filter(pk=endpoint.pk).update(**values)
     for name, value in values.items():
         setattr(endpoint, name, value)

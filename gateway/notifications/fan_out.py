@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 FAN_OUT_BATCH_SIZE: Final = 500
 GAP_RETENTION: Final = timedelta(seconds=2)
 """Minimum age of a gap before it is permanent: a number may be reserved just before its transaction gets its id."""
-_TOLD: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
+_SUBSCRIBED_STATES: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
 
 _PENDING: Final = """
 SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position) OR f.gaps <> '[]' FROM gateway_fannedout f
@@ -97,7 +97,7 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
         late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
         create_deliveries(tell, [*late, *fresh])
-        left = _remaining_gaps(gaps, [one.pk for one in late], xmin, now)
+        left = _drop_filled_gaps(gaps, [one.pk for one in late], xmin, now)
         left += _find_gaps(position, [one.pk for one in fresh], xmax, now)
         execute_sql(
             _MOVE,
@@ -114,7 +114,7 @@ def _load_late_notifications(gaps: Sequence[SequenceGap]) -> list[Notification]:
     return list(Notification.objects.filter(pk__in=[row[0] for row in found]).order_by("pk")) if found else []
 
 
-def _remaining_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int, now: datetime) -> list[SequenceGap]:
+def _drop_filled_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int, now: datetime) -> list[SequenceGap]:
     """The gaps without the numbers that arrived, and without permanent ones."""
     left: list[SequenceGap] = []
     for gap in gaps:
@@ -142,7 +142,7 @@ def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequen
     """Create the missing deliveries of ``notifications``. Returns how many."""
     if not notifications:
         return 0
-    endpoints = _endpoints({one.merchant_id for one in notifications})
+    endpoints = _load_endpoints({one.merchant_id for one in notifications})
     chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if is_subscribed(e, one)] for one in notifications}
     told = tell(notifications, {number for number, mine in chosen.items() if mine})
     rows: list[dict[str, Any]] = []
@@ -154,7 +154,7 @@ def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequen
         rows += [build_delivery_row(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
         if words.return_url:
             if one.merchant_id not in returns:
-                returns[one.merchant_id] = _return_endpoint(one.merchant_id)
+                returns[one.merchant_id] = _build_return_endpoint(one.merchant_id)
             rows.append(build_delivery_row(one, returns[one.merchant_id], url=words.return_url))
     return insert_deliveries(rows)
 
@@ -180,9 +180,9 @@ def is_subscribed(endpoint: WebhookEndpoint, notification: Notification) -> bool
     return notification.kind in endpoint.kinds and endpoint.channel_id in (None, notification.channel_id)
 
 
-def _endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
+def _load_endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
     found: dict[UUID, list[WebhookEndpoint]] = {}
-    asked = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_TOLD).exclude(
+    asked = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_SUBSCRIBED_STATES).exclude(
         mode=WebhookEndpoint.Mode.RETURN
     )
     for endpoint in asked.select_related("merchant"):
@@ -190,7 +190,7 @@ def _endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
     return found
 
 
-def _return_endpoint(merchant: UUID) -> WebhookEndpoint:
+def _build_return_endpoint(merchant: UUID) -> WebhookEndpoint:
     """The stand-in endpoint for addresses that the merchant's payments bring themselves (notificationUrl)."""
     mode, state = WebhookEndpoint.Mode.RETURN, WebhookEndpoint.State.ACTIVE
     WebhookEndpoint.objects.bulk_create(

@@ -61,13 +61,13 @@ def parse_pasted_headers(pasted: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in pasted.splitlines():
         name, colon, value = line.partition(":")
-        name = _unquoted(name.strip())
+        name = _strip_quotes(name.strip())
         if colon and _NAME.fullmatch(name):
-            found.setdefault(name.lower(), _unquoted(value.strip().removesuffix(",").rstrip()))
+            found.setdefault(name.lower(), _strip_quotes(value.strip().removesuffix(",").rstrip()))
     return found
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     """``text`` without the quotes of a printed dictionary; each end on its own, since users cut anywhere."""
     text = text[1:] if text.startswith(_QUOTES) else text
     return text[:-1] if text.endswith(_QUOTES) else text
@@ -76,13 +76,13 @@ def _unquoted(text: str) -> str:
 def verify_message(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
     """Check a message of the endpoint with these ``keys``; ``now`` is real time."""
     if _SIGNATURE in headers:
-        return _signed(keys, headers, body, now)
+        return _verify_signed(keys, headers, body, now)
     if _IV in headers or _TAG in headers:
-        return _encrypted(keys, headers, body)
+        return _verify_encrypted(keys, headers, body)
     return VerificationVerdict(kind=VerificationResult.MISSING, why="no headers")
 
 
-def _each(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
+def _list_keys(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
     yield keys.current.reveal(), False
     if keys.previous is not None:
         yield keys.previous.reveal(), True
@@ -91,7 +91,7 @@ def _each(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
 # --- signed -------------------------------------------------------------------------------------------------------
 
 
-def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
+def _verify_signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
     for name in (_ID, _AT):
         if not headers.get(name):
             return VerificationVerdict(kind=VerificationResult.MISSING, why="header", more=name)
@@ -101,15 +101,15 @@ def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datet
     signatures, wrong = [], 0
     for each in headers[_SIGNATURE].split():
         version, comma, text = each.partition(",")
-        octets = _base64(text) if comma and version == "v1" else None
+        octets = _parse_base64(text) if comma and version == "v1" else None
         if octets is None or len(octets) != hashlib.sha256().digest_size:
             wrong += 1
         else:
             signatures.append(octets)
     if not signatures:
         return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="signature", more=_SIGNATURE)
-    for why, text in _variants(body):
-        for key, previous in _each(keys):
+    for why, text in _list_variants(body):
+        for key, previous in _list_keys(keys):
             made = hmac.digest(key, f"{headers[_ID].strip()}.{at}.{text}".encode(), hashlib.sha256)
             if any(hmac.compare_digest(made, one) for one in signatures):
                 if why:
@@ -129,7 +129,7 @@ def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datet
     return VerificationVerdict(kind=VerificationResult.WRONG_KEY, why="no signature fits")
 
 
-def _variants(body: str) -> Iterator[tuple[str, str]]:
+def _list_variants(body: str) -> Iterator[tuple[str, str]]:
     """The body, and what frameworks, editors and clipboards make of it: pairs of the change and the body as it was
     sent."""
     yield "", body
@@ -152,12 +152,12 @@ def _variants(body: str) -> Iterator[tuple[str, str]]:
 # --- encrypted ----------------------------------------------------------------------------------------------------
 
 
-def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> VerificationVerdict:
+def _verify_encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> VerificationVerdict:
     found: dict[str, bytes] = {}
     for name, length in ((_IV, GCM_IV_BYTES), (_TAG, GCM_TAG_BYTES)):
         if not headers.get(name):
             return VerificationVerdict(kind=VerificationResult.MISSING, why="header", more=name)
-        octets = _hex(headers[name])
+        octets = _parse_hex(headers[name])
         if octets is None or len(octets) != length:
             return VerificationVerdict(
                 kind=VerificationResult.WRONG_ENCODING, why="hex header", more=f"{name}: {2 * length}"
@@ -170,14 +170,14 @@ def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> Veri
         except (ValueError, KeyError, TypeError):
             return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="no encryptedBody")
     text = text.strip().strip('"')
-    octets = _hex(text)
+    octets = _parse_hex(text)
     why = ""
     if octets is None:
-        octets = _base64(text)
+        octets = _parse_base64(text)
         if octets is None:
             return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="body is no hex")
         why = "body in base64"
-    for key, previous in _each(keys):
+    for key, previous in _list_keys(keys):
         for sealed, done in ((octets + found[_TAG], why), (octets, why or "tag inside")):
             try:
                 plain = AESGCM(key).decrypt(found[_IV], sealed, None).decode()
@@ -188,7 +188,7 @@ def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> Veri
     return VerificationVerdict(kind=VerificationResult.WRONG_KEY, why="does not open")
 
 
-def _hex(text: str) -> bytes | None:
+def _parse_hex(text: str) -> bytes | None:
     text = text.strip()
     try:
         return bytes.fromhex(text) if text and len(text) % 2 == 0 and not re.search(r"\s", text) else None
@@ -196,7 +196,7 @@ def _hex(text: str) -> bytes | None:
         return None
 
 
-def _base64(text: str) -> bytes | None:
+def _parse_base64(text: str) -> bytes | None:
     try:
         return base64.b64decode(text.strip(), validate=True) or None
     except (binascii.Error, ValueError):

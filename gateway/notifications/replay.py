@@ -71,7 +71,7 @@ class ReplayPreview:
 def preview_replay(selection: ReplaySelection) -> ReplayPreview:
     """Count without sending."""
     chosen = _select_deliveries(selection)
-    open_ones = _only_receiving_endpoints(chosen)
+    open_ones = _filter_receiving_endpoints(chosen)
     counted = open_ones.aggregate(
         events=Count("pk"), payments=Count("payment", distinct=True), oldest=Min("created_at"), newest=Max("created_at")
     )
@@ -98,7 +98,7 @@ def replay_next_batch(
     """Make the next batch due. Returns how many, and the position of the next batch (None: none left). Ordered by
     creation time, so that what is delivered meanwhile is not selected again."""
     now = clock.merchant_now(selection.merchant)
-    chosen = _only_receiving_endpoints(_select_deliveries(selection))
+    chosen = _filter_receiving_endpoints(_select_deliveries(selection))
     if WebhookDelivery.State.WAITING in selection.states:
         chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
     if after is not None:
@@ -174,7 +174,7 @@ def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
     return chosen.filter(**{name: value for name, value in conditions.items() if value is not None})
 
 
-def _only_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
+def _filter_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
     """Those whose endpoint receives deliveries at present."""
     state = WebhookEndpoint.State
     return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))

@@ -64,11 +64,11 @@ def sign_or_encrypt(
     """Headers and body of one attempt. ``ident``: the delivery's id, the same in each attempt; ``at``: real time, which
     receivers compare with their own."""
     if mode == WebhookEndpoint.Mode.SIGNED:
-        return _signed(keys, f"msg_{ident.hex}", text.encode(), int(at.timestamp()))
-    return _encrypted(keys, text.encode(), wrapper)
+        return _sign(keys, f"msg_{ident.hex}", text.encode(), int(at.timestamp()))
+    return _encrypt(keys, text.encode(), wrapper)
 
 
-def _signed(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
+def _sign(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
     signed = f"{ident}.{at}.".encode() + body
     signatures = [
         base64.b64encode(hmac.digest(key.reveal(), signed, hashlib.sha256)).decode()
@@ -84,7 +84,7 @@ def _signed(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[s
     return headers, body
 
 
-def _encrypted(keys: SigningKeys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
+def _encrypt(keys: SigningKeys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
     """Encrypt the body. It has one key: while a rotation overlaps, the previous one, which the receiver certainly
     has."""
     key = keys.current if keys.previous is None else keys.previous

@@ -22,15 +22,15 @@ _CURL = re.compile(
 
 def highlight_json(value: Any) -> SafeString:
     """``value`` as indented, highlighted JSON."""
-    return _coloured(json.dumps(value, indent=2, ensure_ascii=False), _JSON)
+    return _color_parts(json.dumps(value, indent=2, ensure_ascii=False), _JSON)
 
 
 def highlight_curl(text: str) -> SafeString:
     """A highlighted shell command; ``$ENTITY_ID`` becomes an element that the page's script fills in."""
-    return _coloured(text, _CURL)
+    return _color_parts(text, _CURL)
 
 
-def _coloured(text: str, words: re.Pattern[str]) -> SafeString:
+def _color_parts(text: str, words: re.Pattern[str]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in _parts(text, words)))
 
 

@@ -68,8 +68,10 @@ def build_endpoint_doc(name: str) -> EndpointDoc:
     """The page of one endpoint. Raises KeyError for an unknown name."""
     endpoint = ENDPOINT_BY_NAME[name]
     titles = [structure.title for structure in endpoint.structures]
-    groups = tuple(_group(structure, shared=titles.count(structure.title) > 1) for structure in endpoint.structures)
-    own = {rule for structure in endpoint.structures for rule in _own_rules(structure)}
+    groups = tuple(
+        _build_group(structure, shared=titles.count(structure.title) > 1) for structure in endpoint.structures
+    )
+    own = {rule for structure in endpoint.structures for rule in _list_own_rules(structure)}
     return EndpointDoc(
         endpoint=endpoint,
         groups=groups,
@@ -78,26 +80,26 @@ def build_endpoint_doc(name: str) -> EndpointDoc:
     )
 
 
-def _own_rules(structure: Structure) -> tuple[str, ...]:
+def _list_own_rules(structure: Structure) -> tuple[str, ...]:
     return tuple(render_rule(structure, rule) for rule in structure.rules)
 
 
-def _group(structure: Structure, *, shared: bool) -> ParamGroupDoc:
+def _build_group(structure: Structure, *, shared: bool) -> ParamGroupDoc:
     name = structure.prefix or structure.rows[0].base
     title = f"{structure.title}: {name}" if shared else structure.title
     return ParamGroupDoc(
-        anchor=_slug(title),
+        anchor=_slugify(title),
         title=title,
         source=structure.source,
         prefix=structure.prefix,
         note=structure.note,
-        demand=_demand(structure),
-        params=tuple(_param(structure, row) for row in structure.rows),
-        rules=_own_rules(structure),
+        demand=_describe_demand(structure),
+        params=tuple(_build_param(structure, row) for row in structure.rows),
+        rules=_list_own_rules(structure),
     )
 
 
-def _demand(structure: Structure) -> str:
+def _describe_demand(structure: Structure) -> str:
     """When the required rows are required, in words; '' if always, or if there are none."""
     if structure.demand is not Demand.WHEN_USED or not structure.required:
         return ""
@@ -107,7 +109,7 @@ def _demand(structure: Structure) -> str:
     return f"Required fields are asked for when anything of {structure.prefix or 'this table'} is sent."
 
 
-def _param(structure: Structure, row: Param) -> ParamDoc:
+def _build_param(structure: Structure, row: Param) -> ParamDoc:
     full = structure.full(row.name)
     tags = []
     if is_deprecated(structure, row):
@@ -123,7 +125,7 @@ def _param(structure: Structure, row: Param) -> ParamDoc:
         example_name=example_name(structure, row),
         need=_NEEDS[row.need],
         letter=row.need.value,
-        allowed=_allowed(row),
+        allowed=_describe_format(row),
         words=row.format.words,
         example=row.format.example,
         values=row.format.values,
@@ -133,7 +135,7 @@ def _param(structure: Structure, row: Param) -> ParamDoc:
     )
 
 
-def _allowed(row: Param) -> str:
+def _describe_format(row: Param) -> str:
     """The format in words: an error's text without "must be"."""
     if len(row.format.values) > MAX_UNFOLDED_VALUES:
         return f"One of {len(row.format.values)} values"
@@ -142,7 +144,7 @@ def _allowed(row: Param) -> str:
     return text if not row.key else f"{text}. Key: {row.key.words}"
 
 
-def _slug(text: str) -> str:
+def _slugify(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 

@@ -58,7 +58,7 @@ class ApiSample:
 
     @property
     def answer(self) -> dict[str, Any]:
-        return _answer(self.name)
+        return _load_answer(self.name)
 
     @property
     def brief(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class ApiSample:
         pairs = {"entityId": ENTITY_VARIABLE, **self.fields}
         lines = []
         if self.method == "POST":
-            lines += [_data(name, value) for name, value in pairs.items()]
+            lines += [_format_data_option(name, value) for name, value in pairs.items()]
         else:
             address += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
         head = "curl" if self.method in ("GET", "POST") else f"curl -X {self.method}"
@@ -81,7 +81,7 @@ class ApiSample:
         return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
 
 
-def _data(name: str, value: str) -> str:
+def _format_data_option(name: str, value: str) -> str:
     pair = f"{name}={value}"
     if value.startswith("$"):
         return f'-d "{pair}"'
@@ -91,7 +91,7 @@ def _data(name: str, value: str) -> str:
 
 
 @cache
-def _answer(name: str) -> dict[str, Any]:
+def _load_answer(name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((SAMPLE_ANSWERS_DIR / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -116,7 +116,7 @@ _INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.s
 _REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
 
-def _payment(
+def _payment_sample(
     name: str,
     title: str,
     status: int = 200,
@@ -125,24 +125,26 @@ def _payment(
     means: Mapping[str, str | None] = _NO_CHANGES,
     **changes: str | None,
 ) -> ApiSample:
-    changed = {**_CARD, **_dotted(means), **_dotted(changes)}
+    changed = {**_CARD, **_with_dots(means), **_with_dots(changes)}
     fields = {key: value for key, value in changed.items() if value is not None}
     return ApiSample(
         name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about
     )
 
 
-def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+def _with_dots(changes: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name.replace("__", "."): value for name, value in changes.items()}
 
 
-def _follow_up(name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str) -> ApiSample:
+def _follow_up_sample(
+    name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str
+) -> ApiSample:
     return ApiSample(
         name=name, title=title, method="POST", path=path, status=200, after=after, fields=fields, about=about
     )
 
 
-def _clock(name: str, title: str, method: str, **fields: str) -> ApiSample:
+def _clock_sample(name: str, title: str, method: str, **fields: str) -> ApiSample:
     return ApiSample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
 
 
@@ -151,7 +153,7 @@ _SUMS, _OTHER, _AGGREGATED = "/v1/reports/reconciliations", "/reports", "reconci
 _TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
 
 
-def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
+def _report_sample(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
     """A report in testMode=INTERNAL: the same settlements for every reader."""
     asked = {key.replace("__", "."): value for key, value in fields.items()}
     return ApiSample(
@@ -166,16 +168,16 @@ def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiS
 
 
 _TABLE: Final = (
-    _payment("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
-    _payment("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
-    _payment(
+    _payment_sample("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
+    _payment_sample("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
+    _payment_sample(
         "declined",
         "A declined card",
         400,
         card__number="4000015500000005",
         about="800.100.155: the card has not enough credit. There is a payment, and it was declined.",
     ),
-    _payment(
+    _payment_sample(
         "faults",
         "Three faults at once",
         400,
@@ -185,7 +187,7 @@ _TABLE: Final = (
         card__expiryMonth="13",
         about="Nothing was made. Each fault names its field and what is allowed.",
     ),
-    _payment(
+    _payment_sample(
         "direct-debit",
         "Debit a bank account",
         paymentBrand="DIRECTDEBIT_SEPA",
@@ -198,7 +200,7 @@ _TABLE: Final = (
         customer__email="jane@mail.example",
         about="000.100.110: the bank takes the debit. Jane gets her mandate by mail.",
     ),
-    _payment(
+    _payment_sample(
         "online-transfer",
         "Send the shopper to the bank",
         paymentBrand="ONLINETRANSFER",
@@ -206,7 +208,7 @@ _TABLE: Final = (
         shopperResultUrl="https://shop.example/result",
         about="000.200.000: nothing is paid yet. Send the shopper to redirect.url.",
     ),
-    _payment(
+    _payment_sample(
         "prepayment",
         "Ask for a transfer in advance",
         paymentBrand="PREPAYMENT",
@@ -223,7 +225,7 @@ _TABLE: Final = (
         fields=REQUEST_EXAMPLES["decide-transfer"],
         about="000.100.110: now it is paid.",
     ),
-    _payment(
+    _payment_sample(
         "gift-card",
         "Pay with a gift card",
         paymentBrand="GIFTCARD",
@@ -232,7 +234,7 @@ _TABLE: Final = (
         giftCard__pin="4711",
         about="Approved for the 20.00 that it holds: amount says so.",
     ),
-    _payment(
+    _payment_sample(
         "network-token",
         "Pay with a network token",
         means=_NO_CARD,
@@ -243,7 +245,7 @@ _TABLE: Final = (
         tokenAccount__cryptogram=GOOD_CRYPTOGRAM,
         about="The cryptogram proves one use of the token.",
     ),
-    _follow_up(
+    _follow_up_sample(
         "capture",
         "Capture a part",
         "authorise",
@@ -252,15 +254,15 @@ _TABLE: Final = (
         amount="50.00",
         currency="EUR",
     ),
-    _follow_up(
+    _follow_up_sample(
         "refund-capture",
         "Refund some of it",
         "capture",
         path=f"/v1/payments/{CAPTURE_VARIABLE}",
         **REQUEST_EXAMPLES["follow-up"],
     ),
-    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
-    _follow_up(
+    _follow_up_sample("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
+    _follow_up_sample(
         "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
     ),
     ApiSample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
@@ -473,8 +475,12 @@ _TABLE: Final = (
         status=200,
         after="register",
     ),
-    _payment("order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."),
-    _follow_up("refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]),
+    _payment_sample(
+        "order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."
+    ),
+    _follow_up_sample(
+        "refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]
+    ),
     ApiSample(
         name="query",
         title="Find an order",
@@ -527,8 +533,8 @@ _TABLE: Final = (
         fields={"merchantTransactionId": "no-such-order"},
         about="700.400.580: nothing of yours fits.",
     ),
-    _report("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
-    _report(
+    _report_sample("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
+    _report_sample(
         "settlement",
         "One settlement's records",
         f"{_SUMS}/{SAMPLE_SETTLEMENT_ID}",
@@ -536,12 +542,14 @@ _TABLE: Final = (
         sortValue="SettlementTxDate",
         sortOrder="DESC",
     ),
-    _report("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
-    _report(
+    _report_sample("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
+    _report_sample(
         "aggregation", "One settlement's records", f"{_OTHER}/v1/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}", "The same."
     ),
-    _report("aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS),
-    _report(
+    _report_sample(
+        "aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS
+    ),
+    _report_sample(
         "aggregation-page",
         "Only the fees",
         f"{_OTHER}/v2/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}",
@@ -549,9 +557,9 @@ _TABLE: Final = (
         reconciliationType="FEE",
         pageNo="1",
     ),
-    _clock("clock", "Read the clock", "GET"),
-    _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
-    _clock("reset-clock", "Put it back", "DELETE"),
+    _clock_sample("clock", "Read the clock", "GET"),
+    _clock_sample("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
+    _clock_sample("reset-clock", "Put it back", "DELETE"),
     ApiSample(
         name="mails",
         title="The mandate's mail",
@@ -574,7 +582,7 @@ _TABLE: Final = (
 _OPEN: Final = f"/v1/checkouts/{CHECKOUT_VARIABLE}"
 
 
-def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
+def _checkout_sample(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
     method = "GET" if name.endswith(("status", "registration")) else "POST"
     fields = REQUEST_EXAMPLES.get(name, {})
     return ApiSample(
@@ -590,18 +598,18 @@ def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", 
 
 
 _CHECKOUTS: Final = (
-    _checkout("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
-    _checkout("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
+    _checkout_sample("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
+    _checkout_sample("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
               after="checkout"),
-    _checkout("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
+    _checkout_sample("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
               after="checkout"),
-    _checkout("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
+    _checkout_sample("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
               after="pay-checkout"),
-    _checkout("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
+    _checkout_sample("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
               fields={"createRegistration": "true", "shopperResultUrl": "https://shop.example/cards"}),
-    _checkout("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
+    _checkout_sample("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
               after="register-checkout"),
-    _checkout("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
+    _checkout_sample("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
               after="store-checkout"),
 )  # fmt: skip
 API_SAMPLES: Final[Mapping[str, ApiSample]] = MappingProxyType(

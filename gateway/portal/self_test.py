@@ -80,18 +80,18 @@ def run_due_self_tests(merchant: Merchant | None = None) -> int:
         return 0
     fresh = set(SelfTest.objects.filter(at__gt=clock.real_now() - SELF_TEST_INTERVAL).values_list("row", flat=True))
     return len(
-        run_self_tests([promise for promise in _promises() if promise.key not in fresh][:MAX_SELF_TESTS_PER_RUN])
+        run_self_tests([promise for promise in _list_checks() if promise.key not in fresh][:MAX_SELF_TESTS_PER_RUN])
     )
 
 
 def run_all_self_tests() -> list[SelfTest]:
     """Test every row now."""
-    return run_self_tests(_promises())
+    return run_self_tests(_list_checks())
 
 
 def run_self_tests(rows: Iterable[SelfCheck]) -> list[SelfTest]:
     """Test these rows and store the results."""
-    results = [SelfTest(row=one.key, fault=_fault_of(one)[:MAX_FAULT_CHARS], at=clock.real_now()) for one in rows]
+    results = [SelfTest(row=one.key, fault=_find_fault(one)[:MAX_FAULT_CHARS], at=clock.real_now()) for one in rows]
     SelfTest.objects.bulk_create(results, update_conflicts=True, unique_fields=["row"], update_fields=["fault", "at"])
     for one in results:
         if one.fault:
@@ -105,15 +105,15 @@ def load_last_results() -> dict[str, SelfTest]:
 
 
 @cache
-def _promises() -> tuple[SelfCheck, ...]:
+def _list_checks() -> tuple[SelfCheck, ...]:
     return build_checks(testdata.build_test_data())
 
 
-def _fault_of(promise: SelfCheck) -> str:
+def _find_fault(promise: SelfCheck) -> str:
     """The difference from the promised result, '' if there is none. Everything written for the test is rolled back."""
     try:
         with transaction.atomic():
-            fault = "; ".join(promise.check(_open()))
+            fault = "; ".join(promise.check(_open_gateway()))
             transaction.set_rollback(True)
     except Exception as error:  # a row that cannot be tested is a result, too, and must not stop the others
         log.exception("self_test_broke", row=promise.key)
@@ -121,7 +121,7 @@ def _fault_of(promise: SelfCheck) -> str:
     return fault
 
 
-def _open() -> InProcessGateway:
+def _open_gateway() -> InProcessGateway:
     """A merchant, a channel without limits, and a token, which exist only within the transaction."""
     from django.test import Client
 

@@ -105,68 +105,68 @@ def run_checks(gateway: GatewayClient) -> Iterator[str]:
         yield from promise.check(gateway)
 
 
-def _expect(what: str, promised: object, got: object) -> Iterator[str]:
+def _compare(what: str, promised: object, got: object) -> Iterator[str]:
     if got != promised:
         yield f"{what}: promised {promised}, got {got}"
 
 
 def _direct(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody, what: str, code: str) -> Iterator[str]:
     status, body = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what} ({row['title']})", code, body["result"]["code"])
+    yield from _compare(f"{what} ({row['title']})", code, body["result"]["code"])
     if code == row["resultCode"]:
-        yield from _expect(f"{what}: HTTP status", row["httpStatus"], status)
+        yield from _compare(f"{what}: HTTP status", row["httpStatus"], status)
     if row.get("approvedAmount"):
-        yield from _expect(f"{what}: amount", row["approvedAmount"], body.get("amount"))
+        yield from _compare(f"{what}: amount", row["approvedAmount"], body.get("amount"))
 
 
 def _check_result_field(
     gateway: GatewayClient, *, row: CheckRow, fields: JsonBody, name: str, what: str
 ) -> Iterator[str]:
     _, body = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(what, row[name], body["result"].get(name))
+    yield from _compare(what, row[name], body["result"].get(name))
 
 
 def _transfer(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody) -> Iterator[str]:
     what = f"{row['brand']} {row['outcome']}"
     _, first = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
+    yield from _compare(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
     if "id" in first:
         _, after = gateway.api("POST", f"/v1/test/transfers/{first['id']}", {"outcome": row["outcome"]})
-        yield from _expect(what, row["resultCode"], after["result"]["code"])
+        yield from _compare(what, row["resultCode"], after["result"]["code"])
 
 
 def _redirect(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody) -> Iterator[str]:
     what = f"{row['brand']} {row['outcome']}"
     _, first = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
+    yield from _compare(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
     if "redirect" not in first:
         yield f"{what}: no redirect"
         return
     path = urlsplit(first["redirect"]["url"]).path
     status, back = gateway.browse(path, {"outcome": row["outcome"]})
     if row["outcome"] == "leave":
-        yield from _expect(what, row["resultCode"], _code_after_deadline(gateway, first["id"], row["resultCode"]))
+        yield from _compare(what, row["resultCode"], _get_code_after_deadline(gateway, first["id"], row["resultCode"]))
         return
-    yield from _expect(f"{what}: sent back", 303, status)
+    yield from _compare(f"{what}: sent back", 303, status)
     status, there = gateway.browse(urlsplit(back)._replace(scheme="", netloc="").geturl(), None)
-    yield from _expect(
+    yield from _compare(
         f"{what}: to the shop", True, there.startswith(f"{fields['shopperResultUrl']}?id={first['id']}&")
     )
-    yield from _expect(what, row["resultCode"], _code(gateway, first["id"]))
+    yield from _compare(what, row["resultCode"], _get_code(gateway, first["id"]))
 
 
-def _code(gateway: GatewayClient, ident: str) -> str:
+def _get_code(gateway: GatewayClient, ident: str) -> str:
     return str(gateway.api("GET", f"/v1/payments/{ident}", {})[1]["result"]["code"])
 
 
-def _code_after_deadline(gateway: GatewayClient, ident: str, promised: str) -> str:
+def _get_code_after_deadline(gateway: GatewayClient, ident: str, promised: str) -> str:
     """The payment's code after its shopper's deadline; the clock is reset afterwards."""
     gateway.api("POST", "/v1/test/clock", {"advance": str(SHOPPER_DEADLINE_S)})
     until = time.monotonic() + gateway.max_wait_s
     try:
         while True:
             gateway.settle()
-            code = _code(gateway, ident)
+            code = _get_code(gateway, ident)
             if code == promised or time.monotonic() > until:
                 return code
     finally:

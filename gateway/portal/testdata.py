@@ -171,12 +171,12 @@ def render_account_row(row: SimulatedAccount) -> dict[str, Any]:
         "request": fields,
         "shown": [(name, value) for name, value in fields.items() if name.rpartition(".")[2] in _TELLING],
         "behaviour": row.behaviour,
-        **_result(_code_of(row)),
+        **_result(_promised_code(row)),
         "approvedAmount": str(approved) if approved else None,
     }
 
 
-def _code_of(row: SimulatedAccount) -> str:
+def _promised_code(row: SimulatedAccount) -> str:
     """A payment whose answer was lost is pending until the acquirer is asked."""
     return OUTCOME_UNKNOWN_CODE if row.behaviour == "silence" else row.code
 

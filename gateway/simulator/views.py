@@ -29,20 +29,20 @@ LEAVE_OUTCOME: Final = "leave"
 @require_http_methods(["GET", "HEAD", "POST"])
 def simulated_order_view(request: HttpRequest, handle: str) -> HttpResponse:
     """GET or POST /simulator/{handle}: the order's page. POST with ``outcome``: the decision, then back to the shop."""
-    found = _find(handle)
+    found = _find_order(handle)
     outcome = request.POST.get("outcome", "")
     if outcome == LEAVE_OUTCOME:
-        return _page(request, found, "simulator/left.html")
+        return _render_order(request, found, "simulator/left.html")
     if outcome in orders.ORDER_OUTCOMES:
         # The first decision counts; every later visitor is redirected too, and the shop shows the result.
         orders.decide_simulated_order(found, orders.ORDER_OUTCOMES[outcome])
         return HttpResponse(status=303, headers={"Location": found.return_url, "Cache-Control": "no-store"})
     if found.state != SimulatedOrder.State.OPEN:
-        return _page(request, found, "simulator/decided.html")
-    return _page(request, found, f"simulator/{found.kind}.html")
+        return _render_order(request, found, "simulator/decided.html")
+    return _render_order(request, found, f"simulator/{found.kind}.html")
 
 
-def _find(handle: str) -> SimulatedOrder:
+def _find_order(handle: str) -> SimulatedOrder:
     ident = identifiers.parse_id(handle)
     if settings.IS_LIVE or ident is None:
         raise Http404
@@ -52,7 +52,7 @@ def _find(handle: str) -> SimulatedOrder:
     return found
 
 
-def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
+def _render_order(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
     kind = orders.SIMULATED_ORDER_KINDS[found.kind]
     # A real bank knows the merchant's name from its contract.
     payment = Payment.objects.select_related("merchant").only("merchant__name", "request").get(pk=found.payment)
@@ -85,12 +85,12 @@ def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpRes
     response["Cache-Control"] = "no-store"
     response["Referrer-Policy"] = "no-referrer"
     # Browsers apply form-action to every redirect of a form: our return page, then the merchant's.
-    away = _source(str(payment.request.get("shopperResultUrl", "")))
+    away = _policy_source(str(payment.request.get("shopperResultUrl", "")))
     response._csp_replace = {"form-action": [CSP_SELF, *([away] if away else [])]}  # type: ignore[attr-defined]
     return response
 
 
-def _source(url: str) -> str:
+def _policy_source(url: str) -> str:
     """The origin of a web address, or the scheme of an app's, as a policy source; '' for anything else."""
     parts = urlsplit(url)
     if parts.scheme in ("http", "https") and parts.hostname:

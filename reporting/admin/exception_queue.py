@@ -84,8 +84,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
         kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
-        missed = self._missing(request) if chosen == "missing" else None
-        rows, pages = self._listed(request, chosen, file, kind, kept) if missed is None else ([], None)
+        missed = self._list_missing_payments(request) if chosen == "missing" else None
+        rows, pages = self._read_list_page(request, chosen, file, kind, kept) if missed is None else ([], None)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Exceptions"),
@@ -99,12 +99,12 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "pages": pages,
             "most": MAX_SHOWN_EXCEPTIONS,
             "narrowed": bool(kept),
-            "last": self._last(request),
+            "last": self._find_last_resolved(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/exceptions.html", context)
 
-    def _listed(
+    def _read_list_page(
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
         """One page of the chosen list, of one file or of all: its rows and the keyset page."""
@@ -117,16 +117,16 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 "record__institute", "record__merchant"
             )
             told = keyset.read_keyset_page(found.filter(kind=kind) if kind else found, FINDING_ORDER, request.GET, own)
-            return [{**_line(one.record), "finding": one} for one in told.rows], told
+            return [{**_render_line(one.record), "finding": one} for one in told.rows], told
         states: Sequence[str] = exception_queue.UNMATCHED_STATES
         if chosen in ("multiple", "unmatched"):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, marked=chosen == "marked")
         page = keyset.read_keyset_page(rows, FILE_LINE_ORDER if chosen == "lines" else RECORD_ORDER, request.GET, own)
-        return [_line(row) for row in page.rows], page
+        return [_render_line(row) for row in page.rows], page
 
-    def _missing(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def _list_missing_payments(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Payments of the user's merchants that their institute should have settled by now."""
         merchants = permissions.list_permitted_merchants(request.user, "reporting.view_settlementrecord").order_by(
             "name"
@@ -142,11 +142,11 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 ]
         return found
 
-    def _last(self, request: HttpRequest) -> SettlementRecord | None:
+    def _find_last_resolved(self, request: HttpRequest) -> SettlementRecord | None:
         """The record this user resolved last, as long as that can be undone."""
         ident = identifiers.parse_id(request.GET.get("last", "").replace("-", ""))
         row = self.get_queryset(request).filter(pk=ident).first() if ident else None
-        return row if row is not None and self.may(request, "change", row) and _undoable(row) else None
+        return row if row is not None and self.may(request, "change", row) and _find_undoable(row) else None
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -154,7 +154,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         record = self._record(request, unquote(object_id))
-        found, told = self._found(request, record)
+        found, told = self._search_payments(request, record)
         open_ = record.state in exception_queue.UNMATCHED_STATES
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
@@ -165,15 +165,15 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "record": record,
             "pill": match_state_pill(record),
             "open": open_ and not record.marked,
-            "facts": _facts(record),
+            "facts": _render_record_facts(record),
             "q": request.GET.get("q", ""),
             "searched": told,
             "found": found,
-            "columns": self._columns(request, record) if open_ else [],
+            "columns": self._build_candidate_columns(request, record) if open_ else [],
             "matched": matched,
             "payment": Payment.objects.filter(pk=matched.payment).first() if matched else None,
             "may_change": self.may(request, "change", record),
-            "undoable": _undoable(record),
+            "undoable": _find_undoable(record),
             "findings": [(one, _(FINDING_KIND_BY_NAME[one.kind].about)) for one in record.findings.order_by("id")],
             "bookable": record.record_type in CHARGEBACK_TYPE_VALUES and bool(matched) and record.chargeback is None,
             "note_max": exception_queue.MAX_NOTE_CHARS,
@@ -181,7 +181,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/books/exception.html", context)
 
-    def _columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
+    def _build_candidate_columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
         """The candidate payments that the user may see, side by side, with what speaks for each."""
         scope = permissions.find_access_scope(request.user, "gateway.view_payment")
         return [
@@ -190,7 +190,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             if scope.covers(permissions.find_row_owner(one.payment))
         ]
 
-    def _found(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
+    def _search_payments(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
         """The payments that the search box found, and a message about them."""
         if not (text := request.GET.get("q", "")):
             return [], ""
@@ -286,7 +286,7 @@ def count_open_exceptions(user: Any) -> int:
     return min(MAX_COUNTED_EXCEPTIONS, lines + found)
 
 
-def _undoable(record: SettlementRecord) -> str:
+def _find_undoable(record: SettlementRecord) -> str:
     """What can be undone: "hand", what a clerk did; "match", what matching did; or ''."""
     if record.marked:
         return "hand"
@@ -296,7 +296,7 @@ def _undoable(record: SettlementRecord) -> str:
     return "hand" if linked.rule == "clerk" else "match"
 
 
-def _line(record: SettlementRecord) -> dict[str, Any]:
+def _render_line(record: SettlementRecord) -> dict[str, Any]:
     return {
         "row": record,
         "pill": match_state_pill(record),
@@ -314,7 +314,7 @@ def _render_payment_facts(payment: Payment) -> dict[str, Any]:
     }
 
 
-def _facts(record: SettlementRecord) -> list[tuple[str, str]]:
+def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
     named = (
         (_("What"), f"{record.record_type} {record.transaction_type} ({record.cashflow})"),
         (_("Institute"), str(record.institute)),

@@ -30,7 +30,7 @@ def draw_settlement_panel(scope: AccessScope) -> Panel | None:
 
 
 def _build_settlement_panel(scope: AccessScope) -> Panel | None:
-    institutes = _institutes(scope)
+    institutes = _list_institutes(scope)
     if not institutes:
         return None
     files = reverse("admin:reporting_settlementfile_changelist")
@@ -48,7 +48,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
         (_("findings"), Finding.objects.filter(scope.where("merchant", None), closed_at=None), "findings"),
     ]
     figures = [
-        Figure(name=name, value=_figure(number), link=f"{queue}?list={chosen}", tone="warn" if number else "")
+        Figure(name=name, value=_build_figure(number), link=f"{queue}?list={chosen}", tone="warn" if number else "")
         for name, rows, chosen in counted
         if (number := rows.order_by()[: MAX_COUNTED_PAYMENTS + 1].count()) is not None
     ]
@@ -60,7 +60,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
             Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""),
             Figure(
                 name=_("payments not settled"),
-                value=_figure(late),
+                value=_build_figure(late),
                 link=f"{queue}?list=missing",
                 tone="bad" if late else "",
             ),
@@ -76,11 +76,11 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
     )
 
 
-def _figure(number: int) -> str:
+def _build_figure(number: int) -> str:
     return f"{number:,}" if number <= MAX_COUNTED_PAYMENTS else f"> {MAX_COUNTED_PAYMENTS:,}"
 
 
-def _institutes(scope: AccessScope) -> list[ClearingInstitute]:
+def _list_institutes(scope: AccessScope) -> list[ClearingInstitute]:
     """The institutes that settle for a merchant within reach; for the whole installation, all of them."""
     rows = ClearingInstitute.objects.filter(active=True)
     if not scope.everything:

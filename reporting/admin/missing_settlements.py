@@ -48,8 +48,8 @@ def list_institutes_with_gaps() -> list[dict[str, Any]]:
 def missing_settlements_view(page: BackofficePage, request: HttpRequest, institute: ClearingInstitute) -> HttpResponse:
     """The page of one institute. The caller has checked the right to see files."""
     now = clock.real_now().astimezone(institute.zone).date()
-    last = _day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
-    first = _day(request.GET.get("from", "")) or last - MISSING_PAGE_LOOKBACK
+    last = _parse_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
+    first = _parse_day(request.GET.get("from", "")) or last - MISSING_PAGE_LOOKBACK
     first = max(first, last - MAX_PERIOD)
     found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
@@ -73,7 +73,7 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     return TemplateResponse(request, "admin/books/missing.html", context)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         day = date.fromisoformat(text)
     except ValueError:

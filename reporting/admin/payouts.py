@@ -47,13 +47,13 @@ class SettlementAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        day, last = _day(request.GET.get("day", "")), _day(request.GET.get("to", ""))
+        day, last = _parse_day(request.GET.get("day", "")), _parse_day(request.GET.get("to", ""))
         own = self.get_queryset(request)
         newest = own.order_by("-date").values_list("date", flat=True).first()
         last = last or newest or clock.real_now().date()
         first = last - timedelta(days=PAYOUT_CHART_DAYS - 1)
         within = own.filter(date__range=(first, last))
-        figures = _figures(within)
+        figures = _sum_by_day(within)
         listed = own.filter(date=day) if day else within
         kept = [("day", f"{day:%Y-%m-%d}")] if day else []
         pages = keyset.read_keyset_page(
@@ -70,9 +70,9 @@ class SettlementAdmin(ReadOnlyPage):
             "first": first,
             "last": last,
             "earlier": first - timedelta(days=1),
-            "currencies": _by_currency(figures),
-            "matching": _matching(figures, first),
-            "rows": _with_sums(pages.rows),
+            "currencies": _chart_currencies(figures),
+            "matching": _summarize_matching(figures, first),
+            "rows": _add_sums(pages.rows),
             "pages": pages,
             "settled": newest is not None,
             "later": last + timedelta(days=PAYOUT_CHART_DAYS) if newest and last < newest else None,
@@ -118,7 +118,7 @@ def list_completed_records() -> QuerySet[SettlementRecord]:
     return SettlementRecord.objects.filter(file__state=SettlementFile.State.DONE)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     """The date in ``text``, within ACCEPTED_YEARS; None for anything else."""
     try:
         day = date.fromisoformat(text)
@@ -127,7 +127,7 @@ def _day(text: str) -> date | None:
     return day if ACCEPTED_YEARS[0] <= day.year <= ACCEPTED_YEARS[1] else None
 
 
-def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
+def _sum_by_day(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
     """Sums of the records of ``payouts`` by day and currency. Amounts leave out records that failed to settle."""
     good = Q(settlement_status="SUCCESS")
     counted = {
@@ -157,11 +157,11 @@ def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
     ]
 
 
-def _link(day: date) -> str:
+def _day_link(day: date) -> str:
     return f"?day={day:%Y-%m-%d}&to={day:%Y-%m-%d}"
 
 
-def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each currency its sums and a chart by day of payouts and fees; the currency with the most rows first."""
     of: dict[str, list[dict[str, Any]]] = {}
     for row in figures:
@@ -176,7 +176,9 @@ def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         ]
         parts = parts if any(row["paid"] < 0 for row in rows) else parts[:2]
         kinds = [(kind, name) for kind, name, _of in parts]
-        shown = [(f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _link(row["day"])) for row in rows]
+        shown = [
+            (f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _day_link(row["day"])) for row in rows
+        ]
         title = _("Paid out and fees by day in %s") % currency
         found.append(
             {
@@ -191,7 +193,7 @@ def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
+def _summarize_matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
     """Records by matching status, in all and by day."""
     days: dict[date, Counter[str]] = {}
     for row in figures:
@@ -200,7 +202,7 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
         )
     total = sum(days.values(), Counter[str]())
     shown = [
-        (f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _link(day))
+        (f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _day_link(day))
         for day, one in sorted(days.items())
     ]
     kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
@@ -208,7 +210,7 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
     return {"total": {name: total[name] for name in ("matched", "multiple", "unmatched")}, "picture": picture}
 
 
-def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
+def _add_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     """Payouts with the sums of their records, in one statement."""
     good = Q(settlement_status="SUCCESS")
     sums = {

@@ -102,7 +102,7 @@ class SettlementFileAdmin(BackofficePage):
             **self.admin_site.each_context(request),
             "title": _("Settlement files"),
             "opts": self.opts,
-            "rows": [{"row": row, "pill": _pill(row)} for row in pages.rows],
+            "rows": [{"row": row, "pill": _render_pill(row)} for row in pages.rows],
             "pages": pages,
             "may_upload": _may_upload(request),
             "lacking": missing_settlements.list_institutes_with_gaps(),
@@ -150,7 +150,7 @@ class SettlementFileAdmin(BackofficePage):
             kept = pending_uploads.find_upload(upload, int(request.user.pk or 0))
             institute = ClearingInstitute.objects.get(pk=kept.institute)
             if request.method == "POST":
-                return self._taken_in(request, kept, institute)
+                return self._take_in_upload(request, kept, institute)
             preview = files.preview_file(pending_uploads.open_upload(kept), institute, files.MAX_PREVIEW_SCAN_LINES)
         except (pending_uploads.UploadExpiredError, ClearingInstitute.DoesNotExist):
             raise Http404 from None
@@ -174,7 +174,7 @@ class SettlementFileAdmin(BackofficePage):
         }
         return TemplateResponse(request, "admin/books/preview.html", context)
 
-    def _taken_in(
+    def _take_in_upload(
         self, request: HttpRequest, kept: pending_uploads.PendingUpload, institute: ClearingInstitute
     ) -> HttpResponse:
         if request.POST.get("verb") != "read":
@@ -227,7 +227,7 @@ class SettlementFileAdmin(BackofficePage):
             "original": file,
             "file": file,
             "work": _render_progress(file),
-            "pill": _pill(file),
+            "pill": _render_pill(file),
             "sums": [] if file.state in UNFINISHED_STATES else totals.sum_by_currency(records),
             "findings": [] if file.state in UNFINISHED_STATES else totals.count_findings(file),
             "errors": errors.rows,
@@ -294,7 +294,7 @@ def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> 
     )
 
 
-def _pill(file: SettlementFile) -> dict[str, Any]:
+def _render_pill(file: SettlementFile) -> dict[str, Any]:
     tone, text = _STATES[DisplayedFileState(file.state)]
     return {"tone": tone, "text": str(text)}
 

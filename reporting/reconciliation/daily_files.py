@@ -81,10 +81,10 @@ def compute_day_end(merchant: Merchant, day: date) -> datetime:
 
 def render_daily_file(file: ReconciliationFile) -> Iterator[bytes]:
     """The bytes of a file in blocks; the same on every call."""
-    yield from render_csv_blocks(_lines(file))
+    yield from render_csv_blocks(_query_lines(file))
 
 
-def _lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
+def _query_lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
     return stream_recorded_lines(file.merchant, file.begins_at, file.ends_at, DisplayNames(**file.names))
 
 
@@ -145,14 +145,14 @@ def get_daily_file(merchant: Merchant, day: date) -> ReconciliationFile:
     while (file := ReconciliationFile.objects.filter(merchant=merchant, day=day).first()) is None:
         following = find_next_day(merchant)
         if following is None or day < following or not create_due_daily_files(merchant, MAX_DAYS_PER_RUN):
-            raise DayNotOverError(_why_not(merchant, day, following))
+            raise DayNotOverError(_explain_missing(merchant, day, following))
     if file.written_at is None:
         write_daily_file(file)
         file.refresh_from_db()
     return file
 
 
-def _why_not(merchant: Merchant, day: date, following: date | None) -> str:
+def _explain_missing(merchant: Merchant, day: date, following: date | None) -> str:
     if following is None:
         return f"nothing was settled for {merchant.name} yet"
     if day < following:

@@ -56,21 +56,21 @@ def _decimal(text: str) -> str:
 
 def _time(line: SettlementLine) -> str:
     minute, second = divmod(line.presented_at, 60)
-    told, offset = _minute(minute, line.time_zone)
+    told, offset = _format_minute(minute, line.time_zone)
     # Historic offsets include seconds, so a UTC minute need not begin with a local one.
     if len(offset) > len("+0000"):
-        return _moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
+        return _format_moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
     return f"{told}:{second:02}{offset}"
 
 
 @lru_cache(maxsize=20_000)
-def _minute(minute: int, zone: str) -> tuple[str, str]:
+def _format_minute(minute: int, zone: str) -> tuple[str, str]:
     """The zone's time and offset at ``minute``. Cached: the lines of a file are of few days, so most minutes repeat."""
-    moment = _moment(minute * 60, zone)
+    moment = _format_moment(minute * 60, zone)
     return f"{moment:%Y-%m-%d %H:%M}", f"{moment:%z}"
 
 
-def _moment(seconds: int, zone: str) -> datetime:
+def _format_moment(seconds: int, zone: str) -> datetime:
     return datetime.fromtimestamp(seconds, ZoneInfo(zone))
 
 
@@ -108,7 +108,7 @@ def _rows(*rows: tuple[str, str, str, str, Callable[[SettlementLine], str], str]
     )
 
 
-def _plain(name: str) -> Callable[[SettlementLine], str]:
+def _plain_cell(name: str) -> Callable[[SettlementLine], str]:
     """A cell that is one field of the line, unchanged."""
     return operator.attrgetter(name)
 
@@ -120,7 +120,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "recordType",
         "SETTLED, CHARGEBACK, CHARGEBACK REVERSAL, FEE",
         "R",
-        _plain("record_type"),
+        _plain_cell("record_type"),
         "What the line is.",
     ),
     (
@@ -129,16 +129,16 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "DEBIT, CREDIT, REFUND, BATCH, MONTHLY, SUBMERCHANT, PAYMENT_FACILITATOR, "
         "AUTH_FEE, CAPTURE_FEE, CANCEL_FEE, REFUND_FEE",
         "R",
-        _plain("transaction_type"),
+        _plain_cell("transaction_type"),
         "DB and CP are DEBIT, CD is CREDIT, RF is REFUND; the others are fees.",
     ),
-    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", _plain("cashflow"), "Towards you, or away from you."),
+    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", _plain_cell("cashflow"), "Towards you, or away from you."),
     (
         "ClearingInstituteMerchantId",
         "clearingInstitute.merchantId",
         "AN 5-64",
         "R",
-        _plain("institute_merchant_id"),
+        _plain_cell("institute_merchant_id"),
         "Your account at the institute.",
     ),
     (
@@ -149,11 +149,18 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: line.account or line.channel or line.merchant,
         "The same account here; where it is not known, the payment's channel, else the merchant.",
     ),
-    ("MerchantAccountName", "merchantAccount.name", "AN", "O", _plain("account_name"), "Its name."),
-    ("PspId", "pspEntityId", "AN 32", "R", _plain("psp"), "The payment service provider."),
-    ("DivisionId", "divisionEntityId", "AN 32", "O", _plain("division"), "The division."),
-    ("MerchantId", "merchantEntityId", "AN 32", "R", _plain("merchant"), "The merchant."),
-    ("SettlementTxId", "settlement.id", "AN 0-64", "O", _plain("settlement_tx_id"), "The institute's id of the line."),
+    ("MerchantAccountName", "merchantAccount.name", "AN", "O", _plain_cell("account_name"), "Its name."),
+    ("PspId", "pspEntityId", "AN 32", "R", _plain_cell("psp"), "The payment service provider."),
+    ("DivisionId", "divisionEntityId", "AN 32", "O", _plain_cell("division"), "The division."),
+    ("MerchantId", "merchantEntityId", "AN 32", "R", _plain_cell("merchant"), "The merchant."),
+    (
+        "SettlementTxId",
+        "settlement.id",
+        "AN 0-64",
+        "O",
+        _plain_cell("settlement_tx_id"),
+        "The institute's id of the line.",
+    ),
     ("UniqueID", "payment.id", "AN 32", "O", lambda line: line.payment or "", "The payment, once it is matched."),
     (
         "ShortId",
@@ -163,11 +170,18 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: identifiers.format_short_id(line.number) if line.number is not None else "",
         "Its short id.",
     ),
-    ("ConnectorTxId1", "clearingInstitute.txId1", _AN64, "O", _plain("tx_id1"), "The institute's ids of the payment."),
-    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", _plain("tx_id2"), ""),
-    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", _plain("tx_id3"), ""),
+    (
+        "ConnectorTxId1",
+        "clearingInstitute.txId1",
+        _AN64,
+        "O",
+        _plain_cell("tx_id1"),
+        "The institute's ids of the payment.",
+    ),
+    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", _plain_cell("tx_id2"), ""),
+    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", _plain_cell("tx_id3"), ""),
     ("Amount", "amount", "decimal", "R", lambda line: _decimal(line.amount), "Of the payment or the fee, unsigned."),
-    ("Currency", "currency", "A3 ISO 4217", "R", _plain("currency"), ""),
+    ("Currency", "currency", "A3 ISO 4217", "R", _plain_cell("currency"), ""),
     ("Brand", "paymentBrand", "A up to 16", "O", lambda line: line.brand or line.paid_brand[:16], ""),
     (
         "TxRequestTime",
@@ -185,7 +199,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: _decimal(line.settlement_amount),
         "What is paid out for the line, unsigned: Cashflow tells the direction.",
     ),
-    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", _plain("settlement_currency"), ""),
+    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", _plain_cell("settlement_currency"), ""),
     (
         "SettlementFee",
         "settlement.fee",
@@ -207,10 +221,10 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "settlement.date",
         "date",
         "R",
-        _plain("settlement_date"),
+        _plain_cell("settlement_date"),
         "When the institute paid, in its time zone.",
     ),
-    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", _plain("settlement_status"), ""),
+    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", _plain_cell("settlement_status"), ""),
     (
         "Descriptor",
         "descriptor",
@@ -231,13 +245,13 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "Chargebacks only: 000.100.2nn.",
     ),
     ("ReasonDesc", "result.description", "AN 128", "O", _reason_text, "Chargebacks only."),
-    ("SettlementFileFormat", "settlement.format", "AN 32", "R", _plain("format"), "Of the institute's file."),
+    ("SettlementFileFormat", "settlement.format", "AN 32", "R", _plain_cell("format"), "Of the institute's file."),
     (
         "ClearingInsitituteName",
         "clearingInstitute.name",
         _AN64,
         "R",
-        _plain("institute_name"),
+        _plain_cell("institute_name"),
         "The institute. Spelt as the contract spells it.",
     ),
     (
@@ -245,7 +259,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "matchedTransactions.status",
         "MATCHED, MULTIPLE_MATCHES, NOT_MATCHED",
         "C",
-        _plain("matching"),
+        _plain_cell("matching"),
         "Empty for fees: no payment is behind them.",
     ),
     (
@@ -289,18 +303,18 @@ _LIST: Final = "[n]."
 
 def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
     """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
-    yield _text([CSV_HEADER])
+    yield _render_rows([CSV_HEADER])
     block: list[Sequence[str]] = []
     for line in lines:
         block.append([cell(line) for cell in _CELLS])
         if len(block) == CSV_BLOCK_LINES:
-            yield _text(block)
+            yield _render_rows(block)
             block.clear()
     if block:
-        yield _text(block)
+        yield _render_rows(block)
 
 
-def _text(rows: Sequence[Sequence[str]]) -> bytes:
+def _render_rows(rows: Sequence[Sequence[str]]) -> bytes:
     """Rows as CSV text. Nearly no block needs quotes, and the csv writer checks every character, which costs more than
     all the rest: it is used only where a block has a delimiter or quote inside a value."""
     text = "\r\n".join([";".join(row) for row in rows]) + "\r\n"
@@ -324,15 +338,15 @@ def render_record(line: SettlementLine) -> dict[str, Any]:
         if _LIST in name:
             if line.matched:
                 place, _, leaf = name.partition(_LIST)
-                _put(told, place, [{leaf: payment} for payment in line.matched])
+                _put_nested(told, place, [{leaf: payment} for payment in line.matched])
         elif value := column.cell(line):
-            _put(told, name, value)
+            _put_nested(told, name, value)
     if line.memo:
         told["merchantMemo"] = line.memo
     return told
 
 
-def _put(told: dict[str, Any], name: str, value: Any) -> None:
+def _put_nested(told: dict[str, Any], name: str, value: Any) -> None:
     *path, leaf = name.split(".")
     for step in path:
         told = told.setdefault(step, {})

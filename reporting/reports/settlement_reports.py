@@ -145,7 +145,7 @@ def list_settlement_summaries(
         *(["s.date <= %(end)s"] if wanted.end else []),
         _HAS_TYPE if wanted.record_type else f"{_HAS_ANY})",
     ]
-    values = _values(scope, wanted) | {
+    values = _build_values(scope, wanted) | {
         "id": settlement,
         "limit": MAX_REPORT_SETTLEMENTS + 1 if wanted.page is None else REPORT_PAGE_SIZE,
         "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,
@@ -197,7 +197,7 @@ _HAS_ANY: Final = (
 _HAS_TYPE: Final = f"{_HAS_ANY} AND r.record_type = %(record_type)s)"
 
 
-def _values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
+def _build_values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
     return {
         "merchant": scope.merchant.pk,
         "start": wanted.start,
@@ -232,13 +232,13 @@ def render_settlement(summary: SettlementSummary, names: DisplayNames) -> dict[s
         "count": sum(part.count for part in summary.parts),
         "clearingInstitute": {"name": summary.institute, "merchantId": summary.institute_merchant_id},
         "merchantAccount": {name: value for name, value in account.items() if value},
-        "records": _kinds(summary.parts),
+        "records": _merge_kinds(summary.parts),
         "matchedTransactions": _counted(summary.parts),
     }
     return {name: value for name, value in body.items() if value not in ("", {})}
 
 
-def _kinds(parts: Sequence[SettlementPart]) -> list[dict[str, Any]]:
+def _merge_kinds(parts: Sequence[SettlementPart]) -> list[dict[str, Any]]:
     """Merge parts that differ only in their matching status."""
     kinds: dict[tuple[str, ...], list[SettlementPart]] = {}
     for part in parts:
@@ -292,7 +292,7 @@ def list_settlement_lines(
         raise InvalidParametersError([ParameterError(name="id", value=summary.id.hex, message=message)])
     order = _ORDERS[wanted.order]
     kind = " AND r.record_type = %(record_type)s" if wanted.record_type else ""
-    values = _values(scope, wanted) | {
+    values = _build_values(scope, wanted) | {
         "id": summary.id,
         "limit": MAX_REPORT_RECORDS if wanted.page is None else REPORT_PAGE_SIZE,
         "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,

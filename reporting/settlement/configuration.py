@@ -65,7 +65,7 @@ _SOURCE: Final = d.object_shape(
 _LIST: Final = d.object_shape(sources=d.required_member(d.list_shape(_SOURCE, most=MAX_SETTLEMENT_SOURCES)))
 
 
-def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_source(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _LIST(value, path, faults)
     seen: set[str] = set()
     for place, one in enumerate(found["sources"] or ()):
@@ -78,7 +78,7 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return found
 
 
-def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
+def _check_section(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     known = {one.key: one for one in ClearingInstitute.objects.filter(active=True)}
     kept = {one.institute_id: one for one in SftpSource.objects.filter(institute__in=known.values())}
     for place, one in enumerate(value["sources"]):
@@ -93,17 +93,19 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
             continue
         named = next((name for name in _KINDS if one[name] is not None), None)
         if named is not None:
-            _secret(target, named, one[named], where, faults)
-        elif not _same_place(kept.get(institute.pk), one):
+            _read_secret(target, named, one[named], where, faults)
+        elif not _is_same_server(kept.get(institute.pk), one):
             why = "is required, or keyFile: a secret is kept only for the same host, port and username"
             faults.add(d.member_path(where, "passwordFile"), why)
 
 
-def _same_place(kept: SftpSource | None, one: Mapping[str, Any]) -> bool:
+def _is_same_server(kept: SftpSource | None, one: Mapping[str, Any]) -> bool:
     return kept is not None and all(getattr(kept, name) == one[name] for name in ("host", "port", "username"))
 
 
-def _secret(target: ConfigurationTarget, name: str, file: str, path: str, faults: d.DocumentFaults) -> Secret | None:
+def _read_secret(
+    target: ConfigurationTarget, name: str, file: str, path: str, faults: d.DocumentFaults
+) -> Secret | None:
     """Content of a secret file beside the document. It is never repeated in a fault."""
     where = d.member_path(path, name)
     try:
@@ -125,12 +127,12 @@ def _secret(target: ConfigurationTarget, name: str, file: str, path: str, faults
     return secret
 
 
-def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     known = {one.key: one for one in ClearingInstitute.objects.filter(active=True)}
     for one in value["sources"]:
         named = next((name for name in _KINDS if one[name] is not None), None)
         faults = d.DocumentFaults()
-        secret = _secret(target, named, one[named], named, faults) if named is not None else None
+        secret = _read_secret(target, named, one[named], named, faults) if named is not None else None
         if faults:  # the file was deleted after it was checked
             raise d.InvalidDocumentError(faults)
         sftp_fetch.configure_source(
@@ -151,7 +153,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
         )
 
 
-def _show(target: ConfigurationTarget) -> dict[str, Any]:
+def _render_section(target: ConfigurationTarget) -> dict[str, Any]:
     rows = SftpSource.objects.filter(institute__active=True).select_related("institute").order_by("institute__key")
     return {
         "sources": [
@@ -174,10 +176,10 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
 
 SETTLEMENT_SOURCES_SECTION: Final = ConfigurationSection(
     name="settlementSources",
-    shape=_shape,
-    check=_check,
-    apply=_apply,
-    show=_show,
+    shape=_parse_source,
+    check=_check_section,
+    apply=_apply_section,
+    show=_render_section,
     of_channel=False,
     about="SFTP servers from which settlement files are fetched, each named by its institute. A secret comes from a "
     "file beside the document. Sources that are not named stay.",

@@ -73,11 +73,11 @@ class FilePreview:
 def preview_file(stream: BinaryIO, institute: ClearingInstitute, most: int | None = None) -> FilePreview:
     """Read ``stream`` to its end, or ``most`` lines, and describe its content. Raises UnreadableFileError."""
     with translate_parser_errors():
-        return _previewed(stream, institute, most)
+        return _build_preview(stream, institute, most)
 
 
-def _previewed(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
-    adapter = _format_of(stream, institute)
+def _build_preview(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
+    adapter = _detect_file_format(stream, institute)
     opened = adapter.open(stream, 0, 0)
     reading = LineReader(opened.present, institute.zone)
     found = FilePreview(format=adapter.name, columns=opened.present, unused=opened.unused)
@@ -118,7 +118,7 @@ def receive_file(
     Raises UnreadableFileError if it is not a settlement file (then nothing of it is stored) and DuplicateFileError.
     """
     with translate_parser_errors():
-        adapter = _format_of(stream, institute)
+        adapter = _detect_file_format(stream, institute)
         _check_readable(stream, adapter)
     size, digest = _digest(stream)
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
@@ -152,7 +152,7 @@ def _resume_failed_file(
     """Resume a failed file that was sent again; in another format if its institute now names one and nothing was read
     yet. Raises DuplicateFileError for any other file."""
     with transaction.atomic():
-        if (file.lines and adapter.name != file.format) or not _reopened(file, format=adapter.name):
+        if (file.lines and adapter.name != file.format) or not _reopen_file(file, format=adapter.name):
             raise DuplicateFileError(file)
         FilePiece.objects.filter(file=file).delete()
         _store_pieces(file, stream)
@@ -164,7 +164,7 @@ def _resume_failed_file(
 def retry_failed_file(file: SettlementFile, by: audit_log.Actor) -> bool:
     """Resume a failed file whose bytes are still stored. False if it is not failed, or they are gone."""
     with transaction.atomic():
-        if not has_stored_content(file) or not _reopened(file):
+        if not has_stored_content(file) or not _reopen_file(file):
             return False
         audit_log.record_audit_entry(by, "read again", file, before={"why": file.why}, after={"lines": file.lines})
     file.refresh_from_db()
@@ -176,7 +176,7 @@ def has_stored_content(file: SettlementFile) -> bool:
     return FilePiece.objects.filter(file=file).exists()
 
 
-def _reopened(file: SettlementFile, **changes: str) -> bool:
+def _reopen_file(file: SettlementFile, **changes: str) -> bool:
     state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
     totals = {name: value for name, value in file.totals.items() if name != "tries"}
     failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
@@ -192,7 +192,7 @@ def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
         piece.save(force_insert=True)
 
 
-def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
+def _detect_file_format(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
     stream.seek(0)
     head = stream.read(FORMAT_DETECTION_BYTES)
     return detect_format(head, institute.format)

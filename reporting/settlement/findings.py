@@ -36,7 +36,7 @@ class FindingKind:
     alone: bool = False
 
 
-def _flows() -> str:
+def _expected_cashflow_sql() -> str:
     """SQL: POS or NEG, the usual direction of such a record."""
     away = []
     for record_type in RecordType.values:
@@ -76,7 +76,7 @@ FINDING_KINDS: Final = (
     FindingKind(name="UNKNOWN_ACCOUNT", about="No merchant account has this ClearingInstituteMerchantId.", alone=True,
          when="NOT j.account_known", found="j.held_at"),
     FindingKind(name="DIRECTION", about="Such a line usually flows the other way.", alone=True,
-         when=f"j.cashflow <> {_flows()}", expected=_flows(), found="j.cashflow"),
+         when=f"j.cashflow <> {_expected_cashflow_sql()}", expected=_expected_cashflow_sql(), found="j.cashflow"),
     FindingKind(name="ARITHMETIC", about="Amount, rate and fee do not make the settlement amount.", alone=True,
          when=f"abs(j.settlement_amount - {_PAID}) >= {_TOLERANCE}", expected=f"({_PAID})::text",
          found="j.settlement_amount::text"),
@@ -119,7 +119,7 @@ FINDING_KIND_BY_NAME: Final = MappingProxyType({kind.name: kind for kind in FIND
 """NOT_BOOKED is written by reporting.settlement.chargeback_booking, which tries."""
 
 
-def _others(payment: str, record: str) -> str:
+def _double_settlement_sql(payment: str, record: str) -> str:
     """SQL for other records that settled the same payment. One index lookup, which nearly always finds nothing.
 
     Only the payment is looked up. With more conditions a partial index would look as good to a planner that does not
@@ -142,7 +142,7 @@ SELECT s.id AS record, %(file)s AS file, s.settlement_tx_id,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
     f.status AS p_status, f.kind AS p_kind, f.inward AS p_inward, f.net AS p_net, f.currency AS p_currency,
-    f.held_at AS p_held_at, f.day AS p_day, {_others("f.payment", "s.id")}
+    f.held_at AS p_held_at, f.day AS p_day, {_double_settlement_sql("f.payment", "s.id")}
 FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 LEFT JOIN found f ON f.record = s.id AND f.many = 1"""
 
@@ -158,14 +158,14 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS p_held_at,
-    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_others("m.payment", "r.id")}
+    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_double_settlement_sql("m.payment", "r.id")}
 FROM reporting_settlementrecord r JOIN reporting_settlementfile s ON s.id = r.file_id
 JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL
 JOIN gateway_payment p ON p.id = m.payment
 WHERE r.id = ANY(%(records)s)"""
 
 
-def _written(source: str, kinds: Sequence[FindingKind]) -> str:
+def _findings_sql(source: str, kinds: Sequence[FindingKind]) -> str:
     """SQL: one pass over the lines for all kinds. Nearly every line ends at the last condition without a finding.
     OFFSET 0 makes the planner evaluate once what several conditions use."""
     wrong = " OR ".join(f"({kind.when})" for kind in kinds)
@@ -183,8 +183,8 @@ WHERE {wrong}"""
 
 
 _ASKED: Final = tuple(kind for kind in FINDING_KINDS if kind.when != "false")
-_BATCH: Final = _written(_FROM_BATCH, _ASKED)
-_LATER: Final = _written(_FROM_RECORDS, [kind for kind in _ASKED if not kind.alone])
+_BATCH: Final = _findings_sql(_FROM_BATCH, _ASKED)
+_LATER: Final = _findings_sql(_FROM_RECORDS, [kind for kind in _ASKED if not kind.alone])
 
 
 def detect_batch_findings(run: MatchingRun, now: datetime) -> None:

@@ -81,9 +81,9 @@ def process_file(ident: UUID) -> bool:
         return False
     try:
         if file.state in (SettlementFileState.RECEIVED, SettlementFileState.READING):
-            _read(file)
+            _read_file(file)
         if file.state == SettlementFileState.MATCHING:
-            _match(file)
+            _match_file(file)
         chargeback_booking.book_chargebacks(file, lambda: _update_file(file))
         daily_files.record_first_days()
         _update_file(file, state=SettlementFileState.DONE, finished_at=clock.real_now(), lease_until=None)
@@ -149,7 +149,7 @@ def _try_again(file: SettlementFile) -> None:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def _read(file: SettlementFile) -> None:
+def _read_file(file: SettlementFile) -> None:
     """Read and write the file. A thread parses lines while the database writes the batch before, which saves half of
     the time."""
     opened: list[OpenedFile] = []
@@ -157,14 +157,14 @@ def _read(file: SettlementFile) -> None:
     def read(stream: BinaryIO) -> Iterator[_Batch]:
         with translate_parser_errors():
             opened.append(FILE_FORMATS[file.format].open(stream, *begun))
-            yield from _batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
+            yield from _read_batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
 
     begun, kept = (file.lines, file.position), file.faults
     if file.state == SettlementFileState.RECEIVED:
         _update_file(file, state=SettlementFileState.READING, started_at=clock.real_now())
     with MatchingRun(file) as work:
         for batch in ReadAhead(partial(files.load_piece, file), files.read_piece, file.size, read):
-            _write(file, batch, work)
+            _write_batch(file, batch, work)
     totals = {**file.totals, **opened[0].totals, "read": file.lines}
     said, why = totals.get("said"), ""
     if said is not None and said != totals.get("entries", file.lines):
@@ -173,7 +173,9 @@ def _read(file: SettlementFile) -> None:
     _update_file(file, state=SettlementFileState.MATCHING, totals=totals, why=why)
 
 
-def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int) -> Iterator[_Batch]:
+def _read_batches(
+    lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int
+) -> Iterator[_Batch]:
     """Batches of lines. ``kept``: faulty lines stored before these."""
     batch, count = _Batch(), 0
     for line in lines:
@@ -185,7 +187,7 @@ def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementF
             batch.faults += 1
             if kept < MAX_LINE_ERRORS:
                 kept += 1
-                batch.errors += _errors(file, line.number, row)
+                batch.errors += _build_errors(file, line.number, row)
         count += 1
         if count == INTAKE_BATCH_LINES:
             yield batch
@@ -194,14 +196,14 @@ def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementF
         yield batch
 
 
-def _errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
+def _build_errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
     return [
         LineError(file=file, line=line, column=fault.column, value=fault.value, message=fault.message[:255])
         for fault in faults
     ]
 
 
-def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
+def _write_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
     """Write one batch, all or nothing. A line that the database refuses becomes a faulty one."""
     try:
         _insert_batch(file, batch, work)
@@ -220,7 +222,7 @@ def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: Matchin
         fault = LineFault(
             column=FILE_COLUMN_BY_STAGED.get(column, ""), value="", message="has a value that cannot be kept"
         )
-        batch.errors += _errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
+        batch.errors += _build_errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
     batch.faults += len(bad)
     for place, _ in reversed(bad):
         del batch.rows[place]
@@ -246,12 +248,12 @@ def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> Non
             matched=file.matched + matched,
             multiple=file.multiple + multiple,
             unmatched=file.unmatched + unmatched,
-            first_settled=_least(min, file.first_settled, first),
-            last_settled=_least(max, file.last_settled, last),
+            first_settled=_earliest(min, file.first_settled, first),
+            last_settled=_earliest(max, file.last_settled, last),
         )
 
 
-def _least(choose: Any, *found: date | None) -> date | None:
+def _earliest(choose: Any, *found: date | None) -> date | None:
     known = [one for one in found if one is not None]
     return choose(known) if known else None
 
@@ -264,7 +266,7 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
     count(*) FILTER (WHERE state = 'NOT_MATCHED') FROM reporting_settlementrecord WHERE file_id = %s"""
 
 
-def _match(file: SettlementFile) -> None:
+def _match_file(file: SettlementFile) -> None:
     """Match records that no recent id names: against older payments, references and amounts."""
     now = clock.real_now()
     if file.unmatched:

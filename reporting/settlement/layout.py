@@ -304,7 +304,7 @@ class LineReader:
                     LineFault(column=column.name, value=mask_faulty_value(value), message=message),
                 ]
         if faults is None:
-            faults = _conditions(values)
+            faults = _check_conditions(values)
         if faults:
             return faults
         return self._staged(line, values)
@@ -368,7 +368,7 @@ _IDS: Final = tuple(
 _ONLY_CHARGEBACKS: Final = tuple((name, COLUMN_INDEX[name]) for name in ("ReasonCode", "ReasonDesc", "RespondBy"))
 
 
-def _conditions(values: Sequence[str]) -> list[LineFault]:
+def _check_conditions(values: Sequence[str]) -> list[LineFault]:
     """Check conditions between columns."""
     faults: list[LineFault] = []
     kind = values[0]

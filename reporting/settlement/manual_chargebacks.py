@@ -58,13 +58,13 @@ ORDER BY e.payment LIMIT %(limit)s"""
 
 def record_recent_chargebacks(merchant: Merchant | None) -> int:
     """Write records for the chargebacks and reversals of the last days, of ``merchant`` or of all. Returns how many."""
-    return _record_payments(_list_unrecorded_payments(_recent_floor(), merchant))
+    return _record_payments(_list_unrecorded_payments(_lowest_recent_id(), merchant))
 
 
 def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
     """When the first waiting chargeback was entered, by the merchant's clock: it is due, and belongs to the file of
     that day."""
-    found = _list_unrecorded_payments(_recent_floor(), merchant)
+    found = _list_unrecorded_payments(_lowest_recent_id(), merchant)
     return min(at for _, _, at in found) if found else None
 
 
@@ -73,7 +73,7 @@ def record_all_chargebacks(merchant: Merchant | None) -> int:
     return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
 
 
-def _recent_floor() -> UUID:
+def _lowest_recent_id() -> UUID:
     """The lowest id of recent payments. Ids follow real time, whatever a merchant's clock shows."""
     return compute_lowest_id(clock.real_now() - RECENT_LOOKBACK)
 
@@ -104,12 +104,12 @@ def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
     cases = Chargeback.objects.in_bulk(list(waiting.values()))
     known = {one.pk: one for one in institutes}
     return sum(
-        _write(known[key], [(payment, cases[waiting[payment.pk]]) for payment in payments])
+        _write_ledger_file(known[key], [(payment, cases[waiting[payment.pk]]) for payment in payments])
         for key, payments in by_institute.items()
     )
 
 
-def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
+def _write_ledger_file(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
     """One file with source "ledger", and a line for each payment. A second caller at the same time writes nothing."""
     now = clock.real_now()
     days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
@@ -147,7 +147,11 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 reference=LEDGER_MATCH_RULE,
                 date=day,
                 currency=payment.currency,
-                defaults={"merchant_id": behind.merchant_id, "account": _merchant_account(behind), "created_at": now},
+                defaults={
+                    "merchant_id": behind.merchant_id,
+                    "account": _find_merchant_account(behind),
+                    "created_at": now,
+                },
             )
             record = SettlementRecord.objects.create(
                 file=file,
@@ -155,7 +159,7 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 settlement=settlement,
                 recorded_at=now,
                 chargeback_at=now,
-                **_values(payment, case, behind, settlement),
+                **_build_values(payment, case, behind, settlement),
             )
             Match.objects.create(
                 record=record,
@@ -169,7 +173,7 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
     return len(told)
 
 
-def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
+def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
     """The columns of the line, as an institute would have sent it."""
     away = payment.payment_type == "CB"
     kind = RecordType.CHARGEBACK if away else RecordType.CHARGEBACK_REVERSAL
@@ -206,7 +210,7 @@ def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Set
     }
 
 
-def _merchant_account(payment: Payment) -> UUID | None:
+def _find_merchant_account(payment: Payment) -> UUID | None:
     """The merchant account as records name it: the channel itself for the simulator, which has no accounts."""
     if not payment.account:
         return payment.channel_id

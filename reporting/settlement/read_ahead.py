@@ -20,7 +20,7 @@ RETAINED_PIECES: Final = 2
 LineBatch = TypeVar("LineBatch")
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """The caller stopped iterating."""
 
 
@@ -90,7 +90,7 @@ class ReadAhead(Generic[LineBatch]):
                     return
                 self._told.put(("batch", batch))
             self._told.put(("end", None))
-        except _Stopped:
+        except _StoppedError:
             return
         except BaseException as fault:  # raised again in the caller's thread
             self._told.put(("end", fault))
@@ -102,7 +102,7 @@ class ReadAhead(Generic[LineBatch]):
                 self._told.put(("piece", number))
             self._came.wait_for(lambda: number in self._held or self._stopped)
             if self._stopped:
-                raise _Stopped
+                raise _StoppedError
             piece = self._held[number]
             for old in [one for one in self._held if one < number - RETAINED_PIECES]:
                 del self._held[old]

@@ -192,7 +192,7 @@ class _SourceSession:
         known = {row.name: row for row in RemoteFile.objects.filter(source=self._source, name__in=names)}
         taken, soon, why = 0, False, ""
         for there in found:
-            row = self._row(known.get(there.name), there, now)
+            row = self._update_row(known.get(there.name), there, now)
             if row.state == RemoteFileState.REFUSED or (
                 row.state == RemoteFileState.TAKEN and self._source.then == "leave"
             ):
@@ -202,12 +202,12 @@ class _SourceSession:
             ):
                 soon = True
                 continue
-            fault = self._done(row, there)
+            fault = self._finish_file(row, there)
             taken += row.state == RemoteFileState.TAKEN and not fault
             why = why or fault
         return taken, soon, why
 
-    def _row(self, row: RemoteFile | None, there: RemoteFileInfo, now: datetime) -> RemoteFile:
+    def _update_row(self, row: RemoteFile | None, there: RemoteFileInfo, now: datetime) -> RemoteFile:
         """The file's row, reset if the file has changed, or appears again after it was moved away."""
         if row is None:
             return RemoteFile.objects.create(
@@ -219,15 +219,15 @@ class _SourceSession:
             row.save()
         return row
 
-    def _done(self, row: RemoteFile, there: RemoteFileInfo) -> str:
+    def _finish_file(self, row: RemoteFile, there: RemoteFileInfo) -> str:
         """Take the file in unless that is done, and move it away if configured. Returns the failure, which is retried,
         or ''."""
-        self._hold()
+        self._renew_lease()
         try:
-            if row.state == RemoteFileState.SEEN and not self._taken_in(row, there):
+            if row.state == RemoteFileState.SEEN and not self._take_in(row, there):
                 return ""
             if self._source.then == SftpSource.Then.MOVE:
-                self._moved_away(row)
+                self._move_away(row)
         except (EOFError, TimeoutError, ConnectionError, paramiko.SSHException) as fault:
             raise SftpUnreachableError(f"reading {row.name} failed: {fault or type(fault).__name__}") from None
         except OSError as fault:
@@ -236,7 +236,7 @@ class _SourceSession:
             return row.why
         return ""
 
-    def _hold(self) -> None:
+    def _renew_lease(self) -> None:
         """Renew the lease. Raises SftpUnreachableError if another worker has it."""
         until = clock.real_now() + FETCH_LEASE
         mine = SftpSource.objects.filter(pk=self._source.pk, lease_until=self._source.lease_until, active=True)
@@ -244,7 +244,7 @@ class _SourceSession:
             raise SftpUnreachableError("it was changed or switched off meanwhile")
         self._source.lease_until = until
 
-    def _taken_in(self, row: RemoteFile, there: RemoteFileInfo) -> bool:
+    def _take_in(self, row: RemoteFile, there: RemoteFileInfo) -> bool:
         """Fetch the file and receive it. False if it is refused, or has changed and is waited for. Raises OSError."""
         if there.size > settings.GATEWAY_SETTLEMENT_MAX_BYTES:
             return self._refused(row, f"the file is larger than {settings.GATEWAY_SETTLEMENT_MAX_BYTES:,} bytes")
@@ -301,7 +301,7 @@ class _SourceSession:
         log.warning("settlement_file_refused", file=row.name, why=why)
         return False
 
-    def _moved_away(self, row: RemoteFile) -> None:
+    def _move_away(self, row: RemoteFile) -> None:
         """Rename the file into the other folder, with a suffix if its name is taken. Raises OSError."""
         folder = PurePosixPath(self._source.folder) / self._source.moved_to
         try:

@@ -49,7 +49,7 @@ def take_in_folder_files(merchant: Merchant | None = None) -> int:
         whole = (path for path in sorted(folder.iterdir()) if _is_whole(path))
         for path in islice(whole, MAX_FOLDER_FILES_PER_RUN):
             try:
-                moved += _take(path, institute)
+                moved += _take_file(path, institute)
             except OSError as fault:  # this file cannot be moved away; the others can
                 log.warning("settlement_file_not_moved", file=path.name, why=fault.strerror)
     return moved
@@ -66,10 +66,10 @@ def _is_whole(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and clock.real_now().timestamp() - found.st_mtime >= UNCHANGED_BEFORE_INTAKE_S
 
 
-def _take(path: Path, institute: ClearingInstitute) -> bool:
+def _take_file(path: Path, institute: ClearingInstitute) -> bool:
     """Receive a file and move it away. If two workers poll at once, the second finds the same bytes, or no file."""
     try:
-        with _open(path) as stream:
+        with _open_file(path) as stream:
             try:
                 files.receive_file(
                     stream,
@@ -79,9 +79,9 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
                     source=SettlementFile.Source.FOLDER,
                 )
             except files.DuplicateFileError as seen:
-                return _away(path, "failed", str(seen))
+                return _move_file(path, "failed", str(seen))
             except UnreadableFileError as fault:
-                return _away(path, "failed", str(fault))
+                return _move_file(path, "failed", str(fault))
     except OSError as fault:
         log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
         return False
@@ -89,17 +89,17 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
         raise
     except Exception:  # our own error with one file must not block all others
         log.exception("settlement_file_not_received", file=path.name)
-        return _away(path, "failed", "an internal error; the log has it")
+        return _move_file(path, "failed", "an internal error; the log has it")
     wakeup.notify_timer(INTAKE_TIMER)
-    return _away(path, "done")
+    return _move_file(path, "done")
 
 
-def _open(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     """Open a file without following links: one put in its place is refused."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 
-def _away(path: Path, where: str, why: str = "") -> bool:
+def _move_file(path: Path, where: str, why: str = "") -> bool:
     """Rename into done/ or failed/, with a suffix if the name is taken."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)

@@ -41,19 +41,19 @@ class SeededFinding:
     payment: Payment | None = None
 
 
-def _more(line: SimulatedLine, name: str, by: str) -> None:
+def _change_amount(line: SimulatedLine, name: str, by: str) -> None:
     line[name] = format_amount(Decimal(line[name]) + Decimal(by))
 
 
 def _wrong_amount(line: SimulatedLine) -> None:
     """Change the amount by one cent; the agreed fee stays."""
-    _more(line, "Amount", "0.01")
-    _more(line, "SettlementAmount", "0.01")
+    _change_amount(line, "Amount", "0.01")
+    _change_amount(line, "SettlementAmount", "0.01")
 
 
 def _wrong_fee(line: SimulatedLine) -> None:
     line["SettlementFee"] = f"{Decimal(line['SettlementFee']) + Decimal('0.50'):.4f}"
-    _more(line, "SettlementAmount", "-0.50")
+    _change_amount(line, "SettlementAmount", "-0.50")
 
 
 def _wrong_date(line: SimulatedLine) -> None:
@@ -82,7 +82,9 @@ def build_seeded_faults(other: Channel) -> tuple[SeededFault, ...]:
         SeededFault(name="wrong currency", finds="CURRENCY", spoil=_set(Currency="USD", SettlementCurrency="USD")),
         SeededFault(name="unknown id", finds="NOT_MATCHED", spoil=_set(ConnectorTxId1="SIM-NOBODY"), loses=True),
         SeededFault(name="wrong fee", finds="FEE", spoil=_wrong_fee),
-        SeededFault(name="wrong sum", finds="ARITHMETIC", spoil=lambda line: _more(line, "SettlementAmount", "0.10")),
+        SeededFault(
+            name="wrong sum", finds="ARITHMETIC", spoil=lambda line: _change_amount(line, "SettlementAmount", "0.10")
+        ),
         SeededFault(name="wrong date", finds="DATE", spoil=_wrong_date),
         SeededFault(
             name="unknown account", finds="UNKNOWN_ACCOUNT", spoil=_set(ClearingInstituteMerchantId="nobody-0001")

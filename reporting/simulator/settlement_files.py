@@ -69,25 +69,25 @@ def build_settlement_file(
     book = SimulatedFile()
     channels: dict[Any, Channel] = {}
     for payment in payments:
-        line = _line(institute, payment, paid_on)
+        line = _build_line(institute, payment, paid_on)
         if line is not None:
             book.lines.append((line, payment))
             channels[payment.channel_id] = payment.channel
     if fees:
         for channel in channels.values():
-            book.lines.append((_fee(channel, paid_on), None))
+            book.lines.append((_fee_line(channel, paid_on), None))
     return book
 
 
-def _line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
+def _build_line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
     kind = payment.payment_type
     if kind in ("CB", "CR"):
-        return _disputed(institute, payment, paid_on)
-    net = _net(payment)
+        return _dispute_payment_line(institute, payment, paid_on)
+    net = _net_amount(payment)
     return build_payment_line(institute, payment, "SETTLED", net, paid_on) if net > 0 else None
 
 
-def _net(payment: Payment) -> Decimal:
+def _net_amount(payment: Payment) -> Decimal:
     """The amount to settle: reversals before settlement are taken off."""
     taken = Payment.objects.filter(
         chain=payment.chain, referenced=payment.id, payment_type="RV", status=Status.APPROVED
@@ -101,7 +101,7 @@ def build_payment_line(
     """The line of one payment: settled, or of the record type given."""
     transaction = TRANSACTION_TYPE_BY_PAYMENT_TYPE.get(payment.payment_type, "DEBIT")
     away = (transaction != "DEBIT") if record_type == "SETTLED" else (record_type == "CHARGEBACK")
-    fee = _agreed(institute, amount) if record_type == "SETTLED" and transaction == "DEBIT" else Decimal(0)
+    fee = _agreed_fee(institute, amount) if record_type == "SETTLED" and transaction == "DEBIT" else Decimal(0)
     local = payment.created_at.astimezone(institute.zone)
     return {
         "ReconciliationType": record_type,
@@ -129,12 +129,12 @@ def build_payment_line(
     }
 
 
-def _agreed(institute: ClearingInstitute, amount: Decimal) -> Decimal:
+def _agreed_fee(institute: ClearingInstitute, amount: Decimal) -> Decimal:
     percent, fixed = institute.fee_percent or Decimal(0), institute.fee_fixed or Decimal(0)
     return min(amount, (amount * percent / 100 + fixed).quantize(CENT_AMOUNT, ROUND_HALF_UP))
 
 
-def _disputed(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
+def _dispute_payment_line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
     """The line of a chargeback or its reversal, with the disputed payment's ids, as an acquirer sends it."""
     behind: Payment | None = payment
     while behind is not None and behind.payment_type not in DISPUTABLE_TYPES and behind.referenced is not None:
@@ -161,7 +161,7 @@ def build_dispute_line(
     return {**line, "ReasonCode": "" if reversal else reason or "000.100.206"}
 
 
-def _fee(channel: Channel, paid_on: date) -> SimulatedLine:
+def _fee_line(channel: Channel, paid_on: date) -> SimulatedLine:
     currency = next(iter(channel.currencies), "EUR")
     return {
         "ReconciliationType": "FEE",
