@@ -279,9 +279,9 @@ def _list_payments_without_case(merchant: Merchant | None, since: datetime | Non
 
 def adopt_chain_payments(chain: UUID) -> None:
     """Open and move the cases of one chain that the timer has not reached yet."""
-    told = CaseEvent.objects.filter(payment=OuterRef("pk"))
+    events = CaseEvent.objects.filter(payment=OuterRef("pk"))
     found = Payment.objects.filter(chain=chain, payment_type__in=("CB", "CR"), status=Status.APPROVED)
-    for payment in found.filter(~Exists(told)).select_related("merchant").order_by("id"):
+    for payment in found.filter(~Exists(events)).select_related("merchant").order_by("id"):
         adopt_payment(payment)
 
 

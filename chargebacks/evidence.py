@@ -70,12 +70,12 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
     kind = detect_content_type(octets)
     plain = _sanitize_name(name)
     if kind is None or not plain.lower().endswith(EXTENSIONS_BY_CONTENT_TYPE[kind]):
-        told = (
+        message = (
             _("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.")
             if kind
             else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s.")
         )
-        raise EvidenceRejectedError(told % {"name": plain, "kind": kind, "limits": describe_evidence_limits()})
+        raise EvidenceRejectedError(message % {"name": plain, "kind": kind, "limits": describe_evidence_limits()})
     if kind != "application/pdf" and image_limits.count_pixels(octets) > image_limits.MAX_IMAGE_PIXELS:
         raise EvidenceRejectedError(
             _("%(name)s has more than %(most)s million pixels; make it smaller.")

@@ -189,9 +189,9 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
         and one.status in COUNTED_STATUSES
         and resolve_payment_amount(one) == amount
     ]
-    told = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
+    noticed = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
     for one in alike:
-        if one.id in told:
+        if one.id in noticed:
             continue
         if one.status != Status.APPROVED:
             raise ChargebackPendingError(f"a {kind} of the same amount has no answer yet")

@@ -143,14 +143,14 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
 
 def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
     items = list_wanted_items(case.reason_code)
-    asked = {item.key for item in items}
+    wanted = {item.key for item in items}
     rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
     paper.rows("What this reason asks for", rows)
     listed = []
     for number, (file, why) in enumerate(files, 1):
         kind = next((item.text for item in items if item.key == file.item), "Further evidence")
-        told = [file.name, kind if file.item in asked else "Further evidence", f"SHA-256 {file.sha256}"]
-        listed.append((f"{number}", "\n".join([*told, *([why] if why else [])])))
+        details = [file.name, kind if file.item in wanted else "Further evidence", f"SHA-256 {file.sha256}"]
+        listed.append((f"{number}", "\n".join([*details, *([why] if why else [])])))
     paper.rows("Evidence", listed or [("none", "No file was added.")])
 
 

@@ -64,9 +64,9 @@ def resolve_form_kind(brand: Brand) -> str:
 def select_brands(row: Checkout, wanted: Sequence[str]) -> BrandOffer:
     """The offered ones of ``wanted`` (a page's data-brands, in order); unknown brands are hidden, too."""
     prepared = session.load_plain_values(row)
-    asked = list(dict.fromkeys(wanted))
-    hidden = {code: why for code in asked if (why := _explain_not_payable(row, prepared, code))}
-    rest = [code for code in asked if code not in hidden]
+    requested = list(dict.fromkeys(wanted))
+    hidden = {code: why for code in requested if (why := _explain_not_payable(row, prepared, code))}
+    rest = [code for code in requested if code not in hidden]
     if rest and _needs_account(prepared):
         table = load_routing_table(row.channel_id)
         for code in rest:
@@ -179,14 +179,14 @@ def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
 def check_brand_payable(values: Mapping[str, str]) -> None:
     """Raise RequestRefusedError for a brand or a type that no shopper could pay with. Checked early: otherwise the
     merchant would notice a typing error only on the form, and the shopper only on paying."""
-    asked = {"paymentType": values.get("paymentBrand", "")}
-    if asked["paymentType"]:
-        check_brand_known(asked["paymentType"])
+    brands = {"paymentType": values.get("paymentBrand", "")}
+    if brands["paymentType"]:
+        check_brand_known(brands["paymentType"])
     for name in values:
         if name.startswith(OVERRIDE_TYPE_PREFIX):
-            asked[name] = name.removeprefix(OVERRIDE_TYPE_PREFIX).removesuffix("]")
-            check_brand_known(asked[name], name)
-    for name, brand in asked.items():
+            brands[name] = name.removeprefix(OVERRIDE_TYPE_PREFIX).removesuffix("]")
+            check_brand_known(brands[name], name)
+    for name, brand in brands.items():
         if name in values:
             check_first_payment_type(values[name], stored=False, name=name)
             if brand and (name != "paymentType" or f"{OVERRIDE_TYPE_PREFIX}{brand}]" not in values):

@@ -171,23 +171,23 @@ def parse_violations(body: bytes) -> Counter[ViolationKey] | None:
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict):
-        told = [found.get("csp-report")]
+        reports = [found.get("csp-report")]
     elif isinstance(found, list):
-        told = [
+        reports = [
             one.get("body")
             for one in found[:MAX_REPORTS_PER_BODY]
             if isinstance(one, dict) and one.get("type") == "csp-violation"
         ]
     else:
         return None
-    if not all(isinstance(one, dict) for one in told):
+    if not all(isinstance(one, dict) for one in reports):
         return None
-    return Counter(_parse_violation(one) for one in told if one)
+    return Counter(_parse_violation(one) for one in reports if one)
 
 
-def _parse_violation(told: dict[str, Any]) -> ViolationKey:
+def _parse_violation(report: dict[str, Any]) -> ViolationKey:
     def text(*names: str) -> str:
-        found = next((told[name] for name in names if isinstance(told.get(name), str)), "")
+        found = next((report[name] for name in names if isinstance(report.get(name), str)), "")
         return str(found)[:MAX_REPORTED_URL_CHARS]
 
     directive = text("effectiveDirective", "effective-directive", "violated-directive").partition(" ")[0]

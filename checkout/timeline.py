@@ -63,9 +63,9 @@ def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:
             )
     for attempt in CallAttempt.objects.filter(payment=payment).order_by("id")[:MAX_SHOWN_CALLS] if payment else ():
         good = attempt.status is not None and 200 <= attempt.status < 300
-        told = _("Nobody had fetched the result: the merchant was called, and answered %s")
+        sentence = _("Nobody had fetched the result: the merchant was called, and answered %s")
         said = attempt.status or attempt.failure
-        found.append(TimelineEvent(at=attempt.at, kind="call", title=told % said, tone="good" if good else "bad"))
+        found.append(TimelineEvent(at=attempt.at, kind="call", title=sentence % said, tone="good" if good else "bad"))
     found += [
         TimelineEvent(at=call.due_at, kind="call", title=_("The merchant is called, if nobody fetches it"), tone="wait")
         for call in ResultCall.objects.filter(checkout=row)

@@ -125,8 +125,8 @@ class ChargebackAdmin(ReadOnlyPage):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        asked = {item.key for item in list_wanted_items(case.reason_code)}
-        more = [item for key, item in CHECKLIST_ITEMS.items() if key not in asked]
+        wanted = {item.key for item in list_wanted_items(case.reason_code)}
+        more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
             "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
@@ -142,7 +142,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 (item, [file for file in files if file.item == item.key])
                 for item in list_wanted_items(case.reason_code)
             ],
-            "others": [file for file in files if file.item not in asked],
+            "others": [file for file in files if file.item not in wanted],
             "items": [*list_wanted_items(case.reason_code), *more],
             "first": (*evidence.list_missing_evidence(case), *list_wanted_items(case.reason_code))[0].key,
             "files": files,
@@ -233,12 +233,12 @@ class ChargebackAdmin(ReadOnlyPage):
         row = self._get_case(request, str(case))
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
-        title, asked = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
+        title, arguments = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
         try:
             made = queue.enqueue_work(
                 packet_job.PACKET_JOB_KIND,
                 title,
-                asked,
+                arguments,
                 owner=int(request.user.pk or 0),
                 by=actor_from_request(request),
             )

@@ -73,15 +73,15 @@ def render_case_events(case: Chargeback) -> list[dict[str, Any]]:
 
 def render_reminders(case: Chargeback) -> list[tuple[int, str]]:
     """Days before the deadline, and the state of each reminder mail. No mail is due once the case is not open."""
-    told = []
+    reminders = []
     for row in case.reminders.order_by("-days"):
         if row.sent_at is not None and not row.sent_to:
-            told.append((row.days, _("nobody to be reminded")))
+            reminders.append((row.days, _("nobody to be reminded")))
         elif row.sent_at is not None:
-            told.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
+            reminders.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
         elif case.state == DisputeState.OPEN:
-            told.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
-    return told
+            reminders.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
+    return reminders
 
 
 def _render_time_left(case: Chargeback) -> dict[str, str] | None:

@@ -152,5 +152,5 @@ def change_contact(request: HttpRequest, merchant: Merchant) -> None:
     messages.success(request, _("Reminders go to %s, too.") % email)
 
 
-def _audit_contact(by: audit_log.Actor, action: str, row: Contact, **told: Any) -> None:
-    audit_log.record_audit_entry(by, action, row, **told)
+def _audit_contact(by: audit_log.Actor, action: str, row: Contact, **change: Any) -> None:
+    audit_log.record_audit_entry(by, action, row, **change)

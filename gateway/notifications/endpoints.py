@@ -231,23 +231,23 @@ def update_endpoint(
     paused until it answers a test message there; events wait meanwhile. Raises InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
     state = WebhookEndpoint.State
-    asked: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}
+    changes: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
-        before = {name: getattr(current, name) for name in asked}
-        if before == asked:
+        before = {name: getattr(current, name) for name in changes}
+        if before == changes:
             return False
-        anew = any(before[name] != asked[name] for name in _TESTED)
+        anew = any(before[name] != changes[name] for name in _TESTED)
         if anew and current.state in (state.ACTIVE, state.PAUSED):
-            asked |= {
+            changes |= {
                 "state": state.PAUSED,
                 "reason": ADDRESS_CHANGED_REASON,
                 "probes": 0,
                 "probe_at": None,
                 "untested": True,
             }
-        _update_endpoint_row(endpoint, **asked)
-        audit_log.record_audit_entry(by, "change", endpoint, before=before, after=asked)
+        _update_endpoint_row(endpoint, **changes)
+        audit_log.record_audit_entry(by, "change", endpoint, before=before, after=changes)
     return True
 
 

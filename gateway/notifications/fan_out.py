@@ -144,11 +144,11 @@ def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequen
         return 0
     endpoints = _load_endpoints({one.merchant_id for one in notifications})
     chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if is_subscribed(e, one)] for one in notifications}
-    told = tell(notifications, {number for number, mine in chosen.items() if mine})
+    payloads = tell(notifications, {number for number, mine in chosen.items() if mine})
     rows: list[dict[str, Any]] = []
     returns: dict[UUID, WebhookEndpoint] = {}
     for one in notifications:
-        words = told.get(one.pk)
+        words = payloads.get(one.pk)
         if words is None:
             continue
         rows += [build_delivery_row(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
@@ -182,10 +182,10 @@ def is_subscribed(endpoint: WebhookEndpoint, notification: Notification) -> bool
 
 def _load_endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
     found: dict[UUID, list[WebhookEndpoint]] = {}
-    asked = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_SUBSCRIBED_STATES).exclude(
+    subscribed = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_SUBSCRIBED_STATES).exclude(
         mode=WebhookEndpoint.Mode.RETURN
     )
-    for endpoint in asked.select_related("merchant"):
+    for endpoint in subscribed.select_related("merchant"):
         found.setdefault(endpoint.merchant_id, []).append(endpoint)
     return found
 

@@ -77,14 +77,14 @@ def list_families() -> tuple[FamilyDoc, ...]:
     rows: dict[ResultFamily, list[CodeDoc]] = {family: [] for family in FAMILY_TITLES}
     for row in result_codes.RESULT_CODES.values():
         family = result_codes.find_result_family(row.code)
-        own, told = advice.get_developer_advice(row.code), advice.get_shopper_message(row.code)
+        own, shopper_text = advice.get_developer_advice(row.code), advice.get_shopper_message(row.code)
         rows[family].append(
             CodeDoc(
                 code=row.code,
                 meaning=row.description,
                 status=result_codes.http_status(row.code),
                 advice="" if own == advice.DEVELOPER_ADVICE[family] else own,
-                shopper=told,
+                shopper=shopper_text,
             )
         )
     return tuple(

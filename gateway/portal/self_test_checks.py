@@ -65,8 +65,8 @@ def build_checks(data: Mapping[str, Any]) -> tuple[SelfCheck, ...]:
     amex = {"paymentBrand": "AMEX", "card.number": "377777777777770", **CHECK_CARD}
     found: list[SelfCheck] = []
 
-    def promised(group: str, row: CheckRow, check: Callable[..., Iterator[str]], **told: Any) -> None:
-        found.append(SelfCheck(key=build_check_key(group, row), check=partial(check, row=row, **told)))
+    def promised(group: str, row: CheckRow, check: Callable[..., Iterator[str]], **arguments: Any) -> None:
+        found.append(SelfCheck(key=build_check_key(group, row), check=partial(check, row=row, **arguments)))
 
     for row in data["cards"]:
         sent = {"paymentBrand": row["brand"], "card.number": row["number"], **CHECK_CARD}

@@ -16,10 +16,10 @@ from gateway.core import languages
 def build_language_context(request: HttpRequest, merchants: str = "") -> dict[str, Any]:
     """Template context: ``locale``, ``lang`` and ``dir`` for the document, ``t`` with the texts by key. ``merchants``:
     the payment's locale."""
-    asked = request.POST.get("locale") or request.GET.get("locale") or ""
+    requested = request.POST.get("locale") or request.GET.get("locale") or ""
     header = request.headers.get("Accept-Language", "")
     code = (
-        languages.resolve_language(asked)
+        languages.resolve_language(requested)
         or languages.resolve_language(merchants)
         or languages.negotiate_language(header)
     )

@@ -116,8 +116,10 @@ class SettlementRecordAdmin(ReadOnlyPage):
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
                 "record__institute", "record__merchant"
             )
-            told = keyset.read_keyset_page(found.filter(kind=kind) if kind else found, FINDING_ORDER, request.GET, own)
-            return [{**_render_line(one.record), "finding": one} for one in told.rows], told
+            findings = keyset.read_keyset_page(
+                found.filter(kind=kind) if kind else found, FINDING_ORDER, request.GET, own
+            )
+            return [{**_render_line(one.record), "finding": one} for one in findings.rows], findings
         states: Sequence[str] = exception_queue.UNMATCHED_STATES
         if chosen in ("multiple", "unmatched"):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
@@ -154,7 +156,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         record = self._record(request, unquote(object_id))
-        found, told = self._search_payments(request, record)
+        found, message = self._search_payments(request, record)
         open_ = record.state in exception_queue.UNMATCHED_STATES
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
@@ -167,7 +169,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "open": open_ and not record.marked,
             "facts": _render_record_facts(record),
             "q": request.GET.get("q", ""),
-            "searched": told,
+            "searched": message,
             "found": found,
             "columns": self._build_candidate_columns(request, record) if open_ else [],
             "matched": matched,

@@ -56,11 +56,11 @@ def _decimal(text: str) -> str:
 
 def _time(line: SettlementLine) -> str:
     minute, second = divmod(line.presented_at, 60)
-    told, offset = _format_minute(minute, line.time_zone)
+    minute_text, offset = _format_minute(minute, line.time_zone)
     # Historic offsets include seconds, so a UTC minute need not begin with a local one.
     if len(offset) > len("+0000"):
         return _format_moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
-    return f"{told}:{second:02}{offset}"
+    return f"{minute_text}:{second:02}{offset}"
 
 
 @lru_cache(maxsize=20_000)
@@ -331,26 +331,26 @@ def render_record(line: SettlementLine) -> dict[str, Any]:
 
     merchantMemo is added if the payment has one: it appears in reporting only (ruling D17).
     """
-    told: dict[str, Any] = {}
+    rendered: dict[str, Any] = {}
     for column in RECONCILIATION_COLUMNS:
         if not (name := column.api_of(line)):
             continue
         if _LIST in name:
             if line.matched:
                 place, _, leaf = name.partition(_LIST)
-                _put_nested(told, place, [{leaf: payment} for payment in line.matched])
+                _put_nested(rendered, place, [{leaf: payment} for payment in line.matched])
         elif value := column.cell(line):
-            _put_nested(told, name, value)
+            _put_nested(rendered, name, value)
     if line.memo:
-        told["merchantMemo"] = line.memo
-    return told
+        rendered["merchantMemo"] = line.memo
+    return rendered
 
 
-def _put_nested(told: dict[str, Any], name: str, value: Any) -> None:
+def _put_nested(target: dict[str, Any], name: str, value: Any) -> None:
     *path, leaf = name.split(".")
     for step in path:
-        told = told.setdefault(step, {})
-    told[leaf] = value
+        target = target.setdefault(step, {})
+    target[leaf] = value
 
 
 def render_columns_as_markdown() -> str:

@@ -141,11 +141,11 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
     with transaction.atomic():
         # If two clerks link a record each to the same payment, the second sees the first one's link.
         execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
-        told: dict[str, Any] = {"merchant_id": payment.merchant_id}
+        changes: dict[str, Any] = {"merchant_id": payment.merchant_id}
         if record.merchant_id is None:
             # Reconciliation files of past days never change: the record appears in today's.
-            told["assigned_at"] = now
-        _update_record(record, state=MatchState.MATCHED, marked=False, **told)
+            changes["assigned_at"] = now
+        _update_record(record, state=MatchState.MATCHED, marked=False, **changes)
         Match.objects.create(
             record=record,
             payment=payment.id,
@@ -236,12 +236,12 @@ def _clear_double_settlement(undone: Match, by: audit_log.Actor, now: datetime) 
 
 
 def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str, Any]:
-    """Clear the record's merchant if it was derived only from the link being undone, and no file has named it
-    meanwhile."""
+    """Clear the record's merchant if it was derived only from the link being undone, unless a reconciliation file
+    has reported it since."""
     if record.assigned_at is None or record.assigned_at != linked.made_at:
         return {}
-    told = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
-    return {} if told.exists() else {"merchant_id": None, "assigned_at": None}
+    reported = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
+    return {} if reported.exists() else {"merchant_id": None, "assigned_at": None}
 
 
 def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:

@@ -169,7 +169,7 @@ def _findings_sql(source: str, kinds: Sequence[FindingKind]) -> str:
     """SQL: one pass over the lines for all kinds. Nearly every line ends at the last condition without a finding.
     OFFSET 0 makes the planner evaluate once what several conditions use."""
     wrong = " OR ".join(f"({kind.when})" for kind in kinds)
-    asked = ", ".join(f"CASE WHEN {kind.when} THEN '{kind.name}' END" for kind in kinds)
+    kinds_sql = ", ".join(f"CASE WHEN {kind.when} THEN '{kind.name}' END" for kind in kinds)
     expected = " ".join(f"WHEN '{kind.name}' THEN {kind.expected}" for kind in kinds)
     found = " ".join(f"WHEN '{kind.name}' THEN {kind.found}" for kind in kinds)
     return f"""
@@ -178,7 +178,7 @@ SELECT j.record, j.merchant, j.payment, k.kind, left(CASE k.kind {expected} END,
     left(CASE k.kind {found} END, 128), %(now)s, '', ''
 FROM ({source} OFFSET 0) j
 CROSS JOIN (SELECT fee_percent, fee_fixed FROM reporting_clearinginstitute WHERE id = %(institute)s) i
-CROSS JOIN LATERAL unnest(array_remove(ARRAY[{asked}], NULL)) AS k(kind)
+CROSS JOIN LATERAL unnest(array_remove(ARRAY[{kinds_sql}], NULL)) AS k(kind)
 WHERE {wrong}"""
 
 

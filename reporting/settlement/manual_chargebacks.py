@@ -80,13 +80,13 @@ def _lowest_recent_id() -> UUID:
 
 def _list_unrecorded_payments(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
     """The waiting payments, each with its case and the moment of its entry by its merchant's clock."""
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "floor": floor,
         "limit": MAX_LEDGER_RECORDS_PER_RUN,
         "merchant": merchant.pk if merchant is not None else None,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, asked)
+        cursor.execute(_WAITING, values)
         found: list[tuple[UUID, UUID, datetime]] = cursor.fetchall()
     return found
 
@@ -109,12 +109,12 @@ def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
     )
 
 
-def _write_ledger_file(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
+def _write_ledger_file(institute: ClearingInstitute, entered: list[tuple[Payment, Chargeback]]) -> int:
     """One file with source "ledger", and a line for each payment. A second caller at the same time writes nothing."""
     now = clock.real_now()
-    days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
-    digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in told)).hexdigest()
-    disputed = Payment.objects.in_bulk([case.disputed for _, case in told])
+    days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in entered]
+    digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in entered)).hexdigest()
+    disputed = Payment.objects.in_bulk([case.disputed for _, case in entered])
     with transaction.atomic():
         file, made = SettlementFile.objects.get_or_create(
             institute=institute,
@@ -130,16 +130,16 @@ def _write_ledger_file(institute: ClearingInstitute, told: list[tuple[Payment, C
                 "started_at": now,
                 "finished_at": now,
                 "state": SettlementFile.State.DONE,
-                "lines": len(told),
-                "records": len(told),
-                "matched": len(told),
+                "lines": len(entered),
+                "records": len(entered),
+                "matched": len(entered),
                 "first_settled": min(days),
                 "last_settled": max(days),
             },
         )
         if not made:
             return 0
-        for number, ((payment, case), day) in enumerate(zip(told, days, strict=True), 1):
+        for number, ((payment, case), day) in enumerate(zip(entered, days, strict=True), 1):
             behind = disputed[case.disputed]
             settlement, _ = Settlement.objects.get_or_create(
                 institute=institute,
@@ -170,7 +170,7 @@ def _write_ledger_file(institute: ClearingInstitute, told: list[tuple[Payment, C
                 made_at=now,
             )
         record_first_days()
-    return len(told)
+    return len(entered)
 
 
 def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:

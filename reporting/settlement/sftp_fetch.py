@@ -174,8 +174,8 @@ def _list_remote_files(client: paramiko.SFTPClient, source: SftpSource) -> list[
     return sorted(found, key=lambda each: each.name)
 
 
-def _file_info(name: str, told: paramiko.SFTPAttributes) -> RemoteFileInfo:
-    return RemoteFileInfo(name=name, size=told.st_size or 0, modified=int(told.st_mtime or 0))
+def _file_info(name: str, attributes: paramiko.SFTPAttributes) -> RemoteFileInfo:
+    return RemoteFileInfo(name=name, size=attributes.st_size or 0, modified=int(attributes.st_mtime or 0))
 
 
 class _SourceSession:

@@ -89,13 +89,13 @@ def _send_mails() -> int:
         "most": MAX_UNSETTLED_MAILS_PER_RUN,
     }
     claimed = [ident for (ident,) in execute_sql(_TELL, values)]
-    told = 0
+    sent = 0
     for row in Owed.objects.filter(pk__in=claimed).select_related("merchant", "institute").order_by("id"):
         if (to := _send_mail(row)) is not None:
-            told += Owed.objects.filter(pk=row.pk, sent_at=None).update(
+            sent += Owed.objects.filter(pk=row.pk, sent_at=None).update(
                 sent_at=clock.real_now(), sent_to=", ".join(to)[:1000]
             )
-    return told
+    return sent
 
 
 def _send_mail(row: Owed) -> list[str] | None:
