@@ -34,13 +34,13 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
 
 RESPONSE_DUE_TIME: Final = time(17, 0)
-"""The hour of a deadline, in the merchant's time zone: a day alone would end in the middle of the night."""
+"""The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
 SECOND_CHARGEBACK_NOTE: Final = "A second chargeback, after the representment: it is final."
 NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
 ADOPTION_LOOKBACK: Final = timedelta(days=3)
-"""How far back a tick looks for payments without a case; once an hour it looks at all of them."""
+"""How far back a run looks for payments without a case; once an hour a run covers all of them."""
 
 
 def compute_response_deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = None) -> datetime:

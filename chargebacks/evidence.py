@@ -35,11 +35,11 @@ MAX_EVIDENCE_CASE_BYTES: Final = 20 * 1024 * 1024
 MAX_EVIDENCE_FILES: Final = 20
 EVIDENCE_PIECE_BYTES: Final = 128 * 1024
 THUMBNAIL_PIECE_NUMBER: Final = -1
-"""The number of the piece that is no part of the file but the small picture of it."""
+"""The number of the piece that holds the thumbnail, not a part of the file."""
 EXTENSIONS_BY_CONTENT_TYPE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"application/pdf": (".pdf",), "image/png": (".png",), "image/jpeg": (".jpg", ".jpeg")}
 )
-"""Content type → the endings a name may have."""
+"""Content type → allowed file name extensions."""
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 

@@ -70,7 +70,7 @@ _KIND: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("231", "232", "233"), "authorization"),
     }
 )  # fmt: skip
-"""The last three digits of a reason → what is asked for; any other reason: "other"."""
+"""The last three digits of a reason → kind of checklist; any other reason: "other"."""
 
 
 def is_chargeback_reason(code: str) -> bool:

@@ -14,7 +14,7 @@ from chargebacks.models import Evidence
 
 THUMBNAIL_PX: Final = 160
 PACKET_IMAGE_PX: Final = 1_800
-"""The longer side in a packet: A4 at about 200 dpi."""
+"""Longer side of an image in a packet: A4 at about 200 dpi."""
 JPEG_QUALITY: Final = 80
 
 

@@ -9,10 +9,10 @@ from typing import Final
 from PIL import Image
 
 MAX_IMAGE_PIXELS: Final = 50_000_000
-"""Of a picture that is taken: a photograph of a phone has 12 to 50 million."""
+"""Pixels of an accepted image: photographs of phones have 12 to 50 million."""
 MAX_FULL_DECODE_PIXELS: Final = 6_000_000
-"""Of a PNG, and of a JPEG in several passes, that is decoded: they take up to eight bytes of memory a pixel before they
-can be made smaller. A4 at 250 dpi has as many. Other JPEGs are decoded at an eighth of their size."""
+"""Pixels of a PNG, and of a progressive JPEG, that is decoded: they take up to eight bytes of memory a pixel before
+they can be made smaller. A4 at 250 dpi has as many. Other JPEGs are decoded at an eighth of their size."""
 IMAGE_FORMATS: Final = ("PNG", "JPEG")
 
 

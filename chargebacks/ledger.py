@@ -35,12 +35,12 @@ TEST_SUCCESS_CODE: Final = "000.100.110"
 EXTERNAL_SUCCESS_CODE: Final = "000.100.112"
 LIVE_SUCCESS_CODE: Final = "000.000.000"
 LEDGER_RECORDS_TIMER: Final = "chargebacks entered"
-"""The timer that writes what no file has told of into the books."""
+"""The timer that writes settlement records for chargebacks without a settlement file."""
 NOTHING_TO_REVERSE_CODE: Final = "700.400.420"
 
 ExtraChargebackWrites = Callable[[WriteStatement, Payment], None]
 NoticeMarks = tuple[UUID | None, UUID | None]
-"""A line, and what it has in common with others that tell of the same."""
+"""The id of a line, and the key shared by all lines about the same chargeback."""
 
 
 class AlreadyRecordedError(Exception):

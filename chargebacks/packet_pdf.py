@@ -25,17 +25,17 @@ from gateway.core.money import format_amount
 from gateway.models import Payment
 
 MAX_EVIDENCE_PAGES: Final = 100
-"""Of one file of evidence that are taken over; what is cut off is said."""
+"""Pages included of one file of evidence; the packet says how many were cut off."""
 PDF_FONT_PATHS: Final = (
     "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
     "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
 )  # fmt: skip
-"""Looked for in this order where the settings name none; without any, letters outside Latin-1 become question marks."""
+"""Tried in this order if the settings name none; without any, letters outside Latin-1 become question marks."""
 _SHOWN: Final = frozenset({
     "/Type", "/Parent", "/Resources", "/Contents", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox",
     "/Rotate", "/UserUnit", "/Group",
 })  # fmt: skip
-"""What of a page is taken over: all that it is drawn with; no scripts, links, forms and attached files."""
+"""Entries copied of a page: everything needed to draw it; no scripts, links, forms and attached files."""
 _WIDTH_MM: Final = 174
 
 

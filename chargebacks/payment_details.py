@@ -12,7 +12,7 @@ from gateway.core.masking import mask_text
 from gateway.models import Authentication, Payment
 
 MAX_TRACKING_NUMBERS: Final = 10
-"""Tracking numbers of cart items that are told."""
+"""Tracking numbers of cart items that are listed."""
 _ADDRESS: Final = ("street1", "street2", "postcode", "city", "state", "country")
 
 

@@ -25,7 +25,7 @@ from gateway.models import Merchant
 
 REMINDER_LEASE: Final = timedelta(minutes=2)
 MAX_REMINDER_TRIES: Final = 50
-"""Two minutes apart: after that a reminder is given up, and the log says so."""
+"""Two minutes apart; then the reminder is given up and logged."""
 MAX_REMINDERS_PER_RUN: Final = 100
 
 log = structlog.get_logger(__name__)

@@ -19,9 +19,9 @@ from gateway.outbound import address_guard
 from gateway.vault.sealing import current_vault
 
 SFTP_CONNECT_TIMEOUT_S: Final = 10.0
-"""For each step until files can move: connecting, greeting, keys, logging in."""
+"""For each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
-"""Longest without an answer while a file moves."""
+"""Longest time without an answer during a transfer."""
 CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""

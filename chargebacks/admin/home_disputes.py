@@ -22,7 +22,8 @@ from gateway.core.money import format_amount
 MAX_PANEL_DISPUTES: Final = 10_000
 MAX_PANEL_CURRENCIES: Final = 3
 DEADLINE_BUCKET_DAYS: Final = (1, 3, 7, 14)
-"""Ends of the picture's columns, days of the merchant's calendar, as on the dispute's page; the last one is open."""
+"""Upper bounds of the chart's columns, in days of the merchant's calendar, as on the dispute's page; the last column is
+open."""
 PANEL_URGENT_DAYS: Final = 3
 
 

@@ -42,7 +42,7 @@ SELECTABLE_REASONS: Final = tuple(
 
 
 MAX_RESPONSE_PERIOD: Final = timedelta(days=730)
-"""Until when somebody may answer, at most."""
+"""Longest time that an acquirer may give to respond."""
 
 
 class ManualEntryError(Exception):

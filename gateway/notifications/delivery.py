@@ -32,7 +32,7 @@ WEBHOOK_TIMEOUT_S: Final = 30.0
 MAX_WEBHOOK_ANSWER_BYTES: Final = 1_024
 """Bytes read of an answer; the rest is ignored."""
 THREADS_PER_ENDPOINT: Final = 8
-"""Attempts of one process at one endpoint at a time."""
+"""Attempts of one process at one endpoint at the same time."""
 MAX_HELD_PER_ENDPOINT: Final = 128
 """Deliveries of one endpoint that one process holds, waiting ones included."""
 MAX_SENDER_THREADS: Final = 256

@@ -18,7 +18,7 @@ from reporting.models import Delivery, DeliveryAttempt, SftpTarget
 
 DELIVERY_PANEL_DAYS: Final = 14
 MAX_COUNTED_ATTEMPTS: Final = 20_000
-"""Tries that the picture counts, the newest."""
+"""Attempts counted by the chart, the newest."""
 MAX_PANEL_FAILURES: Final = 5
 
 

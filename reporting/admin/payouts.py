@@ -35,7 +35,7 @@ PAYOUT_LINE_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", UUI
 ACCEPTED_YEARS: Final = (2000, 2100)
 ZERO_PAYOUT: Final = Decimal("0.00")
 MAX_CHARTED_CURRENCIES: Final = 6
-"""Pictures of one page; further currencies stand in the table."""
+"""Charts on one page; further currencies are in the table only."""
 
 
 @admin.register(Settlement)

@@ -17,7 +17,7 @@ from reporting.settlement.findings import FINDING_KIND_BY_NAME
 ZERO_TOTAL: Final = Decimal("0.00")
 _PLACES: Final[dict[str, int]] = {MatchState.MATCHED: 0, MatchState.MULTIPLE_MATCHES: 1, MatchState.NOT_MATCHED: 2}
 _NONE: Final = 3
-"""Fees, and what a clerk has marked as nobody's."""
+"""Index of fees, and of records marked as having no payment."""
 
 
 def summarize_matching(file: SettlementFile, records: QuerySet[SettlementRecord]) -> dict[str, Any]:

@@ -31,13 +31,13 @@ from reporting.reconciliation.models import Delivery, ReconciliationFile, Reconc
 from reporting.settlement.record_queries import DisplayNames, SettlementLine, load_display_names, stream_recorded_lines
 
 DAY_END_GRACE: Final = timedelta(minutes=5)
-"""After a day's end, until its file is written: a settlement file that was done in its last moments is committed."""
+"""From a day's end until its file is written, so that settlement files done in the last moments are committed."""
 DAILY_FILE_LEASE: Final = timedelta(minutes=30)
-"""Real time for writing one file, which is longer than a million lines take."""
+"""Real time for writing one file; a million lines take less."""
 MAX_DAYS_PER_RUN: Final = 31
-"""Days of one merchant that one run writes; the next run goes on."""
+"""Days of one merchant that one run writes; the next run continues."""
 MAX_BACKFILL: Final = timedelta(days=366)
-"""A gap that is longer is not filled with empty files: the next one begins where the last one ended."""
+"""A longer gap is not filled with empty files: the next file begins where the last one ended."""
 # Records carry real times. A merchant's clock may have been moved since, so its offset is stored with the file.
 _FIRST_DAYS: Final = """
 INSERT INTO reporting_reconciliationstart (merchant_id, day, "offset")

@@ -27,7 +27,7 @@ from reporting.reconciliation.models import Delivery, DeliveryAttempt, SftpTarge
 from reporting.sftp import SftpUnreachableError
 
 DELIVERY_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
-"""After a failed attempt, until the next; the last one goes on."""
+"""Delays after failed attempts; the last one repeats."""
 MAX_DELIVERY_ATTEMPTS: Final = 170
 """About a week."""
 DELIVERY_LEASE: Final = timedelta(minutes=30)

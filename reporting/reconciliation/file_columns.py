@@ -24,7 +24,7 @@ from reporting.settlement.record_queries import SettlementLine
 
 CHARGEBACK_RECORD_TYPES: Final = (RecordType.CHARGEBACK, RecordType.CHARGEBACK_REVERSAL)
 CSV_BLOCK_LINES: Final = 1_000
-"""Lines of CSV made at a time: a file of a million needs no more memory than one of a thousand."""
+"""Lines of CSV rendered at a time: a file of a million needs no more memory than one of a thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ SAMPLE_INSTITUTE_NAME: Final = "Simulated clearing"
 SAMPLE_FORMAT: Final = "MADE-UP"
 SAMPLE_FEE_RATE: Final = Decimal("0.0145")
 FIRST_OF_MONTH_RECORDS: Final = 250
-"""Records on the first of each month: enough to turn pages."""
+"""Records on the first of each month: enough for several pages."""
 _CENT: Final = Decimal("0.01")
 _KINDS: Final = (
     # share in percent, record type, transaction type, cash flow

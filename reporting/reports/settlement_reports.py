@@ -27,7 +27,7 @@ from reporting.settlement.record_queries import (
 )
 
 REPORT_PAGE_SIZE: Final = 100
-"""Records of a page, and settlements of one."""
+"""Records, or settlements, of one page."""
 MAX_REPORT_RECORDS: Final = 10_000
 """Records of one answer without pages."""
 MAX_REPORT_SETTLEMENTS: Final = 1_000

@@ -39,9 +39,9 @@ from reporting.settlement.models import (
 LINES_PER_LEASE_RENEWAL: Final = 20
 """Lines between two renewals of the file's lease."""
 MAX_BOOKING_TRIES: Final = 20
-"""How often a line looks again, when others were joined to what it had found."""
+"""How often booking a line is retried when concurrent lines were linked to the payment it had found."""
 MAX_REBOOKINGS_PER_RUN: Final = 200
-"""Lines that one tick tries again."""
+"""Lines that one run retries."""
 BOOKED_LATER_NOTE: Final = "entered later"
 SAME_AMOUNT_PENDING: Final = "one of the same amount has no answer yet"
 NO_CHARGEBACK_TO_REVERSE: Final = "there is no chargeback to reverse"

@@ -30,7 +30,7 @@ CONFIGURATION_ACTOR: Final = audit_log.Actor(name="configuration")
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {"passwordFile": SftpSource.Secrets.PASSWORD.value, "keyFile": SftpSource.Secrets.KEY.value}
 )
-"""Member → the kind of the secret in the file that it names."""
+"""Member → the kind of the secret in the file it names."""
 
 
 def _host_key(value: Any, path: str, faults: d.DocumentFaults) -> Any:

@@ -26,7 +26,7 @@ from reporting.settlement.models import IS_ACTIVE_MATCH, Finding, Match, MatchSt
 
 MAX_SUGGESTED_PAYMENTS: Final = 20
 CANDIDATE_WINDOW: Final = timedelta(days=4)
-"""Around a line's own time, in which candidates are looked for."""
+"""Candidates are searched within this time before and after the record's own."""
 UNMATCHED_STATES: Final = (MatchState.NOT_MATCHED, MatchState.MULTIPLE_MATCHES)
 MAX_NOTE_CHARS: Final = 500
 

@@ -31,10 +31,10 @@ from reporting.settlement.models import ClearingInstitute, FilePiece, Settlement
 
 FILE_PIECE_BYTES: Final = 256 * 1024
 PREVIEW_LINES: Final = 20
-"""Lines that a preview shows; their errors and those of all others are counted."""
+"""Lines shown by a preview; faults are counted in all lines."""
 MAX_PREVIEW_FAULTS: Final = 100
 MAX_PREVIEW_SCAN_LINES: Final = 50_000
-"""Lines of a file that a page looks through before somebody confirms; all are read afterwards."""
+"""Lines of a file that the preview checks; after confirmation all are read."""
 
 
 class DuplicateFileError(Exception):

@@ -116,7 +116,7 @@ FINDING_KINDS: Final = (
     FindingKind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
 )  # fmt: skip
 FINDING_KIND_BY_NAME: Final = MappingProxyType({kind.name: kind for kind in FINDING_KINDS})
-"""NOT_BOOKED is written by reporting.settlement.chargeback_booking, which tries."""
+"""NOT_BOOKED is written by reporting.settlement.chargeback_booking."""
 
 
 def _double_settlement_sql(payment: str, record: str) -> str:

@@ -35,11 +35,11 @@ SettlementFileState = SettlementFile.State
 
 INTAKE_BATCH_LINES: Final = 20_000
 MAX_LINE_ERRORS: Final = 1_000
-"""Faulty lines of one file that are kept to be shown; all are counted."""
+"""Faulty lines stored for one file; all are counted."""
 INTAKE_LEASE: Final = timedelta(minutes=5)
-"""Longer than any batch takes; a worker that died is waited for so long."""
+"""Longer than any batch takes; after it another worker takes over from one that died."""
 MAX_INTAKE_TRIES: Final = 5
-"""How often a file may fail by a fault of ours before it is left alone."""
+"""How often a file may fail through an error of ours before it is marked as failed."""
 UNFINISHED_STATES: Final = (
     SettlementFileState.RECEIVED,
     SettlementFileState.READING,

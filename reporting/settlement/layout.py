@@ -23,9 +23,9 @@ from gateway.core.money import CURRENCY_CODES
 from reporting.settlement.models import RecordType, TransactionType
 
 MAX_FAULT_VALUE_CHARS: Final = 64
-"""Characters of a faulty value that are kept and shown."""
+"""Characters of a faulty value that are stored and shown."""
 _DIGITS: Final = re.compile(r"[0-9](?:[ +-]?[0-9]){11}")
-"""What every card number has; most lines have not, and need no closer look."""
+"""A pattern that every card number matches; most lines do not, and are not examined further."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 ValueTest = Callable[[str], object]
 
@@ -69,7 +69,7 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9
 
 
 _FARTHEST: Final = timedelta(hours=14)
-"""From UTC: no clock on earth is farther, and PostgreSQL takes no offset above 15:59."""
+"""Largest offset from UTC; PostgreSQL accepts none above 15:59."""
 
 
 def _is_time(text: str) -> bool:
@@ -254,12 +254,12 @@ STAGED_COLUMNS: Final = (
     ("descriptor", "text"), ("last4", "text"), ("bank_code", "text"), ("account_holder", "text"),
     ("reason_code", "text"), ("reason_text", "text"), ("respond_by", "date"),
 )  # fmt: skip
-"""What a good line becomes: the columns above in their order, after a line number and an id."""
+"""Columns of the staging table: those above in their order, after a line number and an id."""
 _FIRST: Final = 2
 FILE_COLUMN_BY_STAGED: Final[Mapping[str, str]] = MappingProxyType(
     {staged: name for (staged, _), name in zip(STAGED_COLUMNS[_FIRST:], COLUMN_NAMES, strict=True)}
 )
-"""Name of a staged column → the file's."""
+"""Staged column → column of the file."""
 
 _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
     {
@@ -271,7 +271,7 @@ _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
         **{(RecordType.FEE.value, kind): True for kind in FEE_TRANSACTION_TYPES},
     }
 )
-"""Which lines take money from the merchant; a pair that is not here makes no sense."""
+"""Pairs of types that take money from the merchant (true) or pay it out; any other pair is invalid."""
 
 
 def infer_cashflow(record_type: str, transaction_type: str) -> str:
@@ -353,7 +353,7 @@ _NULLABLE: Final = tuple(COLUMN_INDEX[name] for name in ("UniqueID", "TxRequestT
 _FREE: Final = tuple(
     COLUMN_INDEX[name] for name in ("TransactionId", "InvoiceId", "Descriptor", "AccountHolder", "ReasonDesc")
 )
-"""Free texts: a card number in one of them is masked before it is kept."""
+"""Free texts: card numbers in them are masked before they are stored."""
 _IDS: Final = tuple(
     COLUMN_INDEX[name]
     for name in (

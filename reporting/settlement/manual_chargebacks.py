@@ -39,11 +39,11 @@ from reporting.settlement.models import (
 )
 
 LEDGER_FORMAT: Final = "LEDGER"
-"""SettlementFileFormat of such records."""
+"""SettlementFileFormat of these records."""
 LEDGER_FILE_NAME: Final = "chargebacks without a file"
 LEDGER_MATCH_RULE: Final = "ledger"
 RECENT_LOOKBACK: Final = timedelta(days=3)
-"""How far back a tick looks; once an hour it looks at all."""
+"""How far back a run looks; once an hour a run covers everything."""
 MAX_LEDGER_RECORDS_PER_RUN: Final = 200
 # CB and CR payments without a line and without a record. They wait until their institute is created.
 _WAITING: Final = """

@@ -26,10 +26,11 @@ from reporting.settlement.layout import STAGED_COLUMNS
 from reporting.settlement.models import SettlementFile
 
 RECENT_PAYMENTS_WINDOW: Final = timedelta(days=60)
-"""How old a payment is, by real time, that the first pass knows. The second one knows all."""
+"""Age, in real time, of the payments that the first pass covers. The second one covers all."""
 MAX_STORED_CANDIDATES: Final = 20
 TEMP_BUFFERS: Final = "128MB"
-"""PostgreSQL's memory for the copies, at most: with its usual 8 MB nearly every look at an id would read a page."""
+"""PostgreSQL's memory for the copies, at most: with the default of 8 MB nearly every lookup of an id would read a
+page."""
 MAX_PRESENTMENT_DAYS_APART: Final = 1
 """Between a payment's day and its presentment, both in the institute's time zone."""
 

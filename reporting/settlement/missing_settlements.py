@@ -19,10 +19,10 @@ from reporting.settlement.matching import OUTBOUND_TYPES
 from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 MAX_MISSING_PAYMENTS: Final = 10_000
-"""Payments of one answer; whoever misses more asks for shorter times."""
+"""Payments of one answer; callers with more ask for shorter periods."""
 MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
-"""What an institute settles. A receipt (RC) tells of money that came in by itself."""
+"""Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 
 _UNSETTLED: Final = """p.status = 'APPROVED'
     AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)

@@ -23,7 +23,7 @@ from reporting.settlement.formats.port import UnreadableFileError
 
 PENDING_UPLOAD_RETENTION: Final = timedelta(hours=1)
 SYSTEM_OWNER: Final = -1
-"""The owner of what came by file transfer: no user's."""
+"""The owner of uploads by file transfer, which have no user."""
 MAX_UPLOAD_NAME_CHARS: Final = 255
 _FACTS: Final = "facts.json"
 

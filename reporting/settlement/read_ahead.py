@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Generic, TypeVar, cast
 from reporting.settlement.files import FILE_PIECE_BYTES, PieceStream
 
 READ_AHEAD_PIECES: Final = 24
-"""Pieces that are fetched before they are asked for: six megabytes, more than a batch of usual lines."""
+"""Pieces fetched in advance: six megabytes, more than a usual batch of lines."""
 RETAINED_PIECES: Final = 2
 LineBatch = TypeVar("LineBatch")
 

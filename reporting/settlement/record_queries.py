@@ -19,7 +19,7 @@ from gateway.models import AcquirerAccount, Channel, Merchant
 from reporting.settlement.models import ClearingInstitute, MatchState, RecordType, SettlementFile
 
 FETCH_SIZE: Final = 2_000
-"""Records asked for at a time."""
+"""Records fetched at a time."""
 END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 

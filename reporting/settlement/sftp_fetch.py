@@ -39,20 +39,20 @@ from reporting.sftp import SftpUnreachableError
 RemoteFileState = RemoteFile.State
 
 UNCHANGED_BEFORE_FETCH: Final = timedelta(seconds=10)
-"""Between two looks that find a file the same: as long as a file of the watched folder must lie still."""
+"""Least time between the two polls that find a file unchanged: as for files of the watched folder."""
 FETCH_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
-"""After a look that failed, until the next; the last one goes on."""
+"""Delays after failed polls; the last one repeats."""
 MIN_FETCH_INTERVAL_S: Final = 30
 MAX_FETCH_INTERVAL_S: Final = 24 * 60 * 60
 MAX_REMOTE_FILES: Final = 20_000
-"""Files in one folder; a folder that nobody tidies up becomes slow to look at for both sides."""
+"""Files in one folder; a folder that is never cleaned up becomes slow to list for both sides."""
 MAX_FILES_PER_FETCH: Final = 50
-"""Files taken in by one look."""
+"""Files taken in by one poll."""
 MAX_DOWNLOAD_S: Final = 20 * 60.0
-"""For one file to come."""
+"""For downloading one file."""
 FETCH_LEASE: Final = timedelta(seconds=MAX_DOWNLOAD_S) + timedelta(minutes=10)
 SFTP_READ_BYTES: Final = 32 * 1024
-"""Asked for at a time, eight at once: what every server answers."""
+"""Size of a read request, eight at once: what every server supports."""
 SFTP_ACTOR: Final = audit_log.Actor(name="SFTP")
 _CLAIM: Final = """
 UPDATE reporting_sftpsource SET lease_until = %(lease)s::timestamptz WHERE id IN (

@@ -29,9 +29,9 @@ from reporting.settlement.models import ClearingInstitute, Owed
 UNSETTLED_ROW_RETENTION: Final = timedelta(days=92)
 UNSETTLED_MAIL_LEASE: Final = timedelta(minutes=5)
 MAX_UNSETTLED_MAIL_TRIES: Final = 30
-"""An hour apart; when the day is over its mail is given up, and the next day's tells more."""
+"""An hour apart; after the day its mail is given up, and the next day's includes its payments."""
 MAX_UNSETTLED_MAILS_PER_RUN: Final = 500
-"""Mails of one look."""
+"""Mails sent by one run."""
 _TELL: Final = """
 UPDATE reporting_owed SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
     SELECT id FROM reporting_owed

@@ -26,11 +26,11 @@ from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 UNCHANGED_BEFORE_INTAKE_S: Final = 10.0
-"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+"""Seconds that a file must be unchanged; senders that rename complete files in place are safe anyway."""
 MAX_FOLDER_FILES_PER_RUN: Final = 50
 INCOMPLETE_SUFFIXES: Final = (".part", ".tmp", ".filepart", ".txt")
 INTAKE_TIMER: Final = "settlement files"
-"""The timer that reads what was taken in."""
+"""The timer that reads the files taken in."""
 WATCHED_FOLDER_ACTOR: Final = audit_log.Actor(name="watched folder")
 
 log = structlog.get_logger(__name__)

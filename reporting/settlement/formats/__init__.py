@@ -13,7 +13,7 @@ from reporting.settlement.formats import camt053, delimited
 from reporting.settlement.formats.port import FileFormat, UnreadableFileError
 
 FORMAT_DETECTION_BYTES: Final = 64 * 1024
-"""Of a file's beginning, to tell its format by."""
+"""Bytes of a file's beginning, from which its format is detected."""
 
 _ALL: Final = (delimited.CSV_FORMAT, camt053.CAMT053_FORMAT)
 FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one for one in _ALL})

@@ -28,7 +28,7 @@ PARSER_EXCEPTIONS: Final = (
     RecursionError,
     csv.Error,
 )
-"""What an adapter may raise over bytes that nobody thought of."""
+"""Exceptions that an adapter may raise on unforeseen bytes."""
 
 
 @contextmanager
