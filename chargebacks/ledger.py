@@ -36,7 +36,6 @@ EXTERNAL_SUCCESS_CODE: Final = "000.100.112"
 LIVE_SUCCESS_CODE: Final = "000.000.000"
 LEDGER_RECORDS_TIMER: Final = "chargebacks entered"
 """The timer that writes settlement records for chargebacks without a settlement file."""
-NOTHING_TO_REVERSE_CODE: Final = "700.400.420"
 
 ExtraChargebackWrites = Callable[[WriteStatement, Payment], None]
 NoticeMarks = tuple[UUID | None, UUID | None]
@@ -334,7 +333,6 @@ def _choose_success_code(payment: Payment) -> str:
 
 
 __all__ = [
-    "NOTHING_TO_REVERSE_CODE",
     "AlreadyInLedgerError",
     "AlreadyRecordedError",
     "ChainChangedError",

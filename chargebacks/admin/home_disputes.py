@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from chargebacks.admin.formatting import URGENT_DAYS_LEFT
 from chargebacks.cases import count_days_between, describe_days_left
 from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
@@ -24,7 +25,6 @@ MAX_PANEL_CURRENCIES: Final = 3
 DEADLINE_BUCKET_DAYS: Final = (1, 3, 7, 14)
 """Upper bounds of the chart's columns, in days of the merchant's calendar, as on the dispute's page; the last column is
 open."""
-PANEL_URGENT_DAYS: Final = 3
 
 
 def draw_dispute_panel(scope: AccessScope) -> Panel | None:
@@ -57,7 +57,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
     columns = [0] * len(names)
     for _left, days, *_rest in open_:
         columns[next((at for at, until in enumerate(DEADLINE_BUCKET_DAYS) if days <= until), len(names) - 1)] += 1
-    urgent = sum(1 for _left, days, *_rest in open_ if days <= PANEL_URGENT_DAYS)
+    urgent = sum(1 for _left, days, *_rest in open_ if days <= URGENT_DAYS_LEFT)
     money = ", ".join(
         f"{format_amount(total)} {currency}" for currency, total in sorted(sums.items())[:MAX_PANEL_CURRENCIES]
     )

@@ -17,7 +17,6 @@ from gateway.core import clock
 from reporting.models import ClearingInstitute
 from reporting.settlement import missing_settlements
 
-MISSING_PAGE_LOOKBACK: Final = timedelta(days=14)
 MAX_PERIOD: Final = timedelta(days=31)
 MAX_SHOWN_PAYMENTS: Final = 200
 
@@ -25,7 +24,7 @@ MAX_SHOWN_PAYMENTS: Final = 200
 def list_page_days(institute: ClearingInstitute) -> list[date]:
     """The days of the two weeks before today, newest first; none before the institute was set up."""
     today = clock.real_now().astimezone(institute.zone).date()
-    first = max(today - MISSING_PAGE_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
+    first = max(today - missing_settlements.MISSING_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
     return (
         missing_settlements.list_days_without_file(institute, first, today - timedelta(days=1))[::-1]
         if first < today
@@ -49,7 +48,7 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     """The page of one institute. The caller has checked the right to see files."""
     now = clock.real_now().astimezone(institute.zone).date()
     last = _parse_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
-    first = _parse_day(request.GET.get("from", "")) or last - MISSING_PAGE_LOOKBACK
+    first = _parse_day(request.GET.get("from", "")) or last - missing_settlements.MISSING_LOOKBACK
     first = max(first, last - MAX_PERIOD)
     found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)

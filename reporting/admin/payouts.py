@@ -25,15 +25,13 @@ from django.utils.translation import gettext as _
 from gateway.backoffice.kit import charts, keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.core import clock
-from reporting.admin.exception_queue import match_state_pill
-from reporting.admin.totals import shorten_amount, sum_by_currency
+from reporting.admin.exception_queue import FILE_LINE_ORDER, match_state_pill
+from reporting.admin.totals import ZERO_TOTAL, shorten_amount, sum_by_currency
 from reporting.models import MatchState, Settlement, SettlementFile, SettlementRecord
 
 PAYOUT_CHART_DAYS: Final = 31
 PAYOUT_ORDER: Final = keyset.KeysetOrder(columns=(("date", date), ("id", UUID)), newest_first=True)
-PAYOUT_LINE_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", UUID)))
 ACCEPTED_YEARS: Final = (2000, 2100)
-ZERO_PAYOUT: Final = Decimal("0.00")
 MAX_CHARTED_CURRENCIES: Final = 6
 """Charts on one page; further currencies are in the table only."""
 
@@ -91,7 +89,7 @@ class SettlementAdmin(ReadOnlyPage):
         if row is None:
             raise Http404
         records = list_completed_records().filter(settlement=row)
-        pages = keyset.read_keyset_page(records, PAYOUT_LINE_ORDER, request.GET)
+        pages = keyset.read_keyset_page(records, FILE_LINE_ORDER, request.GET)
         context = {
             **self.admin_site.each_context(request),
             "title": f"{_('Payout')} {row}",
@@ -149,8 +147,8 @@ def _sum_by_day(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
         {
             "day": row["settlement__date"],
             "currency": row["settlement_currency"],
-            "paid": (row["pos"] or ZERO_PAYOUT) - (row["neg"] or ZERO_PAYOUT),
-            "fees": shorten_amount(row["fees"] or ZERO_PAYOUT),
+            "paid": (row["pos"] or ZERO_TOTAL) - (row["neg"] or ZERO_TOTAL),
+            "fees": shorten_amount(row["fees"] or ZERO_TOTAL),
             **{name: row[name] for name in counted},  # type: ignore[literal-required]  # the names that counted annotates
         }
         for row in found
@@ -170,9 +168,9 @@ def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
     for number, (currency, rows) in enumerate(sorted(of.items(), key=lambda each: -len(each[1]))):
         # A day on which the institute collected more than it paid is drawn below the axis in its own colour.
         parts: list[tuple[str, str, Callable[[dict[str, Any]], Decimal]]] = [
-            ("good", _("paid out"), lambda row: max(row["paid"], ZERO_PAYOUT)),
+            ("good", _("paid out"), lambda row: max(row["paid"], ZERO_TOTAL)),
             ("note", _("fees"), lambda row: row["fees"]),
-            ("bad", _("taken back"), lambda row: min(row["paid"], ZERO_PAYOUT)),
+            ("bad", _("taken back"), lambda row: min(row["paid"], ZERO_TOTAL)),
         ]
         parts = parts if any(row["paid"] < 0 for row in rows) else parts[:2]
         kinds = [(kind, name) for kind, name, _of in parts]
@@ -184,7 +182,7 @@ def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
             {
                 "currency": currency,
                 "paid": sum(row["paid"] for row in rows),
-                "fees": shorten_amount(sum((row["fees"] for row in rows), ZERO_PAYOUT)),
+                "fees": shorten_amount(sum((row["fees"] for row in rows), ZERO_TOTAL)),
                 "picture": charts.draw_stacked_bars(shown, kinds, title=title)
                 if number < MAX_CHARTED_CURRENCIES
                 else "",
@@ -229,12 +227,12 @@ def _add_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         one: Mapping[str, Any] = sums.get(row.pk, {})
-        paid = (one.get("pos") or ZERO_PAYOUT) - (one.get("neg") or ZERO_PAYOUT)
+        paid = (one.get("pos") or ZERO_TOTAL) - (one.get("neg") or ZERO_TOTAL)
         found.append(
             {
                 "row": row,
                 "paid": paid,
-                "fees": shorten_amount(one.get("fees") or ZERO_PAYOUT),
+                "fees": shorten_amount(one.get("fees") or ZERO_TOTAL),
                 "lines": one.get("lines", 0),
                 "open": one.get("open", 0),
                 "address": reverse("admin:reporting_settlement_change", args=[row.pk]),

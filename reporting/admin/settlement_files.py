@@ -35,10 +35,10 @@ from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.intake import UNFINISHED_STATES
 from reporting.settlement.layout import SETTLEMENT_COLUMNS
+from reporting.settlement.watched_folder import INTAKE_TIMER
 
 FILE_ORDER: Final = keyset.KeysetOrder(columns=(("received_at", datetime), ("id", UUID)), newest_first=True)
 LINE_ERROR_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", int)))
-INTAKE_TIMER_NAME: Final = "settlement files"
 DisplayedFileState = SettlementFile.State
 _STATES: Final = {
     DisplayedFileState.RECEIVED: ("wait", lazy("Waits to be read")),
@@ -189,7 +189,7 @@ class SettlementFileAdmin(BackofficePage):
                 by=actor_from_request(request),
                 source=SettlementFile.Source.UPLOAD,
             )
-            wakeup.notify_timer(INTAKE_TIMER_NAME)
+            wakeup.notify_timer(INTAKE_TIMER)
         except files.DuplicateFileError as seen:
             file = seen.file
             messages.warning(request, _("Nothing was read twice: %s.") % seen)
@@ -251,7 +251,7 @@ class SettlementFileAdmin(BackofficePage):
             raise PermissionDenied
         if request.method == "POST":
             if files.retry_failed_file(row, actor_from_request(request)):
-                wakeup.notify_timer(INTAKE_TIMER_NAME)
+                wakeup.notify_timer(INTAKE_TIMER)
                 messages.success(request, _("It is read on where it was left."))
             else:
                 messages.error(request, _("There is nothing to read on; send the file again."))
