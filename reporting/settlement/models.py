@@ -59,7 +59,7 @@ class Cashflow(models.TextChoices):
 
 
 class MatchState(models.TextChoices):
-    """Matching status of a record, MatchingStatus in the CSV file. Source: Part A, States (matching status)."""
+    """Matching status of a record, MatchingStatus in the CSV file. Source: Part A, States."""
 
     MATCHED = "MATCHED"
     MULTIPLE_MATCHES = "MULTIPLE_MATCHES"
