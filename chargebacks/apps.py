@@ -3,13 +3,13 @@ from django.utils.translation import gettext_lazy as lazy
 
 
 class ChargebacksConfig(AppConfig):
-    """Disputes: the case file of a chargeback."""
+    """The app of disputes."""
 
     name = "chargebacks"
     verbose_name = lazy("Books")
 
     def ready(self) -> None:
-        """The columns that the vault seals."""
+        """Register the sealed columns with the vault."""
         from chargebacks.models import EvidencePiece
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
 

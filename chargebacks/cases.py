@@ -1,8 +1,8 @@
-"""Cases: how one comes about, moves and ends. Every move is a compare-and-set with its event and, by hand, its audit.
+"""Opens, moves and closes dispute cases. Every move is a compare-and-set with its event and, by hand, its audit entry.
 
-A chargeback that is entered (chargebacks.ledger) makes its case in the statement of its CB payment. One that comes by
-API in the test environment is a CB payment first: its case is made when the next tick finds it, and so is the move of
-a case whose CR payment was written by somebody who did not live to write more.
+chargebacks.ledger opens a case in the statement that writes its CB payment. A chargeback sent by API in the test
+environment is a CB payment first: the next timer run finds it and opens the case. The same timer moves a case whose CR
+payment was written by a process that died before moving it.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
 
 RESPONSE_DUE_TIME: Final = time(17, 0)
-"""The hour of a deadline, in the merchant's time zone: a day alone would end in the middle of the night."""
+"""The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
 SECOND_CHARGEBACK_NOTE: Final = "A second chargeback, after the representment: it is final."
 NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
 ADOPTION_LOOKBACK: Final = timedelta(days=3)
-"""How far back a tick looks for payments without a case; once an hour it looks at all of them."""
+"""How far back a run looks for payments without a case; once an hour a run covers all of them."""
 
 
 def compute_response_deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = None) -> datetime:
-    """Until when evidence may be submitted: the acquirer's day, else so many days after the chargeback as the
-    settings say; 17:00 in the merchant's time zone."""
+    """Until when evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else the
+    configured number of days after the chargeback."""
     zone = ZoneInfo(merchant.time_zone)
     day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=settings.GATEWAY_CHARGEBACK_ANSWER_DAYS)
     return datetime.combine(day, RESPONSE_DUE_TIME, zone).astimezone(UTC)
 
 
 def count_days_left(case: Chargeback, at: datetime) -> int:
-    """Days of the merchant's calendar until the one on which the answer is due: 0 on that day, whatever the hour."""
+    """Calendar days of the merchant until the deadline's day: 0 on that day, whatever the hour."""
     return count_days_between(at, case.due_at, case.merchant.time_zone)
 
 
 def count_days_between(at: datetime, due_at: datetime, time_zone: str) -> int:
-    """Midnights of that time zone from one moment to the other."""
+    """Midnights of the time zone between two moments."""
     zone = ZoneInfo(time_zone)
     return (due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
 
 
 def describe_days_left(days: int) -> str:
-    """The same for a reader who is at it."""
+    """The days left in words."""
     return ngettext("%d day left", "%d days left", days) % days if days > 0 else _("due today")
 
 
@@ -79,7 +79,7 @@ def insert_case(
     respond_by: date | None = None,
     reference: str = "",
 ) -> None:
-    """The rows of a new case, in the statement that writes its CB payment ``dispute``. ``behind``: what is disputed."""
+    """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment."""
     event = DisputeEvent.SECOND if previous is not None else DisputeEvent.OPEN
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     due_at, note = (
@@ -136,7 +136,7 @@ def move_case(
     payment: UUID | None = None,
     **changes: Any,
 ) -> bool:
-    """Move ``case`` if it still is as it was read; False when somebody else was faster: nothing was written.
+    """Apply ``event`` to ``case`` if it is still as it was read. False, with nothing written, if it has changed.
 
     Raises DisputeTransitionError, and IntegrityError for a ``payment`` that has moved a case already.
     """
@@ -169,7 +169,7 @@ def move_case(
 def _move_by_hand(
     case: Chargeback, event: DisputeEvent, by: audit_log.Actor, note: str, at: datetime, **changes: Any
 ) -> None:
-    """Move by somebody's hand, with the audit entry. Raises DisputeTransitionError."""
+    """Apply an event for a user, with the audit entry. Raises DisputeTransitionError."""
     before = {"state": case.state}
     with transaction.atomic():
         if not move_case(case, event, at=at, by=by.name, note=note, **changes):
@@ -178,7 +178,7 @@ def _move_by_hand(
 
 
 def submit_evidence(case: Chargeback, by: audit_log.Actor, note: str = "") -> None:
-    """Submit the evidence, once and for good. Raises DisputeTransitionError: closed, late, submitted before, or no
+    """Submit the evidence, which is final. Raises DisputeTransitionError: closed, too late, submitted before, or no
     evidence."""
     at = clock.merchant_now(case.merchant)
     apply_dispute_event(DisputeState(case.state), DisputeEvent.SUBMIT)
@@ -190,16 +190,16 @@ def submit_evidence(case: Chargeback, by: audit_log.Actor, note: str = "") -> No
 
 
 def accept_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
-    """Leave the money to the shopper. Raises DisputeTransitionError."""
+    """Accept the loss: the shopper keeps the money. Raises DisputeTransitionError."""
     _move_by_hand(case, DisputeEvent.ACCEPT, by, note, clock.merchant_now(case.merchant))
 
 
 def lose_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
-    """The acquirer has decided for the shopper. Raises DisputeTransitionError."""
+    """Record the acquirer's decision for the shopper. Raises DisputeTransitionError."""
     _move_by_hand(case, DisputeEvent.LOSE, by, note, clock.merchant_now(case.merchant))
 
 
-# --- what falls due ---------------------------------------------------------------------------------------------
+# --- deadlines ---------------------------------------------------------------------------------------------------
 
 _OVERDUE: Final = """
 SELECT c.id FROM chargebacks_chargeback c JOIN gateway_merchant m ON m.id = c.merchant_id
@@ -211,7 +211,7 @@ MAX_CASES_PER_RUN: Final = 200
 
 
 def expire_overdue_cases(merchant: Merchant | None = None) -> int:
-    """Close as lost what was not answered in time; how many."""
+    """Close cases past their deadline as lost. Returns how many."""
     values = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
@@ -231,12 +231,12 @@ def expire_overdue_cases(merchant: Merchant | None = None) -> int:
 
 
 def next_response_deadline(merchant: Merchant) -> datetime | None:
-    """When this merchant's next open case is over, by the merchant's clock."""
+    """The earliest deadline of this merchant's open cases, by the merchant's clock."""
     found = Chargeback.objects.filter(merchant=merchant, state=DisputeState.OPEN).order_by("due_at")
     return found.values_list("due_at", flat=True).first()
 
 
-# --- what the ledger knows and no case does ---------------------------------------------------------------------
+# --- payments without a case -------------------------------------------------------------------------------------
 
 _WITHOUT_A_CASE: Final = """
 SELECT p.id FROM gateway_payment p
@@ -247,23 +247,23 @@ ORDER BY p.id LIMIT %(limit)s"""
 
 
 def adopt_recent_payments(merchant: Merchant | None = None) -> int:
-    """Cases for the chargebacks, and moves for the reversals, that came by API; how many."""
-    return _adopt(merchant, clock.real_now() - ADOPTION_LOOKBACK)
+    """Open cases for recent CB payments, and move cases for CR payments, that came by API. Returns how many."""
+    return _adopt_payments(merchant, clock.real_now() - ADOPTION_LOOKBACK)
 
 
 def adopt_all_payments(merchant: Merchant | None = None) -> int:
-    """The same, however old: a payment may have been in doubt for long."""
-    return _adopt(merchant, None)
+    """The same for payments of any age: one may have been in doubt for long."""
+    return _adopt_payments(merchant, None)
 
 
 def next_payment_without_case(merchant: Merchant) -> datetime | None:
-    """When the merchant's first recent chargeback or reversal without a case was made, by the merchant's clock: a clock
-    that is moved past a deadline must not leave a case behind that nobody has made yet."""
+    """When the merchant's first recent CB or CR payment without a case was made, by the merchant's clock, so that
+    moving the clock past a deadline first opens the case."""
     found = _list_payments_without_case(merchant, clock.real_now() - ADOPTION_LOOKBACK, 1)
     return Payment.objects.values_list("created_at", flat=True).get(pk=found[0]) if found else None
 
 
-def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
+def _adopt_payments(merchant: Merchant | None, since: datetime | None) -> int:
     return sum(
         adopt_payment(Payment.objects.select_related("merchant").get(pk=ident))
         for ident in _list_payments_without_case(merchant, since, MAX_CASES_PER_RUN)
@@ -271,22 +271,22 @@ def _adopt(merchant: Merchant | None, since: datetime | None) -> int:
 
 
 def _list_payments_without_case(merchant: Merchant | None, since: datetime | None, limit: int) -> list[UUID]:
-    """The oldest first."""
+    """CB and CR payments without a case, the oldest first."""
     floor = UUID(int=int(since.timestamp() * 1000) << 80) if since is not None else UUID(int=0)
     values = {"floor": floor, "limit": limit, "merchant": merchant.pk if merchant is not None else None}
     return [ident for (ident,) in execute_sql(_WITHOUT_A_CASE, values)]
 
 
 def adopt_chain_payments(chain: UUID) -> None:
-    """Cases and moves of one chain that the tick has not come to yet."""
-    told = CaseEvent.objects.filter(payment=OuterRef("pk"))
+    """Open and move the cases of one chain that the timer has not reached yet."""
+    events = CaseEvent.objects.filter(payment=OuterRef("pk"))
     found = Payment.objects.filter(chain=chain, payment_type__in=("CB", "CR"), status=Status.APPROVED)
-    for payment in found.filter(~Exists(told)).select_related("merchant").order_by("id"):
+    for payment in found.filter(~Exists(events)).select_related("merchant").order_by("id"):
         adopt_payment(payment)
 
 
 def adopt_payment(payment: Payment, by: str = "") -> bool:
-    """Make the case of a CB payment, or move that of a CR payment; False when it is done already."""
+    """Open the case of a CB payment, or move that of a CR payment. False if that is done already."""
     if payment.status != Status.APPROVED:
         return False
     try:
@@ -296,25 +296,25 @@ def adopt_payment(payment: Payment, by: str = "") -> bool:
 
 
 def _open_case(dispute: Payment, by: str) -> bool:
-    """The case of a CB payment that came without one."""
+    """Open the case of a CB payment that came without one."""
     behind, previous = resolve_disputed_payment(dispute)
     write = WriteStatement()
     insert_case(write, dispute, behind, dispute.merchant, source=Chargeback.Source.API, by=by, previous=previous)
     return write.run()
 
 
-def _referenced_payment(payment: Payment) -> Payment:
-    """The payment that a follow-up speaks of."""
+def _load_referenced_payment(payment: Payment) -> Payment:
+    """The payment that a follow-up refers to."""
     assert payment.referenced is not None
     return Payment.objects.select_related("merchant").get(pk=payment.referenced)
 
 
 def resolve_disputed_payment(dispute: Payment) -> tuple[Payment, Chargeback | None]:
-    """What a CB payment is about, and the case before it, when it follows a representment."""
-    behind = _referenced_payment(dispute)
+    """The payment that a CB payment disputes, and the previous case if it follows a representment."""
+    behind = _load_referenced_payment(dispute)
     if behind.payment_type != "CR":
         return behind, None
-    first = _referenced_payment(behind)
+    first = _load_referenced_payment(behind)
     previous = Chargeback.objects.filter(pk=first.pk).first()
     if previous is None:
         adopt_payment(first)
@@ -323,9 +323,9 @@ def resolve_disputed_payment(dispute: Payment) -> tuple[Payment, Chargeback | No
 
 
 def _close_reversed_case(representment: Payment, by: str) -> bool:
-    """The move of the case whose money came back, wholly or in part."""
+    """Move the case whose money was returned, wholly or in part."""
     for _try in range(MAX_CASE_UPDATE_TRIES):
-        dispute = _referenced_payment(representment)
+        dispute = _load_referenced_payment(representment)
         case = Chargeback.objects.filter(pk=dispute.pk).first()
         if case is None:
             if not adopt_payment(dispute, by):

@@ -1,7 +1,8 @@
-"""Evidence: files that a merchant shows for a dispute. What a file is, its own first bytes say, not its name.
+"""Files of evidence for a dispute: limits, sealed storage, download. The content type is detected from the bytes, not
+the name.
 
-Bytes are sealed like a card number: delivery notes and letters have names and addresses in them. They stand in the
-database, in pieces; no path and no name of theirs ever reaches a file system or a web root.
+Bytes are sealed like a card number: delivery notes and letters contain names and addresses. They are stored in the
+database, in pieces; none of their paths or names ever reaches a file system or a web root.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ MAX_EVIDENCE_CASE_BYTES: Final = 20 * 1024 * 1024
 MAX_EVIDENCE_FILES: Final = 20
 EVIDENCE_PIECE_BYTES: Final = 128 * 1024
 THUMBNAIL_PIECE_NUMBER: Final = -1
-"""The number of the piece that is no part of the file but the small picture of it."""
+"""The number of the piece that holds the thumbnail, not a part of the file."""
 EXTENSIONS_BY_CONTENT_TYPE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"application/pdf": (".pdf",), "image/png": (".png",), "image/jpeg": (".jpg", ".jpeg")}
 )
-"""Content type → the endings a name may have."""
+"""Content type → allowed file name extensions."""
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 class EvidenceRejectedError(Exception):
-    """The file is not taken; the text says why and what is allowed."""
+    """The file is refused; the text says why and what is allowed."""
 
 
 def describe_evidence_limits() -> str:
-    """In words, to be shown before anything is chosen."""
+    """Allowed types and sizes, in words, shown before a file is chosen."""
     return _("%(types)s, up to %(each)s MB each, %(files)s files and %(all)s MB in all") % {
         "types": "PDF, PNG, JPEG",
         "each": MAX_EVIDENCE_FILE_BYTES // 1024**2,
@@ -69,21 +70,21 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
     kind = detect_content_type(octets)
     plain = _sanitize_name(name)
     if kind is None or not plain.lower().endswith(EXTENSIONS_BY_CONTENT_TYPE[kind]):
-        told = (
+        message = (
             _("%(name)s is %(kind)s by its content, and named as something else; allowed are %(limits)s.")
             if kind
             else _("%(name)s is no PDF, PNG or JPEG by its content; allowed are %(limits)s.")
         )
-        raise EvidenceRejectedError(told % {"name": plain, "kind": kind, "limits": describe_evidence_limits()})
+        raise EvidenceRejectedError(message % {"name": plain, "kind": kind, "limits": describe_evidence_limits()})
     if kind != "application/pdf" and image_limits.count_pixels(octets) > image_limits.MAX_IMAGE_PIXELS:
         raise EvidenceRejectedError(
             _("%(name)s has more than %(most)s million pixels; make it smaller.")
             % {"name": plain, "most": image_limits.MAX_IMAGE_PIXELS // 1_000_000}
         )
     with transaction.atomic():
-        # The row of the case is locked: it cannot be submitted between the look at it and the new file.
+        # The row of the case is locked: it cannot be submitted between this check and the insert.
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=case.pk)
-        _refuse_when_over(held, len(octets))
+        _check_limits(held, len(octets))
         evidence = Evidence(
             case=held,
             item=item,
@@ -100,39 +101,39 @@ def add_evidence(case: Chargeback, item: str, name: str, stream: BinaryIO, by: a
         except IntegrityError:
             raise EvidenceRejectedError(_("%(name)s is there already.") % {"name": plain}) from None
         for number, start in enumerate(range(0, len(octets), EVIDENCE_PIECE_BYTES)):
-            _seal(evidence, number, octets[start : start + EVIDENCE_PIECE_BYTES])
+            _seal_piece(evidence, number, octets[start : start + EVIDENCE_PIECE_BYTES])
         audit_log.record_audit_entry(by, "add evidence", held, after={"name": plain, "item": item, "size": len(octets)})
     return evidence
 
 
 def remove_evidence(evidence: Evidence, by: audit_log.Actor) -> None:
-    """Take a file back before the case is submitted. Raises DisputeTransitionError."""
+    """Remove a file before the case is submitted. Raises DisputeTransitionError."""
     with transaction.atomic():
         held = Chargeback.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=evidence.case_id)
-        _refuse_when_closed(held)
+        _check_case_open(held)
         audit_log.record_audit_entry(by, "remove evidence", held, before={"name": evidence.name, "item": evidence.item})
         evidence.delete()
 
 
 def stream_evidence(evidence: Evidence) -> Iterator[bytes]:
-    """The bytes, piece by piece."""
+    """The bytes of a file, piece by piece."""
     for piece in evidence.pieces.filter(number__gte=0).order_by("number").iterator(chunk_size=8):
         yield _unseal_piece(piece)
 
 
 def load_thumbnail(evidence: Evidence) -> bytes | None:
-    """The small picture that was made of it; b"" where none can be made, None where none was tried."""
+    """The stored thumbnail; b"" if none can be made, None if none was tried yet."""
     piece = evidence.pieces.filter(number=THUMBNAIL_PIECE_NUMBER).first()
     return None if piece is None else _unseal_piece(piece)
 
 
 def store_thumbnail(evidence: Evidence, octets: bytes) -> None:
-    """Keep the small picture, sealed like the file itself; who comes second finds it there."""
+    """Store the thumbnail, sealed like the file itself; does nothing if one is stored already."""
     with contextlib.suppress(IntegrityError), transaction.atomic():
-        _seal(evidence, THUMBNAIL_PIECE_NUMBER, octets)
+        _seal_piece(evidence, THUMBNAIL_PIECE_NUMBER, octets)
 
 
-def _seal(evidence: Evidence, number: int, octets: bytes) -> None:
+def _seal_piece(evidence: Evidence, number: int, octets: bytes) -> None:
     piece = EvidencePiece(evidence=evidence, number=number)
     piece.sealed = current_vault().seal(Secret(base64.b64encode(octets).decode()), piece.id)
     piece.save(force_insert=True)
@@ -143,12 +144,12 @@ def _unseal_piece(piece: EvidencePiece) -> bytes:
 
 
 def list_missing_evidence(case: Chargeback) -> tuple[ChecklistItem, ...]:
-    """What the reason asks for and no file is there for."""
+    """Checklist items of the case's reason without a file."""
     return list_missing_items(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
 
 
 def detect_content_type(octets: bytes) -> str | None:
-    """The content type by the bytes themselves: beginning and end; None for what is not taken."""
+    """The content type by first and last bytes; None for a type that is not allowed."""
     if re.match(rb"%PDF-[12]\.[0-9]", octets[:16]) and b"%%EOF" in octets[-1024:]:
         return "application/pdf"
     if octets.startswith(_PNG) and octets[12:16] == b"IHDR" and b"IEND" in octets[-16:]:
@@ -158,15 +159,15 @@ def detect_content_type(octets: bytes) -> str | None:
     return None
 
 
-def _refuse_when_closed(case: Chargeback) -> None:
+def _check_case_open(case: Chargeback) -> None:
     if case.state != DisputeState.OPEN:
         raise DisputeTransitionError(_("Evidence cannot be changed any more."))
     if clock.merchant_now(case.merchant) >= case.due_at:
         raise DisputeTransitionError(_("The deadline was %s UTC.") % f"{case.due_at:%Y-%m-%d %H:%M}")
 
 
-def _refuse_when_over(case: Chargeback, size: int) -> None:
-    _refuse_when_closed(case)
+def _check_limits(case: Chargeback, size: int) -> None:
+    _check_case_open(case)
     held = case.evidence.aggregate(size=Sum("size"))["size"] or 0
     if case.evidence.count() >= MAX_EVIDENCE_FILES:
         raise EvidenceRejectedError(_("There are %d files already, which is the most.") % MAX_EVIDENCE_FILES)
@@ -177,7 +178,7 @@ def _refuse_when_over(case: Chargeback, size: int) -> None:
 
 
 def _sanitize_name(name: str) -> str:
-    """The file's own name without folders, masked, printable."""
+    """The base name of a file: without folders, masked, printable."""
     last = PurePath(name.replace("\\", "/")).name
     text = mask_text("".join(char if char.isprintable() else "�" for char in last))
     stem, dot, ending = text.rpartition(".")

@@ -1,7 +1,7 @@
-"""What to show for which reason, in plain words: two tables.
+"""Which evidence to show for which chargeback reason: two tables with explanations for the merchant.
 
-The reasons are the result codes 000.100.2nn of the table; a code that the table does not hold is answered as "other".
-Source: Part A, Errors, 4; Part B, Chargeback.
+The reasons are the result codes 000.100.2nn; a code that is not in the table is treated as "other". Source: Part A,
+Errors, 4; Part B, Chargeback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GROUP: Final = "chargeback"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecklistItem:
-    """Something a merchant can show. ``key`` is what a piece of evidence is filed under."""
+    """A kind of evidence. ``key``: the name under which a file of evidence is stored."""
 
     key: str
     text: str
@@ -70,16 +70,16 @@ _KIND: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("231", "232", "233"), "authorization"),
     }
 )  # fmt: skip
-"""The last three digits of a reason → what is asked for; any other reason: "other"."""
+"""The last three digits of a reason → kind of checklist; any other reason: "other"."""
 
 
 def is_chargeback_reason(code: str) -> bool:
-    """Whether a chargeback can have this code: 000.100.2 and any two digits (Part A, Errors, 4)."""
+    """True for a reason code that a chargeback can have: 000.100.2 and two digits (Part A, Errors, 4)."""
     return result_codes.CHARGEBACK_CODE.fullmatch(code) is not None
 
 
 def is_explained_reason(code: str) -> bool:
-    """Whether the table of result codes has words for it as a reason; 000.100.211 and .212 tell of amounts there."""
+    """True if the table of result codes explains the code as a reason; 000.100.211 and .212 concern amounts."""
     known = result_codes.RESULT_CODES.get(code)
     return known is not None and known.group == _GROUP
 
@@ -91,10 +91,10 @@ def describe_reason(code: str) -> str:
 
 
 def list_wanted_items(code: str) -> tuple[ChecklistItem, ...]:
-    """What to show for a reason, the most telling first."""
+    """Evidence for a reason, the most convincing first."""
     return tuple(CHECKLIST_ITEMS[key] for key in _NEEDS[_KIND.get(code[-3:], "other")])
 
 
 def list_missing_items(code: str, shown: frozenset[str]) -> tuple[ChecklistItem, ...]:
-    """What of it is not among ``shown``, the items that there is evidence for."""
+    """Evidence for a reason without the items in ``shown``."""
     return tuple(item for item in list_wanted_items(code) if item.key not in shown)

@@ -1,5 +1,5 @@
-"""Evidence as pictures: measured by its head before it is decoded, and always made anew, so that nothing of an uploaded
-file's own bytes is shown by a browser or put into a packet."""
+"""Thumbnails and packet images of evidence: size checked before decoding, and always re-encoded, so that no uploaded
+bytes reach a browser or a packet."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from chargebacks.models import Evidence
 
 THUMBNAIL_PX: Final = 160
 PACKET_IMAGE_PX: Final = 1_800
-"""The longer side in a packet: A4 at about 200 dpi."""
+"""Longer side of an image in a packet: A4 at about 200 dpi."""
 JPEG_QUALITY: Final = 80
 
 
 def render_thumbnail(file: Evidence) -> bytes | None:
-    """A JPEG to be shown beside the name, made once and kept; None for what is no picture, is too large to be decoded
-    while a page waits, or cannot be opened."""
+    """A JPEG thumbnail. None if the file is no image, is too large to decode within a request, or cannot be opened."""
     if not file.is_picture:
         return None
     kept = load_thumbnail(file)
     if kept is None:
-        kept = _reencode(file, THUMBNAIL_PX) or b""
+        kept = _reencode_image(file, THUMBNAIL_PX) or b""
         store_thumbnail(file, kept)
     return kept or None
 
 
 def render_packet_image(file: Evidence) -> bytes | None:
-    """A JPEG for a page of paper, or None."""
-    return _reencode(file, PACKET_IMAGE_PX) if file.is_picture else None
+    """A JPEG for the packet's page, or None."""
+    return _reencode_image(file, PACKET_IMAGE_PX) if file.is_picture else None
 
 
-def _reencode(file: Evidence, side: int) -> bytes | None:
+def _reencode_image(file: Evidence, side: int) -> bytes | None:
     try:
         with image_limits.open_image(b"".join(stream_evidence(file))) as opened:
             if not image_limits.is_cheap_to_decode(opened):
                 return None
             opened.draft("RGB", (side, side))
-            # Smaller first: turning it would copy the whole of it.
+            # Shrunk before it is rotated: rotating copies the whole image.
             opened.thumbnail((side, side))
             picture = ImageOps.exif_transpose(opened)
             shown = Image.new("RGB", picture.size, "white")
             clear = picture.convert("RGBA")
             shown.paste(clear, mask=clear.getchannel("A"))
-    except Exception:  # whatever a decoder finds wrong with somebody's file: there is no picture of it
+    except Exception:  # a decoder raises anything on a broken upload: then there is no image
         return None
     written = io.BytesIO()
     shown.save(written, "JPEG", quality=JPEG_QUALITY)

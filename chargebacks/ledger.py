@@ -1,7 +1,7 @@
-"""Chargebacks and their reversals go into the ledger of their chain: CB and CR payments, by the one corridor.
+"""Records chargebacks and their reversals in the ledger: CB and CR payments of the disputed payment's chain.
 
-Who enters one here has it from the acquirer: a settlement file, or a person who read a letter. The table of operations
-decides as it does for the API, in live too.
+For chargebacks reported by the acquirer: in a settlement file, or in a letter that a clerk enters. The table of
+operations decides as it does for the API, in live too.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ TEST_SUCCESS_CODE: Final = "000.100.110"
 EXTERNAL_SUCCESS_CODE: Final = "000.100.112"
 LIVE_SUCCESS_CODE: Final = "000.000.000"
 LEDGER_RECORDS_TIMER: Final = "chargebacks entered"
-"""The timer that writes what no file has told of into the books."""
-NOTHING_TO_REVERSE_CODE: Final = "700.400.420"
+"""The timer that writes settlement records for chargebacks without a settlement file."""
 
 ExtraChargebackWrites = Callable[[WriteStatement, Payment], None]
 NoticeMarks = tuple[UUID | None, UUID | None]
-"""A line, and what it has in common with others that tell of the same."""
+"""The id of a line, and the key shared by all lines about the same chargeback."""
 
 
 class AlreadyRecordedError(Exception):
-    """What is to be entered was entered before, for the same line. ``payment``: the one that was entered for it."""
+    """The chargeback was recorded before, for the same line. ``payment``: the payment recorded then."""
 
     def __init__(self, payment: UUID) -> None:
         super().__init__(f"entered before as {payment.hex}")
@@ -52,19 +51,19 @@ class AlreadyRecordedError(Exception):
 
 
 class DuplicateNoticeError(AlreadyRecordedError):
-    """Another line told of the very same before."""
+    """Another line about the same chargeback was recorded before."""
 
 
 class AlreadyInLedgerError(AlreadyRecordedError):
-    """It is in the ledger already, by hand or by API, and no line has told of it yet: the line is joined to it."""
+    """The chargeback is in the ledger, entered by hand or by API, and no line has been linked to it yet."""
 
 
 class ChainChangedError(Exception):
-    """Another follow-up of the chain began since the asker looked at it; nothing was written."""
+    """Another follow-up of the chain began after the caller read it; nothing was written."""
 
 
 class ChargebackPendingError(Exception):
-    """What may be the same has begun by API and has no answer yet."""
+    """What may be the same chargeback was sent by API and has no result yet."""
 
 
 def record_chargeback(
@@ -81,14 +80,17 @@ def record_chargeback(
     seen: int | None = None,
     extra_writes: ExtraChargebackWrites | None = None,
 ) -> Chargeback:
-    """Enter a chargeback of ``disputed`` and return its case. What a representment won is charged back a second time.
+    """Record a chargeback of ``disputed`` and return its case. If a representment won the money back, that is charged
+    back.
 
-    ``line``: what the acquirer told, once; ``same``: what two lines have in common that tell of the same. ``seen``: the
-    chain's count of follow-ups when the asker looked at it, compared and raised in one statement: of two who looked at
-    the same the second is ChainChangedError.
-    ``alongside``: what the asker writes in the same statement. Raises RequestRefusedError (a code of the table of
-    operations), Invalid (an amount that no payment has), ValueError for a reason that is none, and for a line
-    AlreadyRecordedError, DuplicateNoticeError, AlreadyInLedgerError and ChargebackPendingError.
+    ``line``: id of the acquirer's line, recorded once; ``duplicate_key``: the key shared by all lines about the same
+    chargeback. ``seen``: the chain's count of follow-ups when the caller read it, compared and incremented in one
+    statement: of two callers that read the same count the second gets ChainChangedError. ``extra_writes``: rows of the
+    caller, written in the same statement.
+
+    Raises RequestRefusedError (a code of the table of operations), InvalidParametersError (an impossible amount),
+    ValueError for a code that is no chargeback reason, and with a line AlreadyRecordedError, DuplicateNoticeError,
+    AlreadyInLedgerError and ChargebackPendingError.
     """
     reason = reason or OTHER_CHARGEBACK_REASON
     if not is_chargeback_reason(reason):
@@ -130,13 +132,13 @@ def record_chargeback_reversal(
     duplicate_key: UUID | None = None,
     extra_writes: ExtraChargebackWrites | None = None,
 ) -> Payment:
-    """The money of ``case`` came back, all of it or ``amount``: a CR payment, and the case is won.
+    """Record the return of ``case``'s money, all of it or ``amount``: a CR payment, and the case is won.
 
-    ``line``, ``same``, ``alongside``, and what is raised: as of record_chargeback.
+    ``line``, ``duplicate_key``, ``extra_writes``, and what is raised: as of record_chargeback.
     """
     dispute = Payment.objects.select_related("merchant").get(pk=case.pk)
     came = amount if amount is not None else case.amount - case.recovered
-    reply = AcquirerReply(code=_success_code(dispute), approved=Money(came, dispute.currency))
+    reply = AcquirerReply(code=_choose_success_code(dispute), approved=Money(came, dispute.currency))
 
     def write_more(write: WriteStatement, row: Payment) -> None:
         after = {"amount": str(came), "currency": row.currency}
@@ -150,7 +152,8 @@ def record_chargeback_reversal(
 
 
 def simulate_dispute_outcome(case: Chargeback, by: audit_log.Actor, *, won: bool) -> None:
-    """The simulated bank decides (test environment). Raises DisputeTransitionError unless evidence was submitted."""
+    """Decide the dispute as the simulated bank (test environment). Raises DisputeTransitionError unless evidence was
+    submitted."""
     if settings.IS_LIVE or case.test_mode != "INTERNAL":
         raise DisputeTransitionError("only the simulator's disputes are decided here; others are by their acquirer")
     if case.state != DisputeState.SUBMITTED:
@@ -162,8 +165,8 @@ def simulate_dispute_outcome(case: Chargeback, by: audit_log.Actor, *, won: bool
 
 
 def find_open_case(disputed: Payment, amount: Decimal | None = None) -> Chargeback | None:
-    """The case of ``disputed`` that a reversal is about: the newest of which something has not come back, one of the
-    same amount first."""
+    """The case of ``disputed`` that a reversal is about: the newest that is not fully returned, one of the same amount
+    first."""
     waiting = [
         case
         for case in Chargeback.objects.select_related("merchant")
@@ -175,8 +178,8 @@ def find_open_case(disputed: Payment, amount: Decimal | None = None) -> Chargeba
 
 
 def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain) -> None:
-    """Raise AlreadyInLedgerError for the oldest CB or CR (``kind``) of this amount that no line has told of, about what
-    is ``disputed``; ChargebackPendingError for one that is not answered yet."""
+    """Raise AlreadyInLedgerError if the chain has a CB or CR (``kind``) of this amount about ``disputed`` that no line
+    is linked to (the oldest), and ChargebackPendingError if that has no result yet."""
     alike = [
         one
         for one in chain.members
@@ -185,9 +188,9 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
         and one.status in COUNTED_STATUSES
         and resolve_payment_amount(one) == amount
     ]
-    told = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
+    noticed = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
     for one in alike:
-        if one.id in told:
+        if one.id in noticed:
             continue
         if one.status != Status.APPROVED:
             raise ChargebackPendingError(f"a {kind} of the same amount has no answer yet")
@@ -195,7 +198,7 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
 
 
 def _resolve_disputed_id(chain: Chain, payment: Payment) -> UUID | None:
-    """What a CB or CR is about in the end: representments and second chargebacks follow each other."""
+    """The payment that a CB or CR is ultimately about: representments and second chargebacks follow each other."""
     behind: Payment | None = payment
     while behind is not None and behind.payment_type in ("CB", "CR") and behind.referenced is not None:
         behind = chain.find(behind.referenced)
@@ -203,8 +206,8 @@ def _resolve_disputed_id(chain: Chain, payment: Payment) -> UUID | None:
 
 
 def join_notice_to_payment(write: WriteStatement, payment: UUID, line: UUID, duplicate_key: UUID | None) -> bool:
-    """Run ``write``, which joins ``line`` to a ``payment`` that is in the ledger; False when the line has changed, or
-    another one was joined to it meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError."""
+    """Run ``write``, which links ``line`` to a ``payment`` in the ledger. False if the line has changed, or another one
+    was linked to the payment meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError."""
     check_not_recorded((line, duplicate_key))
     _insert_notices(write, payment, (line, duplicate_key))
     try:
@@ -215,7 +218,7 @@ def join_notice_to_payment(write: WriteStatement, payment: UUID, line: UUID, dup
 
 
 def check_not_recorded(marks: NoticeMarks) -> None:
-    """Raises AlreadyRecordedError and DuplicateNoticeError."""
+    """Raise AlreadyRecordedError or DuplicateNoticeError if one of the marks is recorded already."""
     line, duplicate_key = marks
     told = dict(Told.objects.filter(pk__in=[one for one in marks if one]).values_list("reference", "payment"))
     if line in told:
@@ -225,7 +228,8 @@ def check_not_recorded(marks: NoticeMarks) -> None:
 
 
 def _insert_notices(write: WriteStatement, payment: UUID, marks: NoticeMarks) -> None:
-    """A line, what it has in common with others, and the payment itself are told of once: unique, all three."""
+    """Insert the marks of a line, its duplicate key and its payment. All three are unique, so none is recorded
+    twice."""
     line, duplicate_key = marks
     for reference in (line, duplicate_key, payment):
         if line is not None and reference is not None:
@@ -288,7 +292,7 @@ def _add_extra_writes(
     marks: NoticeMarks,
     extra_writes: ExtraChargebackWrites | None,
 ) -> None:
-    """What goes with the payment: the audit entry, the marks that this was told, what the asker writes."""
+    """Add what is written with the payment: audit entry, marks, and the caller's own rows."""
     write.insert(
         AuditEntry,
         at=clock.real_now(),
@@ -305,7 +309,7 @@ def _add_extra_writes(
 
 
 def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Chargeback | None]:
-    """What the CB payment follows: the payment itself, or the representment that won its money back."""
+    """The payment that the CB payment follows: ``disputed`` itself, or the representment that won its money back."""
     won = list(Payment.objects.filter(chain=disputed.chain, payment_type="CR", status=Status.APPROVED).order_by("-id"))
     taken = set(
         Payment.objects.filter(chain=disputed.chain, payment_type="CB", status=Status.APPROVED).values_list(
@@ -322,14 +326,13 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
     return disputed, None
 
 
-def _success_code(payment: Payment) -> str:
+def _choose_success_code(payment: Payment) -> str:
     if settings.IS_LIVE:
         return LIVE_SUCCESS_CODE
     return EXTERNAL_SUCCESS_CODE if payment.test_mode == "EXTERNAL" else TEST_SUCCESS_CODE
 
 
 __all__ = [
-    "NOTHING_TO_REVERSE_CODE",
     "AlreadyInLedgerError",
     "AlreadyRecordedError",
     "ChainChangedError",

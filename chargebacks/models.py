@@ -1,6 +1,6 @@
-"""Disputes: the case behind a chargeback, its evidence, what happened to it. Columns only; verbs live elsewhere.
+"""Tables of disputes: cases, their events, evidence, reminders and contacts. Columns only; verbs live elsewhere.
 
-The money is in the ledger: every case is the CB payment whose id it has, and a won one has CR payments. Times are the
+The money is in the ledger: every case has the id of its CB payment, and a won one has CR payments. Times are the
 merchant's clock. Source: Part B, Chargeback; decisions, section 8.
 """
 
@@ -13,12 +13,12 @@ from gateway.models import Channel, Merchant
 
 
 class Chargeback(models.Model):
-    """One dispute. Its id is that of its CB payment (chargebackTransaction.id).
+    """One dispute case. Its id is that of its CB payment (chargebackTransaction.id).
 
     ``disputed``: the payment that is charged back. ``previous``: the case before this one: a second chargeback follows
-    a representment and is final. ``recovered``: what came back by CR payments. ``due_at``: until when evidence may be
-    submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words.
-    ``reference``: the acquirer's name of the dispute. ``version`` is raised by every change.
+    a representment and is final. ``recovered``: what CR payments returned. ``due_at``: until when evidence may be
+    submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words. ``reference``:
+    the acquirer's name of the dispute. ``version`` is incremented by every change.
     """
 
     class State(models.TextChoices):
@@ -79,8 +79,8 @@ class Chargeback(models.Model):
 
 
 class CaseEvent(models.Model):
-    """One move of one case, written with it. Append-only: the database refuses the rest. ``payment``: the CB or CR that
-    made the move."""
+    """One move of one case, written with it. Append-only, enforced by the database. ``payment``: the CB or CR that
+    caused the move."""
 
     id = models.BigAutoField(primary_key=True)
     case = models.ForeignKey(
@@ -102,18 +102,20 @@ class CaseEvent(models.Model):
 
 
 class Told(models.Model):
-    """Something an acquirer told once, by its ``reference``, and the payment that was entered for it. A line of a
-    settlement file leaves three: its own id, what it has in common with any line that tells of the same, and the
-    payment. So the same line, the same again in another file, and two lines for one payment meet their equals, however
-    many read at once."""
+    """A notice of an acquirer, by its ``reference``, and the payment that was recorded for it.
+
+    A line of a settlement file inserts three: its own id, the key shared by all lines about the same chargeback, and
+    the payment. So the same line again, the same chargeback in another file, and two lines for one payment all hit a
+    unique key, however many are read at once.
+    """
 
     reference = models.UUIDField(primary_key=True)
     payment = models.UUIDField(db_index=True)
 
 
 class Evidence(models.Model):
-    """One file of evidence. ``item``: the row of the checklist it proves (chargebacks.evidence_checklist). Its bytes
-    are sealed, in pieces, under names that tell nothing; they are never served as a page."""
+    """One file of evidence. ``item``: the checklist item it proves (chargebacks.evidence_checklist). Its bytes are
+    sealed, in pieces, under meaningless names; they are never served as a page."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     case = models.ForeignKey(Chargeback, on_delete=models.PROTECT, related_name="evidence")
@@ -138,7 +140,7 @@ class Evidence(models.Model):
 
 
 class EvidencePiece(models.Model):
-    """A sealed piece of a file's bytes; number -1: the small picture that was made of it."""
+    """A sealed piece of a file's bytes; number -1 is the thumbnail."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     evidence = models.ForeignKey(Evidence, on_delete=models.CASCADE, related_name="pieces", db_index=False)
@@ -150,8 +152,8 @@ class EvidencePiece(models.Model):
 
 
 class Reminder(models.Model):
-    """A mail that is owed: so many days before a case's deadline. ``lease_until``: real time, while somebody sends it.
-    Rows of a case that is no longer open are never sent. ``tries``: mail servers may be away."""
+    """A reminder mail, due so many days before a case's deadline. ``lease_until``: real time, while a worker sends it.
+    Reminders of a case that is no longer open are never sent. ``tries``: attempts, since mail servers may be down."""
 
     id = models.BigAutoField(primary_key=True)
     case = models.ForeignKey(Chargeback, on_delete=models.CASCADE, related_name="reminders", db_constraint=False)
@@ -168,7 +170,7 @@ class Reminder(models.Model):
 
 
 class Contact(models.Model):
-    """Where a merchant wants to hear of disputes."""
+    """An address that receives a merchant's dispute reminders."""
 
     id = models.BigAutoField(primary_key=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="dispute_contacts")

@@ -1,4 +1,4 @@
-"""Packets of disputes as background work, with a bound on memory and CPU.
+"""Builds dispute packets as background work, with limits on memory and CPU.
 
 A PDF of a few hundred KB may unpack to gigabytes. Source: docs/decisions/0050, docs/background-work.md.
 """
@@ -24,14 +24,15 @@ from gateway.models import BackgroundWork
 VIEW_CHARGEBACK_PERMISSION: Final = "chargebacks.view_chargeback"
 PACKET_FILE_NAME: Final = "packet.pdf"
 MAX_PACKET_MEMORY_BYTES: Final = 512 * 1024**2
-"""Above what the worker has when it begins."""
+"""In addition to what the worker uses when it begins."""
 MAX_PACKET_CPU_S: Final = 40.0
 """Below the lease of a slice, 60 s."""
 PACKET_TOO_LARGE: Final = "The files of evidence take too much to be put together: make the largest one smaller."
 
 
 class CpuTimeExceededError(BaseException):
-    """The CPU's time is over. No Exception: what opens somebody's file takes each of those for a fault of the file."""
+    """The CPU limit is reached. Not an Exception: the code that opens uploaded files treats every Exception as a fault
+    of the file."""
 
 
 def build_packet_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
@@ -52,20 +53,20 @@ def build_packet_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callab
 
 @contextmanager
 def limit_resources(*, memory: int, cpu_s: float) -> Iterator[None]:
-    """Run with so many bytes more than now, and so much CPU. Raises MemoryError and CpuTimeExceededError. Only a main
-    thread gets signals: elsewhere the CPU has no bound."""
+    """Limit additional memory in bytes and CPU seconds within the block. Raises MemoryError and CpuTimeExceededError.
+    Only a main thread gets signals: elsewhere the CPU is not limited."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     own = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     timed = threading.current_thread() is threading.main_thread()
     resource.setrlimit(resource.RLIMIT_AS, (own + memory, before[1]))
     if timed:
         signal.signal(signal.SIGPROF, _raise_cpu_time_exceeded)
-        # Again and again: one that falls into a destructor is lost.
+        # Repeated: an exception raised inside a destructor is lost.
         signal.setitimer(signal.ITIMER_PROF, cpu_s, 1.0)
     try:
         yield
     finally:
-        # A last signal may come while the timer is stopped: the memory's bound goes first.
+        # A last signal may arrive while the timer is being stopped, so the memory limit is lifted first.
         resource.setrlimit(resource.RLIMIT_AS, before)
         if timed:
             signal.setitimer(signal.ITIMER_PROF, 0)

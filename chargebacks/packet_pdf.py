@@ -1,8 +1,7 @@
-"""The packet of a dispute: the facts, the checklist and the evidence as one PDF, for whoever decides.
+"""Builds the packet of a dispute: facts, checklist and evidence as one PDF, for the bank that decides.
 
-Pictures are made anew, pages of PDFs are taken over without what acts by itself (scripts, links, forms). A file that
-cannot be shown stands in the list with the reason; the original is on the dispute's page. The words are English: the
-reader is a bank.
+Images are re-encoded, pages of PDFs are copied without active content (scripts, links, forms). A file that cannot be
+included is listed with the reason; the original is on the dispute's page. The text is English: the reader is a bank.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from gateway.core.money import format_amount
 from gateway.models import Payment
 
 MAX_EVIDENCE_PAGES: Final = 100
-"""Of one file of evidence that are taken over; what is cut off is said."""
+"""Pages included of one file of evidence; the packet says how many were cut off."""
 PDF_FONT_PATHS: Final = (
     "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
     "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
 )  # fmt: skip
-"""Looked for in this order where the settings name none; without any, letters outside Latin-1 become question marks."""
+"""Tried in this order if the settings name none; without any, letters outside Latin-1 become question marks."""
 _SHOWN: Final = frozenset({
     "/Type", "/Parent", "/Resources", "/Contents", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox",
     "/Rotate", "/UserUnit", "/Group",
 })  # fmt: skip
-"""What of a page is taken over: all that it is drawn with; no scripts, links, forms and attached files."""
+"""Entries copied of a page: everything needed to draw it; no scripts, links, forms and attached files."""
 _WIDTH_MM: Final = 174
 
 
 class _Paper(FPDF):
-    """A4 with the dispute's name and the number of the page on every page."""
+    """A4 pages with the dispute's name and the page number on each."""
 
     def __init__(self, name: str) -> None:
         super().__init__(format="A4")
@@ -59,18 +58,18 @@ class _Paper(FPDF):
         self.write_(f"{self._name} · {self.page_no()}", 8)
 
     def write_(self, text: str, size: float = 10, after: float = 0) -> None:
-        """A paragraph."""
+        """Write a paragraph."""
         self.set_font(self.family, size=size)
         self.multi_cell(_WIDTH_MM, size * 0.5, self.shown(text), new_x="LMARGIN", new_y="NEXT")
         if after:
             self.ln(after)
 
     def shown(self, text: str) -> str:
-        """What the font can show of it."""
+        """``text`` without characters that the font does not have."""
         return text.encode("latin-1", "replace").decode("latin-1") if self.latin else text
 
     def rows(self, title: str, rows: list[tuple[str, str]]) -> None:
-        """Names and values, side by side."""
+        """Write names and values side by side."""
         self.ln(3)
         self.write_(title, 13, 1)
         for name, value in rows:
@@ -87,7 +86,7 @@ class _Paper(FPDF):
 
 
 def build_packet(case: Chargeback) -> bytes:
-    """The packet as it stands now."""
+    """The packet of the case as it is now."""
     with translation.override("en"):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         files = list(case.evidence.order_by("added_at", "id"))
@@ -99,7 +98,7 @@ def build_packet(case: Chargeback) -> bytes:
         written = PdfWriter(clone_from=io.BytesIO(bytes(paper.output())))
         for number, (file, (pages, _why)) in enumerate(shown, 1):
             if pages:
-                _append(written, _caption(case, file, number))
+                _append_pages(written, _write_caption(case, file, number))
                 for page in pages:
                     written.add_page(page)
         written.add_metadata({"/Title": f"Dispute {case.pk.hex}", "/Author": case.merchant.name})
@@ -144,19 +143,19 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
 
 def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
     items = list_wanted_items(case.reason_code)
-    asked = {item.key for item in items}
+    wanted = {item.key for item in items}
     rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
     paper.rows("What this reason asks for", rows)
     listed = []
     for number, (file, why) in enumerate(files, 1):
         kind = next((item.text for item in items if item.key == file.item), "Further evidence")
-        told = [file.name, kind if file.item in asked else "Further evidence", f"SHA-256 {file.sha256}"]
-        listed.append((f"{number}", "\n".join([*told, *([why] if why else [])])))
+        details = [file.name, kind if file.item in wanted else "Further evidence", f"SHA-256 {file.sha256}"]
+        listed.append((f"{number}", "\n".join([*details, *([why] if why else [])])))
     paper.rows("Evidence", listed or [("none", "No file was added.")])
 
 
 def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
-    """The file's pages, and what of it is not shown, in words."""
+    """The file's pages, and what of it is not included, in words."""
     if file.content_type != "application/pdf":
         octets = evidence_images.render_packet_image(file)
         if octets is None:
@@ -171,12 +170,12 @@ def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
             return [], "The PDF is encrypted; the original is with the merchant."
         pages = [_sanitize_page(reader.pages[number]) for number in range(min(len(reader.pages), MAX_EVIDENCE_PAGES))]
         cut = len(reader.pages) > MAX_EVIDENCE_PAGES
-        # Taken over once on trial: what is broken deep inside is found here and not in the packet.
+        # Copied once on trial: a page that is broken deep inside fails here and not in the packet.
         trial = PdfWriter()
         for page in pages:
             trial.add_page(page)
         trial.write(io.BytesIO())
-    except Exception:  # whatever is wrong with somebody's PDF: it is told, and the packet is made
+    except Exception:  # anything may be wrong with an uploaded PDF: the packet names the fault and is built
         return [], "The PDF cannot be opened; the original is with the merchant."
     if not pages:
         return [], "The PDF has no pages; the original is with the merchant."
@@ -189,7 +188,7 @@ def _sanitize_page(page: PageObject) -> PageObject:
     return page
 
 
-def _caption(case: Chargeback, file: Evidence, number: int) -> bytes:
+def _write_caption(case: Chargeback, file: Evidence, number: int) -> bytes:
     paper = _Paper(f"Dispute {case.pk.hex} · evidence {number}")
     paper.add_page()
     paper.write_(f"Evidence {number}: {file.name}", 15, 2)
@@ -200,7 +199,7 @@ def _caption(case: Chargeback, file: Evidence, number: int) -> bytes:
     return bytes(paper.output())
 
 
-def _append(written: PdfWriter, octets: bytes) -> None:
+def _append_pages(written: PdfWriter, octets: bytes) -> None:
     pages: Any = PdfReader(io.BytesIO(octets)).pages
     for page in pages:
         written.add_page(page)

@@ -1,4 +1,4 @@
-"""What was known of the shopper and the order when a disputed payment was made: for its page and its packet."""
+"""Facts about the shopper and the order of a disputed payment, for its page and its packet."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gateway.core.masking import mask_text
 from gateway.models import Authentication, Payment
 
 MAX_TRACKING_NUMBERS: Final = 10
-"""Tracking numbers of cart items that are told."""
+"""Tracking numbers of cart items that are listed."""
 _ADDRESS: Final = ("street1", "street2", "postcode", "city", "state", "country")
 
 
 def describe_disputed_payment(disputed: Payment) -> list[tuple[str, str]]:
-    """Name and value, for whoever reads. What was asked and answered stands with the chain's first payment: a capture
-    has neither."""
+    """Names and values for display. Authentication and AVS/CVV results are taken from the chain's first payment: a
+    capture has neither."""
     first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
     return [
         *_authentication_rows(first),
@@ -52,31 +52,31 @@ def _avs_cvv_rows(first: Payment) -> list[tuple[str, str]]:
 
 
 def _describe_code(table: Mapping[str, str], code: str | None) -> str:
-    """A letter of the bank's, and what it means: a clerk does not know the letters, the acquirer asks for them."""
+    """A bank's letter code with its meaning: clerks do not know the codes, acquirers ask for them."""
     if not code:
         return _("not told")
     return f"{code}: {_(table[code])}" if code in table else code
 
 
 def _shopper_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    customer = _group(request, "customer")
+    customer = _format_group(request, "customer")
     name = " ".join(str(customer[key]) for key in ("givenName", "surname") if customer.get(key))
     named = (
         (_("Shopper"), name),
         (_("E-mail"), customer.get("email")),
         (_("IP address"), customer.get("ip")),
-        (_("Billing address"), _address(_group(request, "billing"))),
+        (_("Billing address"), _format_address(_format_group(request, "billing"))),
     )
     return [(what, mask_text(str(value))) for what, value in named if value]
 
 
 def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
-    shipping = _group(request, "shipping")
-    items = _group(request, "cart").get("items") or []
+    shipping = _format_group(request, "shipping")
+    items = _format_group(request, "cart").get("items") or []
     numbers = [str(shipping.get("trackingNumber") or "")]
     numbers += [str(item.get("shippingTrackingNumber") or "") for item in items if isinstance(item, dict)]
     named = (
-        (_("Delivery address"), _address(shipping)),
+        (_("Delivery address"), _format_address(shipping)),
         (_("Delivery"), shipping.get("method")),
         (_("Carrier"), shipping.get("logisticsProvider")),
         (_("Expected on"), shipping.get("expectedDate")),
@@ -85,10 +85,10 @@ def _delivery_rows(request: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(what, mask_text(str(value))) for what, value in named if value]
 
 
-def _group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _format_group(request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = request.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _address(group: Mapping[str, Any]) -> str:
+def _format_address(group: Mapping[str, Any]) -> str:
     return ", ".join(str(group[name]) for name in _ADDRESS if group.get(name))

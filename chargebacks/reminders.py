@@ -1,7 +1,8 @@
-"""Mails before a deadline: 7, 3 and 1 days, to the merchant's contacts. Rows with due times, sent by lease.
+"""Reminder mails 7, 3 and 1 days before a dispute's deadline, to the merchant's contacts. Rows with due times, sent by
+lease.
 
-A mail server that is away is tried again; a mail of a case that was answered meanwhile is not sent. Mails name ids,
-amounts and the deadline, and nothing of a card.
+Retried while the mail server is down; not sent if the case was answered meanwhile. Mails name ids, amounts and the
+deadline, and no card data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gateway.models import Merchant
 
 REMINDER_LEASE: Final = timedelta(minutes=2)
 MAX_REMINDER_TRIES: Final = 50
-"""Two minutes apart: after that a reminder is given up, and the log says so."""
+"""Two minutes apart; then the reminder is given up and logged."""
 MAX_REMINDERS_PER_RUN: Final = 100
 
 log = structlog.get_logger(__name__)
@@ -44,8 +45,8 @@ RETURNING r.id"""
 
 
 def send_due_reminders(merchant: Merchant | None = None) -> int:
-    """Send what is due; how many were dealt with. A merchant without contacts has the reminder all the same: it is
-    marked as sent to nobody, and the back office shows the case."""
+    """Send due reminders. Returns how many were handled. Without contacts a reminder is marked as sent to nobody, and
+    the back office shows the case."""
     now = clock.real_now()
     values = {
         "now": now,
@@ -59,7 +60,7 @@ def send_due_reminders(merchant: Merchant | None = None) -> int:
         row = Reminder.objects.select_related("case__merchant").get(pk=ident)
         at = clock.merchant_now(row.case.merchant)
         if at >= row.case.due_at:
-            to: list[str] | None = []  # too late to be of use: the deadline has passed as well
+            to: list[str] | None = []  # too late to be of use: the deadline is over
         else:
             to = _send_reminder(row)
         if to is not None:
@@ -68,21 +69,21 @@ def send_due_reminders(merchant: Merchant | None = None) -> int:
 
 
 def _send_reminder(row: Reminder) -> list[str] | None:
-    """Who the mail went to; None when it could not be sent."""
+    """Send the mail. Returns its recipients; None if it could not be sent."""
     to = list(Contact.objects.filter(merchant=row.case.merchant_id).order_by("email").values_list("email", flat=True))
     if not to:
         return []
     subject, body = compose_reminder_mail(row.case, clock.merchant_now(row.case.merchant))
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
-    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+    except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
         log.warning("dispute_reminder_not_sent", case=row.case_id.hex, tries=row.tries, why=type(fault).__name__)
         return None
     return to
 
 
 def compose_reminder_mail(case: Chargeback, at: datetime) -> tuple[str, str]:
-    """Subject and text, in the merchant's time zone."""
+    """Subject and text, with times in the merchant's time zone."""
     zone = ZoneInfo(case.merchant.time_zone)
     due = case.due_at.astimezone(zone)
     left = count_days_left(case, at)

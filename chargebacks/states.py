@@ -1,6 +1,6 @@
-"""The states of a dispute and the moves between them: one table, one writer (chargebacks.cases).
+"""The states of a dispute and the transitions between them as one table, applied only by chargebacks.cases.
 
-Source: docs/chargebacks.md; the specification states no states of a chargeback.
+Source: docs/chargebacks.md; the specification has no states of a chargeback.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DisputeState = Chargeback.State
 
 
 class DisputeEvent(enum.StrEnum):
-    """What can happen to a dispute. ``reverse``: money came back (a CR payment)."""
+    """What can happen to a dispute. ``reverse``: money was returned (a CR payment)."""
 
     OPEN = "open"
     SECOND = "second"
@@ -34,14 +34,14 @@ BEFORE_DISPUTE = None
 DISPUTE_TRANSITIONS: Mapping[tuple[DisputeState | None, DisputeEvent], DisputeState] = MappingProxyType(
     {
         (BEFORE_DISPUTE, DisputeEvent.OPEN): DisputeState.OPEN,
-        # A chargeback of what a representment won is final: there is nothing to answer.
+        # A chargeback after a won representment is final: there is no second answer.
         (BEFORE_DISPUTE, DisputeEvent.SECOND): DisputeState.LOST,
         (DisputeState.OPEN, DisputeEvent.SUBMIT): DisputeState.SUBMITTED,
         (DisputeState.OPEN, DisputeEvent.ACCEPT): DisputeState.ACCEPTED,
         (DisputeState.OPEN, DisputeEvent.EXPIRE): DisputeState.LOST,
         (DisputeState.OPEN, DisputeEvent.LOSE): DisputeState.LOST,
         (DisputeState.SUBMITTED, DisputeEvent.LOSE): DisputeState.LOST,
-        # The acquirer has the last word, and may give money back whatever we thought of the case; in parts, too.
+        # The acquirer decides, and may return money whatever the state of the case; in parts, too.
         (DisputeState.OPEN, DisputeEvent.REVERSE): DisputeState.WON,
         (DisputeState.SUBMITTED, DisputeEvent.REVERSE): DisputeState.WON,
         (DisputeState.LOST, DisputeEvent.REVERSE): DisputeState.WON,
@@ -57,7 +57,7 @@ class DisputeTransitionError(Exception):
 
 
 def apply_dispute_event(state: DisputeState | None, event: DisputeEvent) -> DisputeState:
-    """The state that ``event`` leads to. Raises DisputeTransitionError when there is none."""
+    """The state after ``event``. Raises DisputeTransitionError if the state does not allow it."""
     try:
         return DISPUTE_TRANSITIONS[state, event]
     except KeyError:

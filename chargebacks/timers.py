@@ -1,4 +1,4 @@
-"""What of disputes falls due (gateway.timers.registry)."""
+"""The timers of disputes (gateway.timers.registry)."""
 
 from __future__ import annotations
 

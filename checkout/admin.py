@@ -1,8 +1,8 @@
-"""Checkouts and offer rules in the back office: which brands were not offered, and why."""
+"""Back-office pages of checkouts and offer rules: which brands were hidden from a checkout, and why."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin
@@ -62,12 +62,13 @@ OFFER_CONDITION_INPUTS: Final = (
         help=gettext_lazy("One a line; * stands for anything, as in *@mail.example."),
     ),
 )
-"""The conditions of checkout.offer_rules as inputs."""
+"""The conditions of checkout.offer_rules as form inputs."""
 
 
 @admin.register(Checkout)
 class CheckoutAdmin(ReadOnlyPage):
-    """A checkout's id is a capability while it lasts: the list shows its hash, as the request log does."""
+    """The list of checkouts. A checkout's id is a capability while it is valid: pages show its hash, as the request log
+    does."""
 
     nothing = gettext_lazy(
         "A checkout is made by POST /v1/checkouts, before a shopper sees the form. The demo shop makes one, too."
@@ -89,7 +90,7 @@ class CheckoutAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("not offered"))
     def not_offered(self, checkout: Checkout) -> str:
-        """Brands that were asked for and are not on the form; the checkout's page says why."""
+        """Brands that were requested and are not on the form; the checkout's page says why."""
         return ", ".join(sorted(checkout.hidden)) or "–"
 
     @admin.display(description=gettext_lazy("in logs"))
@@ -108,8 +109,14 @@ class CheckoutAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/checkout.html", context | (extra_context or {}))
 
 
-class OfferRuleForm(forms.ModelForm):
-    """Read by the same shapes as the section "brands" of a configuration document."""
+if TYPE_CHECKING:
+    _RuleForm = forms.ModelForm[OfferRule]
+else:
+    _RuleForm = forms.ModelForm  # takes no parameter at run time
+
+
+class OfferRuleForm(_RuleForm):
+    """Form of an offer rule, validated like the configuration section "brands"."""
 
     conditions = CompositeField(
         GroupWidget(OFFER_CONDITION_INPUTS),
@@ -163,6 +170,8 @@ class OfferRuleForm(forms.ModelForm):
 
 @admin.register(OfferRule)
 class OfferRuleAdmin(MerchantPage):
+    """The list and form of offer rules."""
+
     form = OfferRuleForm
     autocomplete_fields = ("merchant", "channel")
     search_fields = ("name", "reason")

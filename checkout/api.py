@@ -1,7 +1,7 @@
-"""Checkouts over HTTP: the merchant's server creates, updates and reads; the shopper's browser pays.
+"""HTTP API of checkouts: the merchant's server creates, updates and reads; the shopper's browser pays.
 
-A request without an Authorization header is a browser's: the checkout's id is its capability, and it may send and
-learn what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D4, D11, D12, D19, D20.
+A request without an Authorization header comes from a browser: the checkout's id is its capability, and it may send and
+read what decisions, section 7, allow. Source: Part A, Endpoints; rulings D3, D4, D11, D12, D19, D20.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from gateway.catalogue.parse import (
     UnknownNamePolicy,
     shorten_reported_value,
 )
-from gateway.catalogue.typed_pairs import ParameterPairs
+from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
 from gateway.core.masking import mask_text
 from gateway.db.statement import WriteStatement
@@ -69,25 +69,25 @@ CHECKOUT_CREATED_CODE: Final = "000.200.100"
 CHECKOUT_UPDATED_CODE: Final = "000.200.101"
 API_JSON_TYPE: Final = "application/json; charset=utf-8"
 CORS_HEADERS: Final = {"Access-Control-Allow-Origin": "*"}
-"""The widget's public routes are read from any page (D19); they know no cookies."""
+"""The widget's public routes may be read from any page (D19); they use no cookies."""
 MAX_CHECKOUT_FORM_BYTES: Final = 256 * 1024
 """A page's form is small: the longest wallet tokens take 16 KiB."""
 _NOBODY: Final = UUID(int=0)
 
 
 class CheckoutApiView(IdempotentPostView):
-    """What every route of checkouts shares: their ids stand in no log."""
+    """Shared by all checkout routes: logs have a hash of the checkout's id."""
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         found = super().initialize_request(request, *args, **kwargs)
         target = (request.resolver_match.kwargs if request.resolver_match else {}).get("target")
         if target:
             path = self.trace.path.replace(target, session.hash_checkout_id(target))
-            self.trace = _with_path(self.trace, path=path)
+            self.trace = _replace_trace_path(self.trace, path=path)
         return found
 
     def find_own_checkout(self, context: RequestContext, target: str) -> Checkout:
-        """The asker's checkout of that id. Raises RequestRefusedError (404)."""
+        """The caller's checkout of that id. Raises RequestRefusedError (404)."""
         if context.admission.entity is None:
             raise InvalidParametersError([ParameterError(name="entityId", message="is required", known=True)])
         where = {"merchant": context.admission.merchant.pk}
@@ -114,9 +114,11 @@ class CreateCheckoutView(CheckoutApiView):
         row, write = session.create_checkout(parameters, merchant=admission.merchant, channel=channel, now=now)
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
         _write_with_idempotency(write, row, body, claim)
-        response = Response(body, headers=context.headers)
-        self.trace = _with_path(self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}")
-        log_request(_with_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
+        response: HttpResponse = Response(body, headers=context.headers)
+        self.trace = _replace_trace_path(
+            self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}"
+        )
+        log_request(_replace_trace(context, self.trace), response, CREATE_CHECKOUT_ENDPOINT)
         return response
 
 
@@ -134,38 +136,39 @@ class UpdateCheckoutView(CheckoutApiView):
             body = _render_checkout(row, CHECKOUT_UPDATED_CODE, parameters)
             if _write_with_idempotency(session.update_checkout(row, parameters), row, body, claim):
                 add_warning_header(context, parameters)
-                response = Response(body, headers=context.headers)
+                response: HttpResponse = Response(body, headers=context.headers)
                 log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
                 return response
         raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
 
 
 class ShopperApiView(CheckoutApiView):
-    """POST and GET of a checkout's result. POST without a token is a browser's."""
+    """POST and GET of a checkout's result. POST without a token is sent by a browser."""
 
     kind: ClassVar[str]
     shopper: bool = False
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A wrong method is told to anybody: the path is public."""
+        """No authentication here, so a wrong method is answered to anyone: the path is public."""
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         if "Authorization" in request.headers:
             return super().post(request, target)
         self.shopper = True
-        context, row, form = self._let_in(request, target)
+        context, row, form = self._admit_shopper(request, target)
         status, body = widget_responses.render_submission(
             row, payment_attempts.pay_checkout(row, payment_attempts.CheckoutSubmission(form=form, trace=context.trace))
         )
         shared = build_envelope(body["result"]["code"], self.trace.request.hex)
         body |= {name: shared[name] for name in ("buildNumber", "timestamp", "ndc")}
-        return Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
+        response: HttpResponse = Response(body, status=status, headers={**context.headers, **CORS_HEADERS})
+        return response
 
-    def _let_in(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
+    def _admit_shopper(self, request: Request, target: str) -> tuple[RequestContext, Checkout, SubmittedForm]:
         http: HttpRequest = request._request
-        # Whoever knows no open checkout has nothing read.
+        # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
-        self.trace = _with_path(self.trace, entity=row.channel_id)
+        self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = authentication.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
         body, fault = self.read(http, MAX_CHECKOUT_FORM_BYTES)
@@ -178,24 +181,25 @@ class ShopperApiView(CheckoutApiView):
         self.context = RequestContext(
             admission=admission, pairs=pairs, trace=self.trace, headers=headers, endpoint=self.endpoints["POST"].name
         )
-        self._of_kind(row)
+        self._check_kind(row)
         supplied = {
             "customer.ip": self.trace.ip or "",
-            "customer.browser.acceptHeader": _printable(http.headers.get("Accept", "*/*")),
-            "customer.browser.userAgent": _printable(http.headers.get("User-Agent", "")),
+            "customer.browser.acceptHeader": _to_printable(http.headers.get("Accept", "*/*")),
+            "customer.browser.userAgent": _to_printable(http.headers.get("User-Agent", "")),
         }
-        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_strict(row))
+        return self.context, row, SubmittedForm(pairs=pairs, supplied=supplied, literal=_is_parsing_strict(row))
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         row = self.find_own_checkout(context, target)
-        self._of_kind(row)
+        self._check_kind(row)
         responder = PaymentResponder(context, Parameters(), self.tell)
         submission = payment_attempts.CheckoutSubmission(
-            form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_strict(row)),
+            form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_parsing_strict(row)),
             trace=context.trace,
             idempotency=build_idempotency_context(claim, responder),
         )
-        prepared, limits = session.load_checkout_values(row), context.admission.limits
+        limits = context.admission.limits
+        prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
         token_limits.check_token_limits(limits, prepared)
         amount = Decimal(prepared["amount"]) if "amount" in prepared else None
         currency = prepared.get("currency")
@@ -208,7 +212,7 @@ class ShopperApiView(CheckoutApiView):
         context = self.admit_request(request)
         passed_over = render_ignored_parameters(self.parse(context, context.admission.channel))
         row = self.find_own_checkout(context, target)
-        self._of_kind(row)
+        self._check_kind(row)
         if row.payment is None:
             return Response(
                 build_envelope(widget_responses.CHECKOUT_PENDING_CODE, context.trace.ndc, **passed_over),
@@ -218,7 +222,7 @@ class ShopperApiView(CheckoutApiView):
         status, body = build_payment_response(row.payment, context, tell=self.tell)
         return Response(body | passed_over, status=status, headers=context.headers)
 
-    def _of_kind(self, row: Checkout) -> None:
+    def _check_kind(self, row: Checkout) -> None:
         if row.kind != self.kind:
             raise RequestRefusedError(
                 INVALID_PARAMETER_CODE,
@@ -230,7 +234,7 @@ class ShopperApiView(CheckoutApiView):
         if self.shopper:
             response.data["ndc"] = self.trace.request.hex
             if response.status_code < 500:
-                response.data |= {"state": _state_after(response), "redirect": None, "returnTo": None}
+                response.data |= {"state": _choose_state_after(response), "redirect": None, "returnTo": None}
             for name, value in CORS_HEADERS.items():
                 response.headers[name] = value
         return response
@@ -252,13 +256,13 @@ class CheckoutRegistrationView(ShopperApiView):
 
 
 class PublicApiView(CheckoutApiView):
-    """GET for the widget's script, on any page. ``zips``: its answer is long."""
+    """GET for the widget's script, from any page. ``is_compressed``: the answer is long, and may be sent gzipped."""
 
     is_compressed: ClassVar[bool] = False
     http_method_names: ClassVar[list[str]] = ["get"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """The checkout's id is the capability."""
+        """No authentication: the checkout's id is the capability."""
 
     @property
     def allowed_methods(self) -> list[str]:
@@ -271,15 +275,16 @@ class PublicApiView(CheckoutApiView):
         headers = authentication.throttle_shopper_request(
             row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
         )
-        code, fields = self.tell(row, request._request)
+        code, fields = self.render_fields(row, request._request)
         body = build_envelope(code, self.trace.ndc, **fields)
         if self.is_compressed and "gzip" in request.headers.get("Accept-Encoding", ""):
-            # Whoever asks knows the checkout's id already: there is no secret to guess by the length.
+            # No compression side channel: the caller knows the checkout's id, the only secret here.
             zipped = gzip.compress(encode_json(body), mtime=0)
             return HttpResponse(zipped, content_type=API_JSON_TYPE, headers={**headers, "Content-Encoding": "gzip"})
-        return Response(body, headers=headers)
+        response: HttpResponse = Response(body, headers=headers)
+        return response
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         raise NotImplementedError
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -294,7 +299,7 @@ class CheckoutConfigView(PublicApiView):
 
     is_compressed = True
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         if session.is_checkout_expired(row):
             raise session.build_checkout_not_found()
         wanted = request.GET.get("brands", "").split() or list(widget_responses.DEFAULT_WIDGET_BRANDS)
@@ -306,16 +311,17 @@ class CheckoutConfigView(PublicApiView):
 
 
 class CheckoutStateView(PublicApiView):
-    """GET /v1/checkouts/{id}/state: how it stands; no payment object."""
+    """GET /v1/checkouts/{id}/state: the checkout's state, without a payment object."""
 
-    def tell(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
+    def render_fields(self, row: Checkout, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
 def _write_with_idempotency(
     write: WriteStatement, row: Checkout, body: Mapping[str, Any], claim: IdempotencyClaim | None
 ) -> bool:
-    """Write a checkout together with what its idempotency key answers from now on. Raises IdempotencyKeyTakenError."""
+    """Write a checkout and the stored response of its idempotency key in one statement. Raises
+    IdempotencyKeyTakenError."""
     if claim is not None:
         claim.insert(write, row.id, (200, encode_json(body).decode()))
     try:
@@ -327,8 +333,8 @@ def _write_with_idempotency(
 
 
 def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[str, Any]:
-    """The answer of a checkout that was created or updated: its id is the ndc too (D3). ``parameters``: all of the
-    checkout, as they will be."""
+    """The response for a created or updated checkout: its id is also the ndc (D3). ``parameters``: all of the
+    checkout's, after the change."""
     fields: dict[str, Any] = {"id": row.public_id}
     if parameters.get("integrity") == "true":
         fields["integrity"] = widget_hash.widget_integrity()
@@ -336,10 +342,10 @@ def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[s
 
 
 def _merge_parameters(row: Checkout, pairs: ParameterPairs) -> Parameters:
-    """The checkout's parameters with what is sent now in place of the earlier values. Raises InvalidParametersError."""
+    """The checkout's parameters, with the values sent now replacing earlier ones. Raises InvalidParametersError."""
     fixed = [name for name, value in pairs if value and name.startswith(OVERRIDE_TYPE_PREFIX)]
     taken = [pair for pair in pairs if not pair[0].startswith(OVERRIDE_TYPE_PREFIX)]
-    # A duplicate within the request stays one: the parser tells it.
+    # A duplicate within the request is passed on: the parser reports it.
     sent = {name for name, _ in taken}
     kept = [(name, value) for name, value in session.load_checkout_values(row).items() if name not in sent]
     lenient = row.channel.parameters == UnknownNamePolicy.LENIENT
@@ -367,28 +373,28 @@ def _merge_parameters(row: Checkout, pairs: ParameterPairs) -> Parameters:
 _FIXED: Final = "is not an allowed parameter here: it is sent when the checkout is created"
 
 
-def _is_strict(row: Checkout) -> bool:
+def _is_parsing_strict(row: Checkout) -> bool:
     return bool(row.channel.parameters == UnknownNamePolicy.STRICT)
 
 
 def _check_refusals(parameters: Parameters) -> None:
-    """A well-formed value that is refused answers with its own code; there is no payment yet to decline."""
+    """Raise the own result code of a well-formed value that is refused; there is no payment yet to decline."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     check_brand_payable(parameters.values)
 
 
-def _state_after(response: Response) -> str:
+def _choose_state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
     return "processing" if response.data["result"]["code"] == session.CHECKOUT_IN_PROGRESS_CODE else "open"
 
 
-def _printable(text: str) -> str:
+def _to_printable(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _with_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
+def _replace_trace_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | None = None) -> RequestTrace:
     return RequestTrace(
         request=trace.request,
         method=trace.method,
@@ -401,11 +407,11 @@ def _with_path(trace: RequestTrace, *, path: str | None = None, entity: UUID | N
     )
 
 
-def _with_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
+def _replace_trace(context: RequestContext, trace: RequestTrace) -> RequestContext:
     return RequestContext(
         admission=context.admission,
         pairs=context.pairs,
-        trace=_with_path(context.trace, path=trace.path),
+        trace=_replace_trace_path(context.trace, path=trace.path),
         headers=context.headers,
         endpoint=context.endpoint,
     )

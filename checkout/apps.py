@@ -2,12 +2,12 @@ from django.apps import AppConfig
 
 
 class CheckoutConfig(AppConfig):
-    """Checkouts and the hosted widget."""
+    """The app of checkouts and the hosted widget."""
 
     name = "checkout"
 
     def ready(self) -> None:
-        """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
+        """Register configuration sections and sealed columns with the gateway."""
         from checkout.configuration import BRANDS_SECTION
         from checkout.models import Checkout, WalletProvider
         from checkout.wallet_providers import WALLET_PROVIDERS_SECTION

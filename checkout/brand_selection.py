@@ -1,6 +1,6 @@
-"""Which brands a checkout offers its shopper, and why not the others.
+"""Selects the brands that a checkout offers its shopper, and explains the others.
 
-What the page asks for, what the channel takes, what an acquirer is there for, and the merchant's offer rules.
+Depends on the page's data-brands, the channel's brands, the acquirers behind them, and the merchant's offer rules.
 Source: Part A, What the service does, 8 (Active Payment Method Selection).
 """
 
@@ -42,7 +42,7 @@ FORM_KIND_BY_MEANS: Final[Mapping[str | None, str]] = {
     "wallet3": "wallet3",
 }
 _MEANS: Final = {"wallet1": "card", "wallet2": "card", "wallet3": "card"}
-"""What acquirers get of a wallet's brand."""
+"""The brand under which acquirers process a wallet."""
 _BY_SCORE: Final = ("scoreAtLeast", "scoreBelow")
 STORABLE_FORM_KINDS: Final = frozenset({"card", "bank", "virtual"})
 REASON_NOT_OF_CHANNEL: Final = "The channel does not take this brand."
@@ -55,26 +55,26 @@ REASON_NO_WALLET_PROVIDER: Final = "No provider is configured for this wallet (w
 
 
 def resolve_form_kind(brand: Brand) -> str:
-    """How the form shows a brand: card, bank, virtual, redirect, wallet1 … wallet3; '' for one it cannot take."""
+    """How the form shows a brand: card, bank, virtual, redirect, wallet1 … wallet3; '' for one it cannot show."""
     if brand.redirect:
         return "redirect"
     return FORM_KIND_BY_MEANS.get(brand.means, "")
 
 
 def select_brands(row: Checkout, wanted: Sequence[str]) -> BrandOffer:
-    """What is offered of ``wanted`` (a page's data-brands, in order); a brand nobody knows is hidden, too."""
+    """The offered ones of ``wanted`` (a page's data-brands, in order); unknown brands are hidden, too."""
     prepared = session.load_plain_values(row)
-    asked = list(dict.fromkeys(wanted))
-    hidden = {code: why for code in asked if (why := _why_not_payable(row, prepared, code))}
-    rest = [code for code in asked if code not in hidden]
+    requested = list(dict.fromkeys(wanted))
+    hidden = {code: why for code in requested if (why := _explain_not_payable(row, prepared, code))}
+    rest = [code for code in requested if code not in hidden]
     if rest and _needs_account(prepared):
         table = load_routing_table(row.channel_id)
         for code in rest:
-            if not can_route_payment(table, _routing_facts(row, prepared, code)):
+            if not can_route_payment(table, _build_routing_facts(row, prepared, code)):
                 hidden[code] = REASON_NO_ACCOUNT
         rest = [code for code in rest if code not in hidden]
     if settings.IS_LIVE and any(resolve_form_kind(brands.PAYMENT_BRANDS[code]).startswith("wallet") for code in rest):
-        # Live has no sheet of ours to stand in.
+        # In live there is no simulated sheet as a fallback.
         there = map_wallet_providers(row.channel)
         for code in rest:
             if (kind := resolve_form_kind(brands.PAYMENT_BRANDS[code])).startswith("wallet") and kind not in there:
@@ -86,8 +86,8 @@ def select_brands(row: Checkout, wanted: Sequence[str]) -> BrandOffer:
     return BrandOffer(brands=found.brands, hidden={**hidden, **found.hidden})
 
 
-def _why_not_payable(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
-    """Why a brand cannot be paid with here, whoever the shopper is; '' when it can."""
+def _explain_not_payable(row: Checkout, prepared: Mapping[str, str], code: str) -> str:
+    """Why a brand cannot be paid with here, for any shopper; '' if it can."""
     brand = brands.find_brand(code)
     if brand is None:
         return REASON_UNKNOWN_BRAND
@@ -105,8 +105,8 @@ def _needs_account(prepared: Mapping[str, str]) -> bool:
     return settings.IS_LIVE or prepared.get("testMode", INTERNAL) != INTERNAL
 
 
-def _routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) -> RoutingFacts:
-    """What routing can know before the shopper has typed anything: not the card, and not what is asked for later."""
+def _build_routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) -> RoutingFacts:
+    """Facts for routing before the shopper has entered anything: no card data yet."""
     amount, brand = prepared.get("amount"), brands.PAYMENT_BRANDS[code]
     payment_type = prepared.get(f"{OVERRIDE_TYPE_PREFIX}{code}]") or prepared.get("paymentType")
     registers = row.kind == Checkout.Kind.REGISTRATION
@@ -121,7 +121,7 @@ def _routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) -> Rou
 
 
 def list_offer_rules(row: Checkout) -> list[BrandRule]:
-    """The offer rules of the checkout's channel and merchant, in their order."""
+    """Offer rules of the checkout's channel and merchant, in their order."""
     rows = OfferRule.objects.filter(Q(channel=row.channel_id) | Q(channel=None), merchant=row.merchant_id, active=True)
     return [
         BrandRule(
@@ -136,14 +136,15 @@ def list_offer_rules(row: Checkout) -> list[BrandRule]:
 
 
 def _store_hidden_brands(row: Checkout, hidden: Mapping[str, str]) -> None:
-    """Keep with the checkout what the rules hid and why, for the clerk who is asked."""
+    """Store which brands the rules hid and why with the checkout, for the back office."""
     if dict(hidden) != row.hidden:
         row.hidden = dict(hidden)
         Checkout.objects.filter(pk=row.pk).update(hidden=row.hidden)
 
 
 def build_offer_shopper(row: Checkout, prepared: Mapping[str, str], rules: Sequence[BrandRule]) -> OfferShopper:
-    """What the merchant told of the shopper, and the risk score of the checkout if one of ``rules`` asks for it."""
+    """Facts about the shopper from the merchant's parameters, and the checkout's risk score if one of ``rules`` uses
+    it."""
     scored = any(name in _BY_SCORE for rule in rules for name in rule.conditions)
     amount = prepared.get("amount")
     return OfferShopper(
@@ -158,7 +159,7 @@ def build_offer_shopper(row: Checkout, prepared: Mapping[str, str], rules: Seque
 
 def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
     """Raise RequestRefusedError (600.200.201) for a brand that a rule hides from this shopper, whatever the page
-    drew."""
+    showed."""
     rules = list_offer_rules(row)
     if not rules:
         return
@@ -176,16 +177,16 @@ def check_brand_offered(row: Checkout, request: PaymentRequest) -> None:
 
 
 def check_brand_payable(values: Mapping[str, str]) -> None:
-    """Raise RequestRefusedError for a brand or a type that no shopper could pay with: else the merchant would read of a
-    slip of the pen when the form is drawn, or the shopper when the button is pressed."""
-    asked = {"paymentType": values.get("paymentBrand", "")}
-    if asked["paymentType"]:
-        check_brand_known(asked["paymentType"])
+    """Raise RequestRefusedError for a brand or a type that no shopper could pay with. Checked early: otherwise the
+    merchant would notice a typing error only on the form, and the shopper only on paying."""
+    brands = {"paymentType": values.get("paymentBrand", "")}
+    if brands["paymentType"]:
+        check_brand_known(brands["paymentType"])
     for name in values:
         if name.startswith(OVERRIDE_TYPE_PREFIX):
-            asked[name] = name.removeprefix(OVERRIDE_TYPE_PREFIX).removesuffix("]")
-            check_brand_known(asked[name], name)
-    for name, brand in asked.items():
+            brands[name] = name.removeprefix(OVERRIDE_TYPE_PREFIX).removesuffix("]")
+            check_brand_known(brands[name], name)
+    for name, brand in brands.items():
         if name in values:
             check_first_payment_type(values[name], stored=False, name=name)
             if brand and (name != "paymentType" or f"{OVERRIDE_TYPE_PREFIX}{brand}]" not in values):

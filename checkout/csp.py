@@ -1,8 +1,8 @@
-"""The Content-Security-Policy of a page with the form in it. Pure.
+"""Builds the Content-Security-Policy for a page with the widget. Pure.
 
 Source: Part A, What the service does, 8: style-src, frame-src, script-src, connect-src and img-src each need the
-service's host and self; inline wallets need their provider's domains too. Browsers report what the policy stopped to
-the service (PCI DSS 6.4.3, 11.6.1).
+service's host and self; inline wallets need their provider's domains too. Browsers report violations to the service
+(PCI DSS 6.4.3, 11.6.1).
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def build_widget_csp(host: str, brands: Sequence[str], providers: Mapping[str, S
 
 
 def format_csp(directives: Mapping[str, Sequence[str]]) -> str:
-    """As the header is sent, one directive a line."""
+    """The header's text, one directive a line."""
     return ";\n  ".join(f"{name} {' '.join(sources)}" for name, sources in directives.items())

@@ -1,7 +1,7 @@
-"""POST /v1/widget/policy-reports: what browsers say that a content security policy stopped (PCI DSS 6.4.3, 11.6.1).
+"""POST /v1/widget/policy-reports: browsers' reports of content security policy violations (PCI DSS 6.4.3, 11.6.1).
 
-Anybody may send such a report, so nothing of it is believed or kept as it came: headers and address decide before the
-body is read, a page's query, ids and names of shoppers are dropped, and equal reports are one row with a count.
+Anyone may send such a report, so nothing of it is trusted or stored as received: headers and address are checked before
+the body is read, a page's query, ids and names of shoppers are dropped, and equal reports are one row with a count.
 Source: docs/decisions/0054.
 """
 
@@ -31,15 +31,17 @@ from gateway.models import Merchant
 REPORT_CONTENT_TYPES: Final = ("application/reports+json", "application/csp-report")
 MAX_CSP_REPORT_BYTES: Final = 16 * 1024
 MAX_REPORTS_PER_BODY: Final = 20
-"""Of one body; a browser sends what it has gathered within a minute."""
+"""Reports read of one body; a browser sends those of one minute."""
 MAX_REPORTS_PER_ADDRESS: Final = 20
-"""Bodies of one address (IPv6: the /64) a minute and process."""
+"""Bodies of one address (IPv6: the /64) per minute and process."""
 MAX_REPORT_BODIES_PER_MINUTE: Final = 300
-"""Bodies of all addresses a minute and process."""
+"""Bodies of all addresses per minute and process."""
 MAX_FIRST: Final = 900
-"""Further bodies a minute and process, each the first of its address: a few that send all they may keep out nobody."""
+"""Further bodies per minute and process, each the first of its address, so that a few heavy senders cannot shut out
+others."""
 MAX_STORED_VIOLATIONS: Final = 2_000
-"""Rows that are kept; over it whoever reported the most loses theirs first: made-up ones push out no true one."""
+"""Stored rows. Above it the reporter with the most rows loses theirs first, so that invented ones cannot displace true
+ones."""
 REPORTER_CHARS: Final = 16
 VIOLATION_RETENTION: Final = timedelta(days=90)
 OTHER_SOURCE: Final = "other"
@@ -59,7 +61,7 @@ _KEYWORDS: Final = frozenset(
 )  # fmt: skip
 _HOST: Final = re.compile(r"[a-z0-9.-]{1,253}|[0-9a-f:.]{2,45}")
 _PLAIN_SEGMENT: Final = re.compile(r"(?=(?:[^0-9]*[0-9]){0,4}[^0-9]*\Z)[A-Za-z][A-Za-z0-9_.-]{0,30}")
-"""A word with up to four digits, such as frame.html and v1: no id, no card number, no name of a session."""
+"""A segment with up to four digits, such as frame.html and v1: no id, card number or session name."""
 _ID: Final = re.compile(r"[0-9A-Fa-f-]{12,}")
 _MANY_DIGITS: Final = re.compile(r"(?:[0-9][.-]?){9}")
 
@@ -84,7 +86,7 @@ DELETE FROM checkout_policyviolation WHERE last_at < %(limit)s OR id IN (
 
 @dataclass(slots=True)
 class ReportRateLimit:
-    """How many bodies this minute has brought, in all and by address. In memory: a refused one writes nothing."""
+    """Counts the bodies of this minute, in all and by address. In memory: a refused report writes nothing."""
 
     minute: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -107,24 +109,26 @@ REPORT_RATE_LIMIT: Final = ReportRateLimit()
 
 
 def receive_csp_report(request: HttpRequest) -> HttpResponse:
-    """Take what a browser reports, from pages of any origin. 204, whatever was in it."""
+    """Accept a browser's report, from a page of any origin. 204, or a 4xx answer if the body is refused."""
     if request.method == "OPTIONS":
-        return _readable(HttpResponse(status=204))
+        return _add_cors_headers(HttpResponse(status=204))
     if request.method != "POST":
         answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes POST")
         answer["Allow"] = "POST, OPTIONS"
         return answer
-    if (refusal := _refusal(request)) is not None:
-        return _readable(refusal)
+    if (refusal := _build_refusal(request)) is not None:
+        return _add_cors_headers(refusal)
     violations = parse_violations(request.read(MAX_CSP_REPORT_BYTES + 1))
     if violations is None:
-        return _readable(build_plain_response(400, INVALID_PARAMETER_CODE, "the body is no report of a browser"))
-    add_violations(violations, reporter=_reporter(request))
-    return _readable(HttpResponse(status=204))
+        return _add_cors_headers(
+            build_plain_response(400, INVALID_PARAMETER_CODE, "the body is no report of a browser")
+        )
+    add_violations(violations, reporter=_hash_reporter(request))
+    return _add_cors_headers(HttpResponse(status=204))
 
 
-def _refusal(request: HttpRequest) -> HttpResponse | None:
-    """Why a body stays unread."""
+def _build_refusal(request: HttpRequest) -> HttpResponse | None:
+    """The 4xx answer to a report whose body is not read; None if it may be read."""
     headers = request.headers
     if (
         request.content_type not in REPORT_CONTENT_TYPES
@@ -147,8 +151,8 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _readable(answer: HttpResponse) -> HttpResponse:
-    """A merchant's page may report here too: browsers ask first whether another origin may."""
+def _add_cors_headers(answer: HttpResponse) -> HttpResponse:
+    """Add CORS headers: a merchant's page may report here too, and browsers first ask if other origins may."""
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Access-Control-Allow-Methods"] = "POST"
     answer["Access-Control-Allow-Headers"] = "Content-Type"
@@ -161,29 +165,29 @@ ViolationKey = tuple[str, str, str]
 
 
 def parse_violations(body: bytes) -> Counter[ViolationKey] | None:
-    """The violations in a body of either form; None for what is neither."""
+    """The violations in a body of either format; None for anything else."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict):
-        told = [found.get("csp-report")]
+        reports = [found.get("csp-report")]
     elif isinstance(found, list):
-        told = [
+        reports = [
             one.get("body")
             for one in found[:MAX_REPORTS_PER_BODY]
             if isinstance(one, dict) and one.get("type") == "csp-violation"
         ]
     else:
         return None
-    if not all(isinstance(one, dict) for one in told):
+    if not all(isinstance(one, dict) for one in reports):
         return None
-    return Counter(_violation(one) for one in told if one)
+    return Counter(_parse_violation(one) for one in reports if one)
 
 
-def _violation(told: dict[str, Any]) -> ViolationKey:
+def _parse_violation(report: dict[str, Any]) -> ViolationKey:
     def text(*names: str) -> str:
-        found = next((told[name] for name in names if isinstance(told.get(name), str)), "")
+        found = next((report[name] for name in names if isinstance(report.get(name), str)), "")
         return str(found)[:MAX_REPORTED_URL_CHARS]
 
     directive = text("effectiveDirective", "effective-directive", "violated-directive").partition(" ")[0]
@@ -195,8 +199,8 @@ def _violation(told: dict[str, Any]) -> ViolationKey:
 
 
 def anonymize_page_url(address: str) -> str:
-    """Origin and path of a page; what may be an id, a number or a name in its path is a star."""
-    origin, path = _split(address)
+    """Origin and path of a page; path segments that may be an id, a number or a name become a star."""
+    origin, path = _split_address(address)
     if not origin:
         return OTHER_SOURCE
     segments = path.split("/")[1 : MAX_PATH_SEGMENTS + 1]
@@ -205,13 +209,13 @@ def anonymize_page_url(address: str) -> str:
 
 
 def parse_blocked_origin(address: str) -> str:
-    """The origin of what was stopped, or the keyword that browsers write."""
+    """The origin of what was blocked, or the keyword that browsers send."""
     if address in _KEYWORDS:
         return address
-    return _split(address)[0][:300] or OTHER_SOURCE
+    return _split_address(address)[0][:300] or OTHER_SOURCE
 
 
-def _split(address: str) -> tuple[str, str]:
+def _split_address(address: str) -> tuple[str, str]:
     """Origin and path of a web address; two empty texts for anything else."""
     try:
         parts = urlsplit(address)
@@ -231,15 +235,15 @@ def _is_ip(host: str) -> bool:
     return ":" in host or all(one.isdigit() and len(one) <= 3 for one in host.split("."))
 
 
-def _reporter(request: HttpRequest) -> str:
-    """Whose report it is, for sharing out the rows: a keyed digest of the day and the network, which tells no address
-    and leads from no day to another."""
+def _hash_reporter(request: HttpRequest) -> str:
+    """A keyed digest of day and network of the reporter, to share out rows: it reveals no address, and does not link
+    two days."""
     network = network_of(resolve_client_ip(request)) or ""
     return salted_hmac("checkout.csp_reports", f"{clock.real_now():%Y-%m-%d} {network}").hexdigest()[:REPORTER_CHARS]
 
 
 def add_violations(violations: Counter[ViolationKey], *, reporter: str) -> None:
-    """Add them up, in the order of their names, so that two reports at once wait for each other and no more."""
+    """Add to the counts, in key order, so that two concurrent reports cannot deadlock."""
     if not violations:
         return
     rows = sorted(violations)
@@ -257,7 +261,7 @@ def add_violations(violations: Counter[ViolationKey], *, reporter: str) -> None:
 
 
 def purge_violations(merchant: Merchant | None = None) -> int:
-    """Erase what was last reported long ago, and what is too much."""
+    """Delete violations reported long ago, and those above the limit."""
     if merchant is not None:
         return 0
     return len(execute_sql(_FORGET, {"limit": clock.real_now() - VIOLATION_RETENTION, "most": MAX_STORED_VIOLATIONS}))

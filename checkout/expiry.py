@@ -1,6 +1,6 @@
-"""What of a checkout falls due by itself: the secrets that were sealed in it go when it has ended.
+"""Timer: erases the sealed secrets of checkouts that have ended.
 
-Source: decisions, section 7; D3.
+Source: decisions, section 7; ruling D3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.models import Merchant
 from gateway.timers.registry import Timer
 
 EXPIRY_BATCH_SIZE: Final = 1_000
-"""Checkouts of one statement, and of one run."""
+"""Checkouts per statement, and per run."""
 _ERASE: Final = """
 UPDATE checkout_checkout SET request_sealed = NULL WHERE id IN (
     SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
@@ -28,7 +28,7 @@ UPDATE checkout_checkout SET request_sealed = NULL WHERE id IN (
 
 
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:
-    """Erase what is sealed in checkouts that have ended by their merchant's clock; how many."""
+    """Erase sealed values of checkouts that have ended by their merchant's clock. Returns how many."""
     asked = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
@@ -38,7 +38,7 @@ def erase_expired_secrets(merchant: Merchant | None = None) -> int:
 
 
 def next_checkout_expiry(merchant: Merchant) -> datetime | None:
-    """When the next of the merchant's checkouts with something sealed ends."""
+    """When the next of the merchant's checkouts with sealed values ends."""
     sealed = Checkout.objects.filter(merchant=merchant, request_sealed__isnull=False)
     found: datetime | None = sealed.aggregate(next=Min("expires_at"))["next"]
     return found

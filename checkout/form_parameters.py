@@ -1,7 +1,8 @@
-"""What a page's form sends, put together with what the merchant prepared: the parameters of one payment.
+"""Merges what a page's form sent with what the merchant prepared into the parameters of one payment.
 
-The merchant says how much, how and to whom; a browser adds the means, its own data, and no more (decisions, section 7).
-What it may not send is refused and named; what is missing or wrong in the whole is told beside it, all at once.
+The merchant determines amount, purpose and recipient; a browser adds the payment means and its own data, nothing else
+(decisions, section 7). Parameters it must not send are refused by name, and reported together with everything missing
+or invalid.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 
 PreparedValues = Mapping[str, ParameterValue]
-"""What the merchant prepared, by full name."""
+"""The merchant's prepared parameters, by full name."""
 PAGE_PARAMETER_PREFIX: Final = "SHOPPER_"
 CUSTOM_PARAMETER_PREFIX: Final = "customParameters["
 REGISTRATION_ID_FIELD: Final = "registrationId"
@@ -36,14 +37,14 @@ _SUPPLIED: Final = (
     ("customer.browser.acceptHeader", 2048),
     ("customer.browser.userAgent", 2048),
 )
-"""What the server sees of a browser itself, and the most characters of it."""
+"""Browser data that the server observes itself, and the most characters used of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedForm:
-    """What was sent. ``trusted``: by the merchant's server, with its token. ``supplied``: what we see of the browser,
-    by parameter name; it stands in where neither merchant nor page said it. ``literal``: values are taken as the
-    specification writes them only."""
+    """A submitted form. ``trusted``: sent by the merchant's server, with its token. ``supplied``: browser data observed
+    by the server, by parameter name; used where neither merchant nor page sent it. ``literal``: values are accepted
+    only as the specification writes them."""
 
     pairs: Sequence[tuple[str, ParameterValue]] = field(repr=False)
     trusted: bool = False
@@ -53,20 +54,20 @@ class SubmittedForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedForm:
-    """One payment's parameters, and the stored means that was chosen ('' for none)."""
+    """One payment's parameters, and the chosen registration ('' for none)."""
 
     parameters: Parameters
     registration: str = ""
 
 
 def list_offered_registration_ids(prepared: Mapping[str, Any]) -> list[str]:
-    """The registrations that the merchant offers, in order, each once."""
+    """Registrations that the merchant offers, in order, each once."""
     names = sorted((name for name in prepared if name.startswith("registrations[")), key=lambda name: (len(name), name))
     return list(dict.fromkeys(reveal_text(prepared[name]) for name in names))
 
 
 def may_offer_storing(prepared: Mapping[str, Any]) -> bool:
-    """Whether the shopper may be asked to store the card: the merchant knows the shopper and has not said anything."""
+    """True if the form may offer to store the card: the merchant identified the shopper and has not decided it."""
     known = "customer.merchantCustomerId" in prepared or bool(list_offered_registration_ids(prepared))
     return known and "createRegistration" not in prepared
 
@@ -79,8 +80,8 @@ def merge_form_parameters(
     catalogue: Catalogue | None = None,
     masks: bool = True,
 ) -> MergedForm:
-    """The whole of ``prepared`` and ``form``, by the ``catalogue`` of a checkout's payment or another. ``masks``: card
-    data in free text is masked. Raises InvalidParametersError with every error at once."""
+    """Merge ``prepared`` and ``form`` by the ``catalogue`` endpoint of a checkout's payment or another. ``masks``: mask
+    card data in free text. Raises InvalidParametersError with every error at once."""
     taken, errors = _filter_pairs(prepared, form)
     names = {name for name, _ in taken}
     registration = next((reveal_text(value) for name, value in taken if name == REGISTRATION_ID_FIELD), "")
@@ -95,7 +96,7 @@ def merge_form_parameters(
     if registration:
         pairs = ParameterPairs(pair for pair in pairs if pair[0] != "createRegistration")
         facts = facts | {"registration"}
-    pairs = _with_type(pairs, prepared)
+    pairs = _apply_type_override(pairs, prepared)
     try:
         parameters = (catalogue or _PAYMENT).parse(
             pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks
@@ -112,8 +113,8 @@ def find_chosen_registration_id(form: SubmittedForm) -> str:
     return next((reveal_text(value) for name, value in form.pairs if name == REGISTRATION_ID_FIELD and value), "")
 
 
-def _with_type(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPairs:
-    """overridePaymentType[brand] replaces paymentType for the brand that is paid with."""
+def _apply_type_override(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPairs:
+    """Apply overridePaymentType[brand], which replaces paymentType for the brand that is paid with."""
     sent = dict(pairs)
     number = sent.get("card.number")
     brand = sent.get("paymentBrand") or detect_brand_of_number(number if isinstance(number, Secret) else None)
@@ -122,7 +123,7 @@ def _with_type(pairs: ParameterPairs, prepared: PreparedValues) -> ParameterPair
 
 
 def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[ParameterPairs, list[ParameterError]]:
-    """What of the form counts, and what is refused by name."""
+    """The accepted pairs of the form, and the refused ones by name."""
     taken = ParameterPairs()
     errors: list[ParameterError] = []
     catalogue = PAY_CHECKOUT_ENDPOINT.catalogue
@@ -136,7 +137,7 @@ def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[Parame
         usual = found[0].param.format.usual if found is not None and not form.literal else None
         if usual is not None and isinstance(value, str):
             value = usual(value)
-        why = _UNKNOWN if found is None or name == "entityId" else _refusal(name, value, prepared, form)
+        why = _UNKNOWN if found is None or name == "entityId" else _find_refusal(name, value, prepared, form)
         if why is None:
             continue
         if why:
@@ -151,8 +152,8 @@ _UNKNOWN: Final = "is not an allowed parameter of a checkout's form: the merchan
 _Refuse = Callable[[str, ParameterValue, PreparedValues], str | None]
 
 
-def _refusal(name: str, value: ParameterValue, prepared: PreparedValues, form: SubmittedForm) -> str | None:
-    """Why a known name is refused, '' when it is taken, None when it is passed over."""
+def _find_refusal(name: str, value: ParameterValue, prepared: PreparedValues, form: SubmittedForm) -> str | None:
+    """Why a known parameter is refused; '' if it is accepted, None if it is ignored."""
     if name.startswith(CUSTOM_PARAMETER_PREFIX):
         if not form.trusted and not name.startswith(CUSTOM_PARAMETER_PREFIX + PAGE_PARAMETER_PREFIX):
             return f"must have a name that starts with {PAGE_PARAMETER_PREFIX} when it comes from a browser"
@@ -169,30 +170,30 @@ def _check_merchant_value(name: str, value: ParameterValue, prepared: PreparedVa
     return "was set by the merchant and cannot be changed here" if name in prepared else ""
 
 
-def _brand(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_brand(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     merchants = prepared.get(name, value)
     return "" if merchants == value else f"cannot be changed here: this checkout is for {reveal_text(merchants)}"
 
 
-def _store(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_storing(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     if value == "false" or may_offer_storing(prepared):
         return "" if "createRegistration" not in prepared else None
     return None if prepared.get(name) == value else "is not offered in this checkout"
 
 
-def _stored(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_registration(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     return "" if value in list_offered_registration_ids(prepared) else "is not offered in this checkout"
 
 
-def _result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
-    """The page's form has one; the merchant's own wins."""
+def _check_result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+    """shopperResultUrl: the page's form may send one; the merchant's own takes precedence."""
     return None if name in prepared else ""
 
 
 _REFUSALS: Final[Mapping[str, _Refuse]] = {
     "billing": _check_merchant_value,
-    "paymentBrand": _brand,
-    "createRegistration": _store,
-    REGISTRATION_ID_FIELD: _stored,
-    "shopperResultUrl": _result_url,
+    "paymentBrand": _check_brand,
+    "createRegistration": _check_storing,
+    REGISTRATION_ID_FIELD: _check_registration,
+    "shopperResultUrl": _check_result_url,
 }

@@ -1,7 +1,7 @@
-"""Wallet 1's provider opens no sheet for a page that nobody vouches for: our server does, with the merchant's identity.
+"""Merchant validation of wallet 1: our server requests the session that a page needs to open the wallet's sheet.
 
-The page says where the provider wants to be asked; it is asked only at a host of the channel's configuration that the
-operator's setting has too, without redirects, with a deadline and a limit. What it answers goes to the page unread.
+The page names the provider's address; it is called only if its host is in the channel's configuration and in the
+operator's setting, without redirects, with a deadline and a size limit. The answer is passed to the page unread.
 Source: Part A, What the service does, 9; docs/decisions/0028.
 """
 
@@ -29,11 +29,11 @@ _CHUNK_BYTES: Final = 8_192
 
 
 class MerchantValidationError(Exception):
-    """The provider gave no session: the text says why, in words for the merchant's developer."""
+    """The provider gave no session: the text says why, for the merchant's developer."""
 
 
 def is_allowed_validation_url(provider: WalletProvider, address: str) -> bool:
-    """Whether ``address`` lies at a host where this channel's provider may be asked."""
+    """True if ``address`` is at a host that this channel's provider may be called at."""
     origin = parse_origin(address) if len(address) <= MAX_VALIDATION_URL_CHARS and address.isascii() else ""
     return (
         bool(origin)
@@ -43,7 +43,7 @@ def is_allowed_validation_url(provider: WalletProvider, address: str) -> bool:
 
 
 def request_merchant_session(provider: WalletProvider, address: str, domain: str) -> dict[str, Any]:
-    """The provider's session for a page of ``domain``, as it gave it. Raises MerchantValidationError."""
+    """The provider's session for a page of ``domain``, unchanged. Raises MerchantValidationError."""
     wanted = {
         "merchantIdentifier": provider.settings["merchantId"],
         "displayName": provider.settings["displayName"],
@@ -51,7 +51,7 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
         "initiativeContext": domain,
     }
     try:
-        status, octets = _post(address, json.dumps(wanted).encode(), _identity(provider))
+        status, octets = _post_json(address, json.dumps(wanted).encode(), _load_identity(provider))
     except (OSError, http.client.HTTPException, ValueError) as fault:
         raise MerchantValidationError(f"the provider could not be asked ({type(fault).__name__})") from None
     if status != http.client.OK:
@@ -65,20 +65,23 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
     return found
 
 
-def _identity(provider: WalletProvider) -> Mapping[str, str] | None:
+def _load_identity(provider: WalletProvider) -> Mapping[str, str] | None:
     if provider.identity_sealed is None:
         return None
     found: dict[str, str] = json.loads(current_vault().open(provider.identity_sealed, provider.id).reveal())
     return found
 
 
-def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
-    """POST ``body``: status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException, ValueError."""
+def _post_json(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
+    """POST ``body``. Returns the status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException,
+    ValueError."""
     parts = urlsplit(address)
     ends = time.monotonic() + VALIDATION_TIMEOUT_S
     host = parts.hostname or ""
     link = (
-        http.client.HTTPSConnection(host, parts.port, timeout=VALIDATION_TIMEOUT_S, context=_context(identity))
+        http.client.HTTPSConnection(
+            host, parts.port, timeout=VALIDATION_TIMEOUT_S, context=_build_tls_context(identity)
+        )
         if parts.scheme == "https"
         else http.client.HTTPConnection(host, parts.port, timeout=VALIDATION_TIMEOUT_S)
     )
@@ -98,8 +101,8 @@ def _post(address: str, body: bytes, identity: Mapping[str, str] | None) -> tupl
         link.close()
 
 
-def _context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
-    """TLS with the merchant's certificate, where there is one. Its key never touches a disk."""
+def _build_tls_context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
+    """TLS with the merchant's certificate, if there is one. Its key passes through memory only, never a disk."""
     context = ssl.create_default_context()
     if identity is None:
         return context

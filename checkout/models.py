@@ -1,6 +1,7 @@
-"""Checkouts, the calls they owe, and which brands they offer. Columns and constraints; verbs live elsewhere.
+"""Tables of checkouts: checkouts, result calls, offer rules, wallet providers, page snapshots and policy violations.
 
-Source: Part A, What the service does, 8; States and transitions; Events, 2; decisions, section 7.
+Columns and constraints only; verbs live elsewhere. Source: Part A, What the service does, 8; States and transitions;
+Events, 2; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from gateway.models import Channel, Merchant, Payment, WalletKey
 
 
 def random_id() -> UUID:
-    """A checkout's id is a capability: 128 random bits (D14)."""
+    """A new checkout id. It is a capability: 128 random bits (D14)."""
     return UUID(bytes=secrets.token_bytes(16))
 
 
 def node() -> str:
+    """The node's name, the suffix of public ids (D14)."""
     return str(settings.GATEWAY_NODE)
 
 
 class Checkout(models.Model):
-    """What a merchant prepared and a shopper pays. Times are the merchant's clock.
+    """A payment or registration prepared by a merchant for one shopper. Times are the merchant's clock.
 
-    ``request``: the merchant's parameters by full name; those that are secret are in ``request_sealed`` (JSON), if any.
-    ``payment``: the payment of the last attempt; whether another may follow is told by that payment alone.
-    ``version`` is raised by every change, so that of two that read the same checkout one changes it: an attempt
-    begins in the statement that raises it. ``hidden``: brands that were not offered, code → why. ``fetched_at``: when
-    the merchant read the result of the last attempt.
+    ``request``: the merchant's parameters by full name; secret ones are in ``request_sealed`` (JSON), if any.
+    ``payment``: the payment of the last attempt, which alone determines if another may follow. ``version`` is
+    incremented by every change, so of two requests that read the same checkout only one changes it: an attempt begins
+    in the statement that increments it. ``hidden``: brands that were not offered, code → why. ``fetched_at``: when the
+    merchant read the result of the last attempt.
     """
 
     class Kind(models.TextChoices):
@@ -66,7 +68,7 @@ class Checkout(models.Model):
         ]
 
     def __str__(self) -> str:
-        """Without the id, which is a key to the checkout."""
+        """Without the id, which grants access to the checkout."""
         return f"checkout of {self.created_at:%Y-%m-%d %H:%M:%S}"
 
     @property
@@ -76,12 +78,12 @@ class Checkout(models.Model):
 
 
 class ResultCall(models.Model):
-    """A merchant has to be called: a payment was started and its result was not fetched.
+    """A due call to a merchant who has not fetched the result of a started payment.
 
-    The row is written with the payment it speaks of and goes when the merchant fetches the result, was reached, or the
-    checkout has ended; a later attempt of the same checkout replaces it, so a checkout owes one call at most.
-    ``due_at`` and ``called_at`` (the last try) are the merchant's clock, ``lease_until`` is real time: until then the
-    call is being made. Source: Part A, Events, 2.
+    The row is written with the payment and deleted when the merchant fetches the result, was reached, or the checkout
+    has ended; a later attempt of the same checkout replaces it, so a checkout has one at most. ``due_at`` and
+    ``called_at`` (the last attempt) are the merchant's clock, ``lease_until`` is real time, while the call is being
+    made. Source: Part A, Events, 2.
     """
 
     payment = models.OneToOneField(
@@ -95,8 +97,8 @@ class ResultCall(models.Model):
 
 
 class CallAttempt(models.Model):
-    """One GET to a merchant's shopperResultUrl. ``at``: when it was over, the merchant's clock; ``status``: what was
-    answered, or None and in ``failure`` why there was no answer."""
+    """One GET to a merchant's shopperResultUrl. ``at``: its end, by the merchant's clock; ``status``: of the answer, or
+    None with the reason in ``failure``."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="call_attempts", db_constraint=False)
@@ -114,11 +116,12 @@ def _conditions(value: Any) -> None:
 
 
 class OfferRule(models.Model):
-    """When which brands are offered in a checkout: the first rule by ``position`` that speaks of a brand decides.
+    """A rule that hides or shows brands in a checkout: the first rule by ``position`` that names a brand and holds
+    decides.
 
-    ``conditions``: all of them must hold (checkout.offer_rules). ``brands``: empty means every brand. ``reason`` is
-    what a clerk reads beside the checkout. Without a channel it is for all channels of the merchant.
-    Source: Part A, What the service does, 8 (Active Payment Method Selection).
+    ``conditions``: all of them must hold (checkout.offer_rules). ``brands``: empty means every brand. ``reason``: shown
+    to a clerk on the checkout's page. Without a channel it is for all channels of the merchant. Source: Part A, What
+    the service does, 8 (Active Payment Method Selection).
     """
 
     class Action(models.TextChoices):
@@ -147,11 +150,12 @@ class OfferRule(models.Model):
 
 
 class WalletProvider(models.Model):
-    """The provider behind one wallet of a channel: with it a page opens the provider's own sheet instead of ours.
+    """The provider of one wallet of a channel: with it a page opens the provider's own sheet instead of the simulated
+    one.
 
     ``settings``: what a page may know of it (checkout.wallet_providers), and ``domains`` and ``validationHosts``
-    (wallet 1). ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), by which the provider knows the
-    merchant. Source: Part A, What the service does, 8 and 9.
+    (wallet 1). ``identity_sealed``: JSON with ``certificate`` and ``key`` (PEM), which identify the merchant to the
+    provider. Source: Part A, What the service does, 8 and 9.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -173,11 +177,11 @@ class WalletProvider(models.Model):
 
 
 class PageSnapshot(models.Model):
-    """What the payment page loads and sends, kept whenever it has changed (PCI DSS 11.6.1).
+    """What the payment page loads and sends, stored whenever it has changed (PCI DSS 11.6.1).
 
-    ``channel``: the channel whose wallet scripts it tells of; None: the installation's own scripts and headers.
-    ``facts``: name → hash, address or header; ``changes``: what is different from the one before, as
-    [{"name", "before", "after"}], None for what was not there.
+    ``channel``: the channel whose wallet scripts it lists; None: the installation's own scripts and headers. ``facts``:
+    name → hash, address or header; ``changes``: differences from the previous snapshot, as [{"name", "before",
+    "after"}], None for what did not exist.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -191,7 +195,7 @@ class PageSnapshot(models.Model):
 
 
 class PageReview(models.Model):
-    """Who looked at a snapshot's changes, and when. ``merchant``: for which; None: for the whole installation."""
+    """A user's review of a snapshot's changes. ``merchant``: for which merchant; None: for the whole installation."""
 
     id = models.BigAutoField(primary_key=True)
     snapshot = models.ForeignKey(PageSnapshot, on_delete=models.CASCADE, related_name="reviews", db_index=False)
@@ -206,7 +210,7 @@ class PageReview(models.Model):
 
 
 class PolicyViolation(models.Model):
-    """What browsers reported that a content security policy stopped, added up.
+    """A content security policy violation reported by browsers, counted.
 
     ``page``: origin and path without anything that could identify a shopper; ``blocked``: an origin or a keyword such
     as "inline". ``reporter``: a digest of the day and network that reported it last (checkout.csp_reports).

@@ -1,7 +1,7 @@
-"""Active Payment Method Selection: which brands a checkout offers, by rules about who pays how much from where.
+"""Active Payment Method Selection: evaluates offer rules, which hide brands by amount, country, risk score and so on.
 
-Pure: rules and facts in, offered brands and reasons out. A rule's conditions are a JSON object; each name is one row
-of OFFER_CONDITIONS. Source: Part A, What the service does, 8.
+Pure: rules and facts in, offered brands and reasons out. A rule's conditions are a JSON object; each name is one row of
+OFFER_CONDITIONS. Source: Part A, What the service does, 8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_CONDITION_VALUES: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferShopper:
-    """What is known of who pays when the form is drawn. ``score``: of risk, None where nothing was scored."""
+    """Facts about the shopper when the form is drawn. ``score``: risk score, None if nothing was scored."""
 
     amount: Decimal | None
     currency: str
@@ -31,7 +31,8 @@ class OfferShopper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandRule:
-    """``brands``: empty means every brand. ``hides``: what it does to them when all ``conditions`` hold."""
+    """One rule. ``brands``: empty means every brand. ``hides``: hide them (else show them) if all ``conditions``
+    hold."""
 
     name: str
     hides: bool
@@ -46,7 +47,7 @@ class BrandRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandOffer:
-    """``brands`` in the order they were asked for; ``hidden``: code → why it is not offered."""
+    """Result: ``brands`` in the requested order; ``hidden``: code → why it is not offered."""
 
     brands: tuple[str, ...]
     hidden: Mapping[str, str]
@@ -54,8 +55,8 @@ class BrandOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferCondition:
-    """One kind of condition: ``check`` says what is wrong with a value ('' for nothing), ``is_rule_met`` whether it
-    holds."""
+    """One kind of condition. ``check``: describes what is wrong with a value ('' for nothing); ``holds``: whether the
+    condition holds."""
 
     words: str
     check: Callable[[Any], str]
@@ -63,7 +64,7 @@ class OfferCondition:
 
 
 def apply_offer_rules(brands: Sequence[str], rules: Iterable[BrandRule], shopper: OfferShopper) -> BrandOffer:
-    """``brands`` without those that a rule hides. The first rule that speaks of a brand and holds decides."""
+    """``brands`` without those that a rule hides. The first rule that names a brand and holds decides."""
     holding = [rule for rule in rules if is_rule_met(rule.conditions, shopper)]
     hidden: dict[str, str] = {}
     for brand in brands:
@@ -74,12 +75,12 @@ def apply_offer_rules(brands: Sequence[str], rules: Iterable[BrandRule], shopper
 
 
 def is_rule_met(conditions: Mapping[str, Any], shopper: OfferShopper) -> bool:
-    """Whether every condition holds; without any, always."""
+    """True if every condition holds; without any, always."""
     return all(OFFER_CONDITIONS[name].holds(value, shopper) for name, value in conditions.items())
 
 
 def check_offer_conditions(conditions: Any) -> list[str]:
-    """What is wrong with a rule's conditions, as sentences; empty when nothing is."""
+    """The faults of a rule's conditions, as sentences; empty if there are none."""
     if not isinstance(conditions, dict):
         return ["conditions must be an object"]
     faults = []
@@ -91,12 +92,12 @@ def check_offer_conditions(conditions: Any) -> list[str]:
     return faults
 
 
-def _a_score(value: Any) -> str:
+def _check_score(value: Any) -> str:
     fine = type(value) is int and abs(value) <= MAX_RISK_SCORE
     return "" if fine else f"must be a whole number from -{MAX_RISK_SCORE} to {MAX_RISK_SCORE}"
 
 
-def _an_amount(value: Any) -> str:
+def _check_amount(value: Any) -> str:
     try:
         fine = isinstance(value, str) and Decimal(value).is_finite() and Decimal(value) >= 0
     except InvalidOperation:
@@ -104,7 +105,7 @@ def _an_amount(value: Any) -> str:
     return "" if fine else "must be an amount as text, e.g. 92.00"
 
 
-def _a_list(value: Any) -> str:
+def _list_checker(value: Any) -> str:
     fine = (
         isinstance(value, list)
         and 0 < len(value) <= MAX_CONDITION_VALUES
@@ -120,39 +121,39 @@ def _email_matches(patterns: list[str], shopper: OfferShopper) -> bool:
 
 OFFER_CONDITIONS: Final[Mapping[str, OfferCondition]] = {
     "scoreAtLeast": OfferCondition(
-        words="the risk score is at least this", check=_a_score,
+        words="the risk score is at least this", check=_check_score,
         holds=lambda value, shopper: shopper.score is not None and shopper.score >= value,
     ),
     "scoreBelow": OfferCondition(
-        words="the risk score is lower than this, or nothing was scored", check=_a_score,
+        words="the risk score is lower than this, or nothing was scored", check=_check_score,
         holds=lambda value, shopper: shopper.score is None or shopper.score < value,
     ),
     "emails": OfferCondition(
-        words="customer.email is one of these; * stands for anything, e.g. *@mail.example", check=_a_list,
+        words="customer.email is one of these; * stands for anything, e.g. *@mail.example", check=_list_checker,
         holds=_email_matches,
     ),
     "countries": OfferCondition(
-        words="billing.country, else shipping.country, is one of these", check=_a_list,
+        words="billing.country, else shipping.country, is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.country in value,
     ),
     "notCountries": OfferCondition(
-        words="the country is known and none of these", check=_a_list,
+        words="the country is known and none of these", check=_list_checker,
         holds=lambda value, shopper: bool(shopper.country) and shopper.country not in value,
     ),
     "currencies": OfferCondition(
-        words="the currency is one of these", check=_a_list,
+        words="the currency is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.currency in value,
     ),
     "amountAtLeast": OfferCondition(
-        words="the amount is at least this", check=_an_amount,
+        words="the amount is at least this", check=_check_amount,
         holds=lambda value, shopper: shopper.amount is not None and shopper.amount >= Decimal(value),
     ),
     "amountBelow": OfferCondition(
-        words="the amount is lower than this", check=_an_amount,
+        words="the amount is lower than this", check=_check_amount,
         holds=lambda value, shopper: shopper.amount is not None and shopper.amount < Decimal(value),
     ),
     "customerStatus": OfferCondition(
-        words="customer.status is one of these", check=_a_list,
+        words="customer.status is one of these", check=_list_checker,
         holds=lambda value, shopper: shopper.status in value,
     ),
 }  # fmt: skip

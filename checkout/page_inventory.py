@@ -1,6 +1,6 @@
-"""What the payment page loads and sends: scripts with their hashes, and the headers of pages of ours. Reading only.
+"""Inventory of the payment page: scripts with their hashes, and the headers of our pages. Read only.
 
-Headers are those of real answers: the whole chain of middleware is asked within the process. Source: PCI DSS 6.4.3 and
+Headers are those of real responses: the whole middleware chain is called within the process. Source: PCI DSS 6.4.3 and
 11.6.1; docs/decisions/0054.
 """
 
@@ -23,7 +23,7 @@ from checkout.models import WalletProvider
 from gateway import widget_hash
 
 PROVIDER_SCRIPT_SETTINGS: Final = ("script", "method")
-"""Settings of a wallet's provider that name code which a page loads or asks."""
+"""Settings of a wallet provider that name code which a page loads or calls."""
 INVENTORIED_HEADERS: Final = (
     "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Reporting-Endpoints",
     "Strict-Transport-Security", "X-Content-Type-Options", "Referrer-Policy", "Permissions-Policy", "X-Frame-Options",
@@ -37,12 +37,12 @@ INVENTORIED_PAGES: Final[Mapping[str, str]] = {
     SCRIPT_PATH: "",
     SHOPPER_PAGE_PATH: "",
 }
-"""Path → query of the answers whose headers are looked at. The frame is asked for as a shop at shop.example does."""
+"""Path → query of the pages whose headers are compared. The frame is requested as by a shop at shop.example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalletScript:
-    """Code of a wallet's provider that a channel lets pages load."""
+    """A wallet provider's script that a channel lets pages load."""
 
     row: WalletProvider
     name: str
@@ -50,7 +50,7 @@ class WalletScript:
 
 
 def inventory_installation() -> dict[str, str]:
-    """Name → hash or header, of what is the same for every merchant."""
+    """Name → hash or header, for everything that is the same for all merchants."""
     document = widget_files.load_frame_document()
     facts = {
         f"script {SCRIPT_PATH}": widget_hash.widget_integrity(),
@@ -63,11 +63,12 @@ def inventory_installation() -> dict[str, str]:
 
 
 def inventory_channel(rows: list[WalletProvider]) -> dict[str, str]:
-    """Name → address, of one channel's providers."""
+    """Name → address, for one channel's wallet providers."""
     return {f"{one.row.wallet} {one.name}": one.address for one in list_wallet_scripts(rows)}
 
 
 def list_wallet_scripts(rows: list[WalletProvider]) -> Iterator[WalletScript]:
+    """The scripts of the given wallet providers."""
     for row in rows:
         for name in PROVIDER_SCRIPT_SETTINGS:
             if address := row.settings.get(name):
@@ -75,7 +76,7 @@ def list_wallet_scripts(rows: list[WalletProvider]) -> Iterator[WalletScript]:
 
 
 def fetch_page_headers(path: str, query: str = "") -> dict[str, str]:
-    """The headers of ours that GET ``path`` answers, by name."""
+    """Our security headers in the response to GET ``path``, by name."""
     base = urlsplit(settings.GATEWAY_BASE_URL)
     environ: dict[str, Any] = {
         "HTTP_HOST": base.netloc,
@@ -88,21 +89,21 @@ def fetch_page_headers(path: str, query: str = "") -> dict[str, str]:
         "REMOTE_ADDR": "127.0.0.1",
     }
     setup_testing_defaults(environ)
-    # The request has a language of its own, which must not become that of the page that asks.
+    # The inner request activates its own language, which must not become that of the calling page.
     with translation.override(translation.get_language()):
-        answer = _handler().get_response(WSGIRequest(environ))
+        answer = _get_handler().get_response(WSGIRequest(environ))
     return {
         name: _sort_directives(name, answer.headers[name]) for name in INVENTORIED_HEADERS if name in answer.headers
     }
 
 
 def _sort_directives(name: str, value: str) -> str:
-    """A policy's directives in the order of their names: each process writes them in another."""
+    """A policy with its directives sorted by name: their order differs between processes."""
     return "; ".join(sorted(value.split("; "))) if name.startswith("Content-Security-Policy") else value
 
 
 @lru_cache(maxsize=1)
-def _handler() -> BaseHandler:
+def _get_handler() -> BaseHandler:
     found = BaseHandler()
     found.load_middleware()
     return found

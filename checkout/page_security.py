@@ -1,5 +1,5 @@
-"""The back office's page "Payment page security": scripts and headers of the payment page, what changed since the last
-look, what browsers stopped there, and an export for the assessor.
+"""Back-office page "Payment page security": scripts, headers, unreviewed changes, reported violations, and an export
+for the assessor.
 
 Source: PCI DSS 6.4.3 and 11.6.1; docs/decisions/0054.
 """
@@ -34,36 +34,36 @@ from gateway.core import clock
 VIEW_SNAPSHOT_PERMISSION: Final = "checkout.view_pagesnapshot"
 EXPORT_SNAPSHOT_PERMISSION: Final = "checkout.export_pagesnapshot"
 MAX_SHOWN_CHANGES: Final = 100
-"""Snapshots, violations and wallet scripts on the page; the export has more."""
+"""Snapshots, violations and wallet scripts shown on the page; the export has more."""
 MAX_EXPORTED_ROWS: Final = 10_000
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def count_unreviewed_changes(user: Any) -> int:
-    """How many changes ``user`` has yet to look at, for the navigation; up to MAX_SHOWN_CHANGES."""
+    """Count of changes that ``user`` has not reviewed, for the navigation; up to MAX_SHOWN_CHANGES."""
     return page_snapshots.list_unreviewed_snapshots(permissions.find_access_scope(user, VIEW_SNAPSHOT_PERMISSION))[
         :MAX_SHOWN_CHANGES
     ].count()
 
 
 def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """What loads, what is sent, what changed, what was stopped."""
-    scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
+    """The page: scripts, headers, changes and violations."""
+    scope = _find_scope(request, VIEW_SNAPSHOT_PERMISSION)
     page_snapshots.store_changed_snapshots()
-    shown = list(_snapshots(scope)[:MAX_SHOWN_CHANGES])
+    shown = list(_list_shown_snapshots(scope)[:MAX_SHOWN_CHANGES])
     open_ones = set(page_snapshots.list_unreviewed_snapshots(scope).values_list("pk", flat=True))
     context = session.build_page_context(
         site,
         request,
         title=_("Payment page security"),
-        scripts=_scripts(),
-        wallets=_wallets(scope)[:MAX_SHOWN_CHANGES],
-        headers=_headers(),
-        changes=[_change(row, row.pk in open_ones) for row in shown],
+        scripts=_list_scripts(),
+        wallets=_list_wallets(scope)[:MAX_SHOWN_CHANGES],
+        headers=_list_headers(),
+        changes=[_render_change(row, row.pk in open_ones) for row in shown],
         unseen=len(open_ones),
         last=max((row.pk for row in shown), default=0),
-        may_mark=_may_mark(scope),
-        violations=_violations(scope)[:MAX_SHOWN_CHANGES],
+        may_mark=_may_review(scope),
+        violations=_list_violations(scope)[:MAX_SHOWN_CHANGES],
         most=MAX_SHOWN_CHANGES,
         all_sites=scope.everything,
         may_export=permissions.has_permission(request.user, EXPORT_SNAPSHOT_PERMISSION),
@@ -73,9 +73,9 @@ def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """Note that this user looked at the changes that their page showed."""
-    scope = _scope(request, VIEW_SNAPSHOT_PERMISSION)
-    if not _may_mark(scope):
+    """Record that this user reviewed the changes that their page showed."""
+    scope = _find_scope(request, VIEW_SNAPSHOT_PERMISSION)
+    if not _may_review(scope):
         raise PermissionDenied
     last = request.POST.get("last", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
@@ -90,14 +90,14 @@ def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def export_view(site: Any, request: HttpRequest) -> HttpResponse:
-    """All of it in one file for the assessor: CSV, or JSON with ``?format=json``."""
-    scope = _scope(request, EXPORT_SNAPSHOT_PERMISSION)
-    rows = list(_exported(scope))
+    """Everything in one file for the assessor: CSV, or JSON with ``?format=json``."""
+    scope = _find_scope(request, EXPORT_SNAPSHOT_PERMISSION)
+    rows = list(_list_export_rows(scope))
     audit_log.record_audit_entry_for(
         actor_from_request(request), "export", "pagesnapshot", "all", after={"rows": len(rows)}
     )
     as_json = request.GET.get("format") == "json"
-    text = json.dumps(rows, indent=1, ensure_ascii=False) if as_json else _csv(rows)
+    text = json.dumps(rows, indent=1, ensure_ascii=False) if as_json else _render_csv(rows)
     kind = "application/json" if as_json else "text/csv"
     answer = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
     name = f"payment-page-security-{clock.real_now():%Y%m%d-%H%M}.{'json' if as_json else 'csv'}"
@@ -106,20 +106,20 @@ def export_view(site: Any, request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def _scope(request: HttpRequest, right: str) -> AccessScope:
+def _find_scope(request: HttpRequest, right: str) -> AccessScope:
     scope = permissions.find_access_scope(request.user, right)
     if not scope:
         raise PermissionDenied
     return scope
 
 
-def _may_mark(scope: AccessScope) -> bool:
-    """A look counts for a merchant or for the installation, so whoever reaches single channels alone makes none."""
+def _may_review(scope: AccessScope) -> bool:
+    """A review counts for a merchant or for the installation, so a user restricted to channels cannot make one."""
     return scope.everything or bool(scope.merchants)
 
 
-def _scripts() -> list[dict[str, str]]:
-    """Scripts of ours, each with its hash and why the page needs it."""
+def _list_scripts() -> list[dict[str, str]]:
+    """Our own scripts, each with its hash and why the page needs it."""
     facts = page_inventory.inventory_installation()
     base, frame = settings.GATEWAY_BASE_URL, page_inventory.FRAME_PATH
     return [
@@ -144,8 +144,8 @@ def _scripts() -> list[dict[str, str]]:
     ]
 
 
-def _wallets(scope: AccessScope) -> list[dict[str, Any]]:
-    """Scripts of wallet providers that channels within reach let their pages load."""
+def _list_wallets(scope: AccessScope) -> list[dict[str, Any]]:
+    """Wallet providers' scripts of the channels within reach."""
     rows = WalletProvider.objects.filter(scope.where("channel__merchant", "channel")).defer("identity_sealed")
     rows = rows.select_related("channel__merchant").order_by("channel__merchant__name", "channel__name", "wallet")
     return [
@@ -154,7 +154,7 @@ def _wallets(scope: AccessScope) -> list[dict[str, Any]]:
     ]
 
 
-def _headers() -> list[dict[str, Any]]:
+def _list_headers() -> list[dict[str, Any]]:
     words = {
         page_inventory.FRAME_PATH: _("The hosted field, as shop.example frames it"),
         page_inventory.SCRIPT_PATH: _("The script"),
@@ -168,21 +168,21 @@ def _headers() -> list[dict[str, Any]]:
     ]
 
 
-def _snapshots(scope: AccessScope) -> Any:
+def _list_shown_snapshots(scope: AccessScope) -> Any:
     found = page_snapshots.list_snapshots(scope).select_related("channel__merchant").order_by("-id")
     return found.prefetch_related(page_snapshots.prefetch_reviews(scope))
 
 
-def _change(row: PageSnapshot, is_unseen: bool) -> dict[str, Any]:
-    return {"row": row, "unseen": is_unseen, "looks": row.reviews.all(), "first": _is_first(row)}
+def _render_change(row: PageSnapshot, is_unseen: bool) -> dict[str, Any]:
+    return {"row": row, "unseen": is_unseen, "looks": row.reviews.all(), "first": _is_first_snapshot(row)}
 
 
-def _is_first(row: PageSnapshot) -> bool:
+def _is_first_snapshot(row: PageSnapshot) -> bool:
     return all(change["before"] is None for change in row.changes) and len(row.changes) == len(row.facts)
 
 
-def _violations(scope: AccessScope) -> Any:
-    """What browsers reported: to whoever reaches all there is, of every site; to others, of this gateway's pages."""
+def _list_violations(scope: AccessScope) -> Any:
+    """Reported violations: of every site for users with access to everything; of this gateway's pages for others."""
     found = PolicyViolation.objects.order_by("-last_at")
     if scope.everything:
         return found
@@ -190,8 +190,8 @@ def _violations(scope: AccessScope) -> Any:
     return found.filter(page__startswith=f"{base.scheme}://{base.netloc}/")
 
 
-def _exported(scope: AccessScope) -> Iterator[dict[str, Any]]:
-    """Rows of one shape: kind, name, value, and what else there is to say of it."""
+def _list_export_rows(scope: AccessScope) -> Iterator[dict[str, Any]]:
+    """Rows for the export: kind, name, value, and further details."""
 
     def row(
         kind: str, name: str, value: str, note: str = "", at: Any = None, count: int | None = None
@@ -206,27 +206,27 @@ def _exported(scope: AccessScope) -> Iterator[dict[str, Any]]:
         }
 
     yield row("build", "widget", widget_hash.widget_integrity(), settings.GATEWAY_BUILD_NUMBER, clock.real_now())
-    for one in _scripts():
+    for one in _list_scripts():
         yield row("script", one["address"], one["hash"], f"{one['why']} {one['authorised']}")
-    for found in _wallets(scope):
+    for found in _list_wallets(scope):
         whose = f"{found['channel'].merchant} / {found['channel']}"
         yield row("wallet script", f"{found['wallet']}, {whose}", found["address"])
-    for shown in _headers():
+    for shown in _list_headers():
         for name, value in shown["rows"]:
             yield row("header", f"{shown['path']} {name}", value, str(shown["words"]))
-    for snapshot in _snapshots(scope)[:MAX_EXPORTED_ROWS]:
+    for snapshot in _list_shown_snapshots(scope)[:MAX_EXPORTED_ROWS]:
         looks = "; ".join(f"seen by {look.by} at {look.at.isoformat()}" for look in snapshot.reviews.all())
         where = f"{snapshot.channel.merchant} / {snapshot.channel}" if snapshot.channel else ""
         for change in snapshot.changes:
             name = f"{change['name']} {where}".strip()
             yield row("change", name, f"{change['before'] or ''} → {change['after'] or ''}", looks, snapshot.at)
-    for each in _violations(scope)[: csp_reports.MAX_STORED_VIOLATIONS]:
+    for each in _list_violations(scope)[: csp_reports.MAX_STORED_VIOLATIONS]:
         name = f"{each.page} {each.directive}"
         yield row("violation", name, each.blocked, f"since {each.first_at.isoformat()}", each.last_at, each.count)
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
-    """Cells that a spreadsheet would run as a formula begin with an apostrophe."""
+def _render_csv(rows: list[dict[str, Any]]) -> str:
+    """CSV text. Cells that a spreadsheet would run as a formula begin with an apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=("kind", "name", "value", "note", "at", "count"))
     writer.writeheader()
@@ -241,6 +241,8 @@ def _csv(rows: list[dict[str, Any]]) -> str:
 
 
 def build_page_security_urls(site: Any) -> list[URLPattern]:
+    """The routes of the page, its form and its export."""
+
     def view(shown: Callable[[Any, HttpRequest], HttpResponse], decorate: Callable[[Any], Any]) -> Any:
         return decorate(site.admin_view(lambda request: shown(site, request)))
 

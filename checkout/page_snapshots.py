@@ -1,6 +1,6 @@
-"""What the payment page loads and sends, kept when it changes, and who looked at the change.
+"""Snapshots of the page inventory, stored when it changes, and users' reviews of the changes.
 
-Source: PCI DSS 11.6.1 (changes are noticed and looked at); docs/decisions/0054.
+Source: PCI DSS 11.6.1 (changes are noticed and reviewed); docs/decisions/0054.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 
 SNAPSHOT_RETENTION: Final = timedelta(days=400)
-"""An assessor asks for a year."""
+"""Assessors ask for a year."""
 _LOCK: Final = 0x50414745
-"""Of two that look at once, one writes."""
+"""Advisory lock: of two processes that compare at once, one writes."""
 _NONCE: Final = re.compile(r"'nonce-[^']+'")
 
 
 def refresh_page_snapshots(merchant: Merchant | None = None) -> int:
-    """Keep what has changed, and forget what is old; how much of both."""
+    """Store what has changed, and purge old snapshots. Returns how many rows of both."""
     return store_changed_snapshots() + purge_page_snapshots() if merchant is None else 0
 
 
 def store_changed_snapshots() -> int:
-    """Compare with what was kept last, and keep what is different; how many snapshots."""
+    """Compare with the last snapshots, and store what differs. Returns how many."""
     now: dict[Any, dict[str, str]] = {None: page_inventory.inventory_installation()}
     rows: dict[Any, list[WalletProvider]] = {}
     for row in WalletProvider.objects.defer("identity_sealed").order_by("wallet"):
@@ -50,7 +50,7 @@ def store_changed_snapshots() -> int:
 
 
 def _build_snapshot(channel: UUID | None, before: PageSnapshot | None, facts: dict[str, str]) -> PageSnapshot | None:
-    """The snapshot to keep; None where nothing has changed."""
+    """The snapshot to store; None if nothing has changed."""
     facts = {name: _NONCE.sub("'nonce-…'", value) for name, value in facts.items()}
     changes = compare_inventories(before.facts if before else {}, facts)
     if not changes:
@@ -59,6 +59,7 @@ def _build_snapshot(channel: UUID | None, before: PageSnapshot | None, facts: di
 
 
 def compare_inventories(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, str | None]]:
+    """The differences between two inventories: name, before and after."""
     return [
         {"name": name, "before": before.get(name), "after": after.get(name)}
         for name in {**before, **after}
@@ -67,7 +68,7 @@ def compare_inventories(before: Mapping[str, str], after: Mapping[str, str]) -> 
 
 
 def purge_page_snapshots() -> int:
-    """Erase old snapshots, but never the last one of its kind."""
+    """Delete old snapshots, but never the last one of its kind."""
     newer = PageSnapshot.objects.filter(channel__isnull=True, id__gt=OuterRef("id"))
     newer_there = PageSnapshot.objects.filter(channel=OuterRef("channel"), id__gt=OuterRef("id"))
     old = PageSnapshot.objects.filter(at__lt=clock.real_now() - SNAPSHOT_RETENTION)
@@ -75,33 +76,33 @@ def purge_page_snapshots() -> int:
     return old.filter(replaced).delete()[1].get("checkout.PageSnapshot", 0)
 
 
-# --- who looked -----------------------------------------------------------------------------------------------------
+# --- reviews ---------------------------------------------------------------------------------------------------------
 
 
 def list_snapshots(scope: AccessScope) -> QuerySet[PageSnapshot]:
-    """The snapshots of a user's reach: the installation's, and those of channels of theirs."""
+    """The snapshots within a user's reach: the installation's, and those of their channels."""
     return PageSnapshot.objects.filter(Q(channel__isnull=True) | scope.where("channel__merchant", "channel"))
 
 
 def list_unreviewed_snapshots(scope: AccessScope) -> QuerySet[PageSnapshot]:
-    """Snapshots that were not looked at for these merchants, or (whoever reaches all) for the installation."""
+    """Snapshots not reviewed for these merchants or, for users with access to everything, for the installation."""
     return list_snapshots(scope).exclude(Exists(list_page_reviews(scope).filter(snapshot=OuterRef("pk"))))
 
 
 def list_page_reviews(scope: AccessScope) -> QuerySet[PageReview]:
-    """Looks that count for a user of this reach."""
+    """Reviews that count for a user of this reach."""
     if scope.everything:
         return PageReview.objects.filter(merchant__isnull=True)
     return PageReview.objects.filter(merchant__in=scope.merchants)
 
 
 def prefetch_reviews(scope: AccessScope) -> Prefetch[Any]:
-    """What a list of snapshots needs to name who looked at each."""
+    """Prefetch that a list of snapshots needs to name its reviewers."""
     return Prefetch("reviews", queryset=list_page_reviews(scope).order_by("id"))
 
 
 def record_review(scope: AccessScope, last: int, *, by: str) -> Sequence[int]:
-    """Note that ``by`` looked at all changes up to snapshot ``last``; the snapshots that were unseen."""
+    """Record that ``by`` reviewed all changes up to snapshot ``last``. Returns the snapshots that were unreviewed."""
     found = list(list_unreviewed_snapshots(scope).filter(pk__lte=last).values_list("pk", flat=True))
     whose: Sequence[UUID | None] = (None,) if scope.everything else sorted(scope.merchants)
     at = clock.real_now()

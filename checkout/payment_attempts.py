@@ -1,9 +1,9 @@
-"""One payment per checkout, however often and from however many tabs it is submitted.
+"""Pays a checkout: one payment at a time, however often and from however many tabs it is submitted.
 
-An attempt begins in the statement that raises the checkout's version and names its payment; of two that read the same
-checkout one begins. Whether another may follow is told by that payment alone: after a decline it may; while it is being
-made or in doubt it may not; one that waits for its shopper is taken back first, on the word of whoever was asked.
-Source: Part A, What the service does, 8; Events, 2; decisions, section 7.
+An attempt begins in the statement that increments the checkout's version and names its payment; of two requests that
+read the same checkout one begins. The current payment alone determines if another may follow: after a decline it may;
+while it is in progress or in doubt it may not; one that waits for its shopper is voided first, if its connector
+confirms that. Source: Part A, What the service does, 8; Events, 2; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _STORE: Final = Catalogue(
     tuple(rule for rule in CREATE_REGISTRATION_ENDPOINT.rules if rule not in conditions.CUSTOMER_NAMES),
     elsewhere=structures.KNOWN_STRUCTURES,
 )
-"""What a checkout that only stores a means takes: what a registration does, without a name being demanded (D28)."""
+"""The parameters of a checkout that only stores a means: those of a registration, without a required name (D28)."""
 MAX_CHECKOUT_ATTEMPTS: Final = 20
-"""Declined cards one checkout may see: who tries more is not shopping."""
+"""Declined cards of one checkout: more attempts are not shopping."""
 TOO_MANY_ATTEMPTS_CODE: Final = "700.500.001"
 MAX_CHECKOUT_UPDATE_TRIES: Final = 20
-"""How often a submission reads its checkout again; each try lost means that another one changed it."""
+"""How often a submission reads its checkout again after losing to a concurrent change."""
 RESULT_CALL_DELAY: Final = timedelta(minutes=29)
-"""From the checkout's creation to the call of a merchant who has not fetched the result."""
+"""From the checkout's creation to the result call."""
 MIN_RESULT_CALL_DELAY: Final = timedelta(seconds=10)
-"""From a payment's start to that call."""
+"""Least time from a payment's start to that call."""
 RESULT_CALL_BEFORE_EXPIRY: Final = timedelta(seconds=3)
 """The call comes while the result can still be fetched, however late the payment was started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckoutSubmission:
-    """A form that somebody submitted, and where it came from."""
+    """A submitted form, and the request it came with."""
 
     form: SubmittedForm
     trace: RequestTrace
@@ -67,15 +67,15 @@ class CheckoutSubmission:
 
 
 def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
-    """Pay the checkout and return its payment as it then stands: this submission's, or the one that is there already.
+    """Pay the checkout. Returns its payment: this submission's, or the one that exists already.
 
-    Raises Invalid and RequestRefusedError; then this submission made no payment.
+    Raises InvalidParametersError and RequestRefusedError; then this submission made no payment.
     """
     public_id = row.public_id
     for _ in range(MAX_CHECKOUT_UPDATE_TRIES):
         standing = row.payment
         if standing is None or standing.status == Status.DECLINED:
-            request = _request(row, submission)
+            request = _build_request(row, submission)
             _release_transaction_id(row)
             try:
                 return process_payment(request)
@@ -89,8 +89,8 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
 
 
-def _request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
-    """The payment that this submission asks for. Raises Invalid and RequestRefusedError."""
+def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
+    """The payment request of this submission. Raises InvalidParametersError and RequestRefusedError."""
     if row.attempts >= MAX_CHECKOUT_ATTEMPTS:
         raise RequestRefusedError(TOO_MANY_ATTEMPTS_CODE, more=f"{MAX_CHECKOUT_ATTEMPTS} payments were tried")
     now = clock.merchant_now(row.merchant)
@@ -110,7 +110,7 @@ def _request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
 
 
 def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tuple[Parameters, StoredMeans | None]:
-    """The parameters, and the stored means that the shopper chose of those offered."""
+    """The parameters, and the registration that the shopper chose of those offered."""
     prepared, facts, masks = (
         session.load_checkout_values(row),
         build_condition_facts(row.channel, now),
@@ -131,7 +131,7 @@ def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tupl
 
 
 def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteStatement], None]:
-    """The checkout names its new payment, if it still is as it was read; and its merchant will have to be called."""
+    """The update that sets the checkout's new payment if its version is unchanged, and schedules the result call."""
 
     def write(write: WriteStatement) -> None:
         write.update(
@@ -160,18 +160,19 @@ def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteSt
 
 
 def _release_transaction_id(row: Checkout) -> None:
-    """Where a channel refuses a second payment with one merchantTransactionId, a declined attempt of this checkout is
-    no first."""
+    """Clear the duplicate guard of a declined attempt: where a channel refuses a second payment with one
+    merchantTransactionId, it does not count as the first."""
     if row.channel.refuse_duplicates and row.payment is not None and row.payment.duplicate_guard is not None:
         Payment.objects.filter(pk=row.payment.pk, status=Status.DECLINED).update(duplicate_guard=None)
 
 
 def _resolve_pending_payment(row: Checkout, standing: Payment, submission: CheckoutSubmission) -> Payment | None:
-    """What stands when a payment waits for its shopper: itself, for the same means again; None when it was taken back
-    and this submission may go on. Raises RequestRefusedError while nobody can tell how it went elsewhere."""
+    """Decide about a payment that waits for its shopper. Returns it if the same means is submitted again, or if it
+    turns out to be approved; None if it was withdrawn and this submission may go on. Raises RequestRefusedError while
+    its result is unknown."""
     standing.merchant, standing.channel = row.merchant, row.channel
-    request = _request(row, submission)
-    if _is_the_same(standing, request):
+    request = _build_request(row, submission)
+    if _is_same_attempt(standing, request):
         return standing
     ended = shopper_return.withdraw_payment(standing, None)
     if ended.status == Status.DECLINED:
@@ -184,8 +185,8 @@ def _resolve_pending_payment(row: Checkout, standing: Payment, submission: Check
     return ended
 
 
-def _is_the_same(standing: Payment, request: PaymentRequest) -> bool:
-    """A double click, or the same way again: the shopper goes on where they were."""
+def _is_same_attempt(standing: Payment, request: PaymentRequest) -> bool:
+    """True for a double click, or the same means again: the shopper continues the existing payment."""
     if standing.brand != request.brand or standing.registration != request.registration:
         return False
     if request.means is None or standing.means_fingerprint is None:

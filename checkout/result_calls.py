@@ -1,9 +1,9 @@
-"""The call of a merchant who has not fetched a result: one GET to the shopperResultUrl, 29 minutes after the creation.
+"""Result calls: one GET to shopperResultUrl, 29 minutes after a checkout's creation, if its result was not fetched.
 
-The call is owed since the payment began (checkout.payment_attempts writes the row) until the merchant fetches the
-result, and due at 29:00 by the merchant's clock: not before, and not at all once it was fetched. One that fails is
-repeated while the checkout lasts. Whoever claims a row calls; who dies meanwhile is followed by one more call at most.
-Source: Part A, States and transitions; Events, 2; decisions, section 6.
+checkout.payment_attempts writes the row when the payment begins; it is deleted when the merchant fetches the result.
+The call is due at 29:00 by the merchant's clock: not before, and not at all once the result was fetched. A failed call
+is repeated while the checkout is valid. Only the holder of a row's lease calls; if it dies, there is one more call at
+most. Source: Part A, States and transitions; Events, 2; decisions, section 6.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from gateway.models import Merchant, Payment
 from gateway.payments import shopper_return
 
 RESULT_CALL_TIMEOUT_S: Final = 10.0
-"""Of one call, everything included."""
+"""For one call, everything included."""
 MAX_RESULT_CALL_ANSWER_BYTES: Final = 1_024
-"""Of the answer, which nobody looks at."""
+"""Bytes read of the answer, which is ignored."""
 RESULT_CALL_RETRY_DELAYS_S: Final = (5, 10, 20)
-"""After a call that failed; the last minute of a checkout has room for no more."""
+"""After a failed call; the last minute of a checkout has room for no more."""
 MAX_CONCURRENT_RESULT_CALLS: Final = 32
-"""Calls of one process at a time: a claim must not run out in a queue."""
+"""Calls of one process at a time: a lease must not expire in a queue."""
 MAX_ROUNDS_PER_RUN: Final = 20
-"""Of one run; then the next tick goes on."""
+"""Rounds of one run; the next run continues."""
 RESULT_CALL_RETENTION: Final = timedelta(days=1)
-"""One that could not be made for so long, since nothing ran, is made no more: the webhooks have told it."""
+"""A call that could not be made for so long, since no timer ran, is dropped: webhooks delivered the result."""
 ANSWERED_STATUSES: Final = range(200, 400)
-"""A page that sends a browser on was reached, too; nobody follows it there."""
+"""Redirects count as reached, and are not followed."""
 _LEASE: Final = timedelta(seconds=2 * RESULT_CALL_TIMEOUT_S + 2)
 
 log = structlog.get_logger(__name__)
 
-# The clock is the merchant's; the first condition uses the index, with the offset that is furthest ahead. Merchants
-# take turns: one with many pages that hang must not push the others' calls past the end of their checkouts.
+# The clock is the merchant's; the first condition uses the index, with the largest offset of all. Merchants take
+# turns: one with many hanging pages must not delay the others' calls past the end of their checkouts.
 _CLAIM: Final = """
 WITH waiting AS MATERIALIZED (
     SELECT r.payment_id, m.clock_offset, c.expires_at,
@@ -70,8 +70,7 @@ RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueResultCall:
-    """A call that is this claimer's to make. ``attempt``: 1 for the first; ``ahead``: of real time, the merchant's
-    clock."""
+    """A leased call, to be made now. ``attempt``: 1 for the first; ``ahead``: the merchant's clock minus real time."""
 
     payment: UUID
     checkout: UUID
@@ -82,15 +81,15 @@ class DueResultCall:
 
 
 def make_due_result_calls(merchant: Merchant | None) -> int:
-    """Make the calls that are due; how many were made."""
+    """Make the due calls. Returns how many."""
     made = 0
     with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_RESULT_CALLS, thread_name_prefix="result-call") as pool:
         for _ in range(MAX_ROUNDS_PER_RUN):
             owed = claim_due_result_calls(clock.real_now(), merchant=merchant)
             if not owed:
                 break
-            urls = _result_urls(owed)
-            asked = [(one, pool.submit(_call, url)) for one in owed if (url := urls.get(one.payment))]
+            urls = _list_result_urls(owed)
+            asked = [(one, pool.submit(_make_call, url)) for one in owed if (url := urls.get(one.payment))]
             for one in owed:
                 if not urls.get(one.payment):
                     ResultCall.objects.filter(pk=one.payment).delete()
@@ -110,7 +109,7 @@ def next_result_call_at(merchant: Merchant) -> datetime | None:
 def claim_due_result_calls(
     now: datetime, *, limit: int = MAX_CONCURRENT_RESULT_CALLS, merchant: Merchant | None = None
 ) -> list[DueResultCall]:
-    """The calls due by ``now`` (real time), each for one claimer until its lease runs out."""
+    """Lease the calls due by ``now`` (real time)."""
     values = {"now": now, "lease": now + _LEASE, "limit": limit, "merchant": merchant.pk if merchant else None}
     return [
         DueResultCall(
@@ -125,8 +124,8 @@ def claim_due_result_calls(
     ]
 
 
-def _result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
-    """Payment → what is called. A call that is too late for anybody is none."""
+def _list_result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
+    """Payment → address to call. Calls that come too late are left out."""
     payments = Payment.objects.filter(pk__in=[one.payment for one in owed]).only("id", "request", "resource_path")
     found = {payment.pk: shopper_return.build_result_url(payment) or "" for payment in payments}
     now = clock.real_now()
@@ -137,12 +136,12 @@ def _result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
     }
 
 
-def _call(url: str) -> outbound.CallOutcome:
+def _make_call(url: str) -> outbound.CallOutcome:
     return outbound.call_url("GET", url, timeout_s=RESULT_CALL_TIMEOUT_S, max_bytes=MAX_RESULT_CALL_ANSWER_BYTES)
 
 
 def _record_attempt(one: DueResultCall, outcome: outbound.CallOutcome) -> int:
-    """Keep the attempt, and with it either the end of the call or when it is repeated."""
+    """Record the attempt, and delete the call or schedule its repetition."""
     heard = outcome.status in ANSWERED_STATUSES
     now = clock.real_now() + one.clock_offset
     again = now + timedelta(seconds=RESULT_CALL_RETRY_DELAYS_S[min(one.attempt, len(RESULT_CALL_RETRY_DELAYS_S)) - 1])

@@ -1,4 +1,4 @@
-"""The risk score of a checkout before anybody pays: what its shopper looks like by the merchant's rules."""
+"""The risk score of a checkout before it is paid, by the merchant's risk rules."""
 
 from __future__ import annotations
 

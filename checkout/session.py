@@ -1,4 +1,4 @@
-"""Checkouts made, changed and found. Paying one is in checkout.payment_attempts.
+"""Creates, updates and finds checkouts. Paying one is in checkout.payment_attempts.
 
 Source: Part A, What the service does, 8; Resource identifiers; rulings D3, D4, D14.
 """
@@ -33,14 +33,14 @@ _ID: Final = re.compile(r"([0-9A-F]{32})-([0-9A-Za-z]{1,15})")
 
 
 def build_checkout_not_found() -> RequestRefusedError:
-    """404 for an id that is unknown, another's, or expired: they look the same."""
+    """The 404 for an id that is unknown, another merchant's, or expired: all three look the same."""
     return RequestRefusedError(INVALID_PARAMETER_CODE, status=404, more=NO_CHECKOUT_TEXT)
 
 
 def create_checkout(
     parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime
 ) -> tuple[Checkout, WriteStatement]:
-    """A new checkout, and the statement that writes it: the door adds what belongs to it, and runs it."""
+    """A new checkout and the statement that inserts it; the caller adds its own rows and runs the statement."""
     plain, secret = _split_secrets(parameters)
     row = Checkout(
         merchant=merchant,
@@ -57,10 +57,10 @@ def create_checkout(
 
 
 def update_checkout(row: Checkout, parameters: Parameters) -> WriteStatement:
-    """What replaces the checkout's parameters, which ``parameters`` holds as they now are, all of them: the door adds
-    what belongs to it, and runs it; False then says that somebody else changed it since it was read.
+    """The statement that replaces the checkout's parameters by ``parameters`` (the complete new set). The caller adds
+    its own rows and runs it; False means that the checkout was changed since it was read.
 
-    Raises RequestRefusedError when it is being paid, or paid.
+    Raises RequestRefusedError if the checkout is being paid, or paid.
     """
     if row.payment is not None and row.payment.status != Status.DECLINED:
         if row.payment.status == Status.APPROVED:
@@ -84,29 +84,29 @@ def update_checkout(row: Checkout, parameters: Parameters) -> WriteStatement:
 ACTIVE_MERCHANT_FILTER: Final = Q(
     merchant__active=True, merchant__division__active=True, merchant__division__psp__active=True
 )
-"""Nothing above the channel is switched off."""
+"""Merchant, division and PSP above the channel are active."""
 
 
 def resolve_checkout_kind(values: Mapping[str, str]) -> str:
-    """A checkout that only stores a card has createRegistration=true and no paymentType."""
+    """PAYMENT or REGISTRATION: a checkout that only stores a card has createRegistration=true and no paymentType."""
     return Checkout.Kind.PAYMENT if "paymentType" in values else Checkout.Kind.REGISTRATION
 
 
 def find_checkout(public_id: str, **where: Any) -> Checkout | None:
-    """The checkout of that id with its merchant, channel and payment, in one statement; None for an unknown one."""
+    """The checkout of that id with its merchant, channel and payment, in one statement; None for an unknown id."""
     found = _ID.fullmatch(public_id)
     if found is None:
         return None
     rows = Checkout.objects.select_related("merchant", "channel", "payment")
     row = rows.filter(ACTIVE_MERCHANT_FILTER, pk=UUID(found[1]), node=found[2], channel__active=True, **where).first()
     if row is not None:
-        # One merchant object: its clock is asked through any of them.
+        # One merchant object for all, so that its clock is the same through any of them.
         row.channel.merchant = row.merchant
     return row
 
 
 def find_open_checkout(public_id: str, **where: Any) -> Checkout:
-    """The same, and not expired. Raises RequestRefusedError (404)."""
+    """The same, if not expired. Raises RequestRefusedError (404)."""
     row = find_checkout(public_id, **where)
     if row is None or is_checkout_expired(row):
         raise build_checkout_not_found()
@@ -114,21 +114,22 @@ def find_open_checkout(public_id: str, **where: Any) -> Checkout:
 
 
 def is_checkout_expired(row: Checkout) -> bool:
-    """At 30:00 exactly, by the merchant's clock, the id no longer works."""
+    """True from 30:00 exactly, by the merchant's clock: the id no longer works."""
     return clock.merchant_now(row.merchant) >= row.expires_at
 
 
 def count_seconds_left(row: Checkout) -> int:
+    """Seconds until the checkout expires, by the merchant's clock."""
     return max(0, int((row.expires_at - clock.merchant_now(row.merchant)).total_seconds()))
 
 
 def load_plain_values(row: Checkout) -> dict[str, str]:
-    """The merchant's parameters that are no secrets, by full name."""
+    """The merchant's parameters without secrets, by full name."""
     return dict(row.request)
 
 
 def load_checkout_values(row: Checkout) -> dict[str, ParameterValue]:
-    """The merchant's parameters by full name, the sealed ones opened."""
+    """The merchant's parameters by full name, sealed ones opened."""
     values: dict[str, ParameterValue] = dict(row.request)
     if row.request_sealed is not None:
         sealed = current_vault().open(row.request_sealed, row.id)
@@ -137,7 +138,7 @@ def load_checkout_values(row: Checkout) -> dict[str, ParameterValue]:
 
 
 def mark_result_fetched(row: Checkout) -> None:
-    """The merchant read the result of the last attempt: nobody has to be called about it any more."""
+    """Record that the merchant read the result of the last attempt, and drop the result call."""
     if row.fetched_at is not None or row.payment_id is None:
         return
     write = WriteStatement()
@@ -147,12 +148,12 @@ def mark_result_fetched(row: Checkout) -> None:
 
 
 def hash_checkout_id(public_id: str) -> str:
-    """A checkout's id for logs: who reads them learns no id that works (D3)."""
+    """A hash of a checkout's id for logs: a reader learns no usable id (D3)."""
     return f"#{hashlib.sha256(public_id.encode()).hexdigest()[:20]}"
 
 
 def _split_secrets(parameters: Parameters) -> tuple[dict[str, str], dict[str, Secret]]:
-    """Plain values and secret ones; ``entityId`` says which channel, and is not kept twice."""
+    """Plain and secret values; ``entityId`` is dropped: the channel is a column."""
     find = CREATE_CHECKOUT_ENDPOINT.catalogue.find
     plain = {name: value for name, value in parameters.values.items() if name != "entityId" and find(name) is not None}
     return plain, {name: value for name, value in parameters.secrets.items() if find(name) is not None}

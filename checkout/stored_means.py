@@ -1,4 +1,4 @@
-"""The shopper's stored means that a checkout offers, and the one that was chosen."""
+"""The shopper's stored payment means that a checkout offers, and the chosen one."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gateway.payments import registrations
 from gateway.payments.registrations import is_card_expired
 
 MAX_OFFERED_REGISTRATIONS: Final = 30
-"""Stored means one form shows."""
+"""Stored means shown on one form."""
 
 
 def resolve_chosen_registration(row: Checkout, registration: str) -> Registration:
-    """The registration of that id. Raises Refused: it is not this channel's, or was deleted."""
+    """The registration of that id. Raises RequestRefusedError if it is not this channel's, or was deleted."""
     return registrations.find_registration(identifiers.parse_id(registration), row.merchant, row.channel)
 
 
 def list_offered_registrations(row: Checkout, prepared: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The offered registrations as a form shows them, in the merchant's order; what cannot be paid with is left out."""
+    """The offered registrations for the form, in the merchant's order, without those that cannot be paid with."""
     wanted = [
         found
         for text in list_offered_registration_ids(prepared)[:MAX_OFFERED_REGISTRATIONS]

@@ -1,6 +1,6 @@
-"""What happened to a checkout, for the back office: its timeline, the brands it hid and why, what was prepared.
+"""The back office's view of a checkout: its timeline, the hidden brands with reasons, and the prepared parameters.
 
-Source: Part A, States and transitions; Events, 2; design, look ("a clerk: who decided and why").
+Source: Part A, States and transitions; Events, 2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_SHOWN_CALLS: Final = 50
 
 
 def build_checkout_page(checkout: UUID) -> dict[str, Any]:
-    """Everything the page of ``checkout`` shows."""
+    """Template context of the page of ``checkout``."""
     row = Checkout.objects.select_related("merchant", "channel", "payment").get(pk=checkout)
     over = row.expires_at <= clock.merchant_now(row.merchant)
     return {
@@ -48,7 +48,7 @@ def _render_heading(row: Checkout) -> str:
 
 
 def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:
-    """What happened to a checkout, in order. Attempts before the last one are counted."""
+    """The events of a checkout, in order. Attempts before the last one are only counted."""
     found = [TimelineEvent(at=row.created_at, kind="checkout", title=_("Prepared by the merchant"))]
     payment: Payment | None = row.payment
     if payment is not None:
@@ -63,9 +63,9 @@ def _list_moments(row: Checkout, over: bool) -> list[TimelineEvent]:
             )
     for attempt in CallAttempt.objects.filter(payment=payment).order_by("id")[:MAX_SHOWN_CALLS] if payment else ():
         good = attempt.status is not None and 200 <= attempt.status < 300
-        told = _("Nobody had fetched the result: the merchant was called, and answered %s")
+        sentence = _("Nobody had fetched the result: the merchant was called, and answered %s")
         said = attempt.status or attempt.failure
-        found.append(TimelineEvent(at=attempt.at, kind="call", title=told % said, tone="good" if good else "bad"))
+        found.append(TimelineEvent(at=attempt.at, kind="call", title=sentence % said, tone="good" if good else "bad"))
     found += [
         TimelineEvent(at=call.due_at, kind="call", title=_("The merchant is called, if nobody fetches it"), tone="wait")
         for call in ResultCall.objects.filter(checkout=row)

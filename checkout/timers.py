@@ -1,4 +1,4 @@
-"""The checkouts' timers."""
+"""The timers of checkouts (gateway.timers.registry)."""
 
 from __future__ import annotations
 

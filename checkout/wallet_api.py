@@ -1,7 +1,7 @@
-"""POST /v1/checkouts/{id}/wallet-session: a page's wallet sheet asks to be vouched for.
+"""POST /v1/checkouts/{id}/wallet-session: merchant validation for a page that opens a wallet's sheet.
 
-Public like the widget's other routes: the checkout's id is the capability. What it gives is worth nothing elsewhere:
-a provider binds a session to a domain of the merchant. Source: docs/decisions/0028.
+Public like the widget's other routes: the checkout's id is the capability. The session is useless elsewhere: a provider
+binds it to a domain of the merchant. Source: docs/decisions/0028.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,6 +21,7 @@ from gateway.api import authentication as authentication
 from gateway.api.base_view import decode_form
 from gateway.api.envelope import build_envelope
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, shorten_reported_value
+from gateway.catalogue.typed_pairs import reveal_text
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_WALLET_REQUEST_BYTES: Final = 8_192
@@ -29,18 +31,18 @@ PROVIDER_UNREACHABLE_CODE: Final = "900.100.100"
 
 
 class WalletSessionView(CheckoutApiView):
-    """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet gave it."""
+    """POST with ``paymentBrand`` and ``validationUrl``, as the provider's sheet passed it."""
 
     http_method_names: ClassVar[list[str]] = ["post"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """The checkout's id is the capability."""
+        """No authentication: the checkout's id is the capability."""
 
     @property
     def allowed_methods(self) -> list[str]:
         return ["POST"]
 
-    def post(self, request: Request, target: str) -> Response:
+    def post(self, request: Request, target: str = "") -> HttpResponse:
         row = session.find_open_checkout(target)
         headers = authentication.throttle_shopper_request(
             row.id, row.channel, self.trace.ip, authentication.WIDGET_OPERATION, self.trace.at
@@ -48,17 +50,19 @@ class WalletSessionView(CheckoutApiView):
         body, fault = self.read(request._request, MAX_WALLET_REQUEST_BYTES)
         if fault:
             raise fault
-        sent = dict(decode_form(body))
-        domain = _host(request.headers.get("Origin", ""))
-        provider = self._provider(row, sent, domain)
+        sent = {name: reveal_text(value) for name, value in decode_form(body)}
+        domain = _parse_host(request.headers.get("Origin", ""))
+        provider = self._require_provider(row, sent, domain)
         try:
-            found = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
+            provider_session = merchant_validation.request_merchant_session(provider, sent["validationUrl"], domain)
         except merchant_validation.MerchantValidationError as fault:
             raise RequestRefusedError(PROVIDER_UNREACHABLE_CODE, more=str(fault)) from None
-        return Response(build_envelope("000.000.100", self.trace.ndc, session=found), headers=headers)
+        answer = build_envelope("000.000.100", self.trace.ndc, session=provider_session)
+        response: HttpResponse = Response(answer, headers=headers)
+        return response
 
-    def _provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
-        """Who is to be asked. Raises InvalidParametersError with everything that speaks against it."""
+    def _require_provider(self, row: Checkout, sent: dict[str, str], domain: str) -> WalletProvider:
+        """The provider to call. Raises InvalidParametersError with every fault of the request."""
         brand, url = sent.get("paymentBrand", ""), sent.get("validationUrl", "")
         provider = (
             find_wallet_provider(row.channel, SESSION_WALLET_BRAND.lower()) if brand == SESSION_WALLET_BRAND else None
@@ -92,8 +96,8 @@ class WalletSessionView(CheckoutApiView):
         return response
 
 
-def _host(origin: str) -> str:
-    """The host of a page's origin; '' for what is none."""
+def _parse_host(origin: str) -> str:
+    """The host of a page's origin; '' for anything else."""
     try:
         return urlsplit(origin).hostname or ""
     except ValueError:

@@ -1,9 +1,9 @@
-"""Real wallets: what a page needs to open a provider's own sheet. The section walletProviders of a configuration.
+"""Configuration section walletProviders: what a page needs to open a wallet provider's own sheet.
 
-Three ways lead to a provider, one for each wallet: a session that our server vouches for (wallet 1), a client out of
-the provider's script (wallet 2), the browser's own PaymentRequest (wallet 3). Nothing of a provider is built in: the
-names of its script and of what that script offers stand in the configuration, and the operator's setting
-GATEWAY_WALLET_ORIGINS bounds which hosts may be named at all. Source: Part A, What the service does, 8 and 9.
+There are three ways, one for each wallet: a session from merchant validation (wallet 1), a client from the provider's
+script (wallet 2), the browser's own PaymentRequest (wallet 3). Nothing about a provider is built in: the names of its
+script and of what that script offers are configured, and the operator's setting GATEWAY_WALLET_ORIGINS limits the hosts
+that may be named. Source: Part A, What the service does, 8 and 9.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gateway.vault.sealing import current_vault
 from gateway.wallets.keys import WALLET_NAMES, UnusableKeyError, parse_private_key
 
 PROVIDER_API_BY_WALLET: Final[Mapping[str, str]] = {"wallet1": "session", "wallet2": "client", "wallet3": "request"}
-"""Wallet → the way to its provider, as the script calls it."""
+"""Wallet → the kind of its provider's API, as the script names it."""
 MAX_IDENTITY_FILE_BYTES: Final = 65_536
 MAX_TOKENIZATION_PARAMETERS: Final = 20
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _PRIVATE: Final = frozenset({"domains", "validationHosts"})
-"""Settings a page has no use for."""
+"""Settings that are not sent to the page."""
 _ADDRESSES: Final = ("script", "method")
 _PATH: Final = d.text_shape(
     1, 100, r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", says="the name of something in the page, e.g. provider.Client"
@@ -45,7 +45,7 @@ _COUNTRY: Final = d.text_shape(2, 2, "[A-Z]{2}", says="a country of ISO 3166, e.
 
 
 def parse_origin(address: str) -> str:
-    """Scheme, host and port of an address as browsers write them; '' for what is none. Port 443 goes without saying."""
+    """Scheme, host and port of an address as browsers write them; '' for anything else. Port 443 is omitted."""
     try:
         parts = urlsplit(address)
         port, host = parts.port, (parts.hostname or "").lower()
@@ -79,22 +79,22 @@ def _host(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return value
 
 
-def _texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """An object of texts, as a provider's guide writes it."""
+def _parse_texts(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """An object of texts, as in a provider's guide."""
     fine = isinstance(value, Mapping) and 0 < len(value) <= MAX_TOKENIZATION_PARAMETERS
     if not fine or not all(isinstance(one, str) and 0 < len(one) <= 500 for one in value.values()):
         faults.add(path, f"must be an object of 1 to {MAX_TOKENIZATION_PARAMETERS} texts of at most 500 characters")
     return value
 
 
-def _object(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_object(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     if not isinstance(value, Mapping) or len(json.dumps(value)) > 4_096:
         faults.add(path, "must be an object of at most 4,096 characters")
     return value
 
 
 _TOKENIZATION: Final = d.object_shape(
-    type=d.required_member(d.choice_shape("PAYMENT_GATEWAY", "DIRECT")), parameters=d.required_member(_texts)
+    type=d.required_member(d.choice_shape("PAYMENT_GATEWAY", "DIRECT")), parameters=d.required_member(_parse_texts)
 )
 _SHAPES: Final[Mapping[str, d.DocumentShape]] = {
     "wallet1": d.object_shape(
@@ -123,7 +123,9 @@ _SHAPES: Final[Mapping[str, d.DocumentShape]] = {
         authMethods=d.optional_member(_WORDS, ("PAN_ONLY", "CRYPTOGRAM_3DS")),
     ),
     "wallet3": d.object_shape(
-        method=d.required_member(_address), data=d.optional_member(_object), token=d.optional_member(_PATH, "token")
+        method=d.required_member(_address),
+        data=d.optional_member(_parse_object),
+        token=d.optional_member(_PATH, "token"),
     ),
 }
 
@@ -139,6 +141,7 @@ _SHAPE: Final = d.object_shape(**{wallet: d.optional_member(_or_none(shape)) for
 
 
 def find_wallet_provider(channel: Channel, wallet: str) -> WalletProvider | None:
+    """The provider of one wallet of the channel, or None."""
     return WalletProvider.objects.filter(channel=channel, wallet=wallet).first()
 
 
@@ -148,7 +151,7 @@ def map_wallet_providers(channel: Channel) -> dict[str, WalletProvider]:
 
 
 def render_wallet_provider(row: WalletProvider) -> dict[str, Any]:
-    """What the script opens the provider's sheet with."""
+    """The values with which the script opens the provider's sheet."""
     return {
         "api": PROVIDER_API_BY_WALLET[row.wallet],
         **{name: value for name, value in row.settings.items() if name not in _PRIVATE},
@@ -156,11 +159,11 @@ def render_wallet_provider(row: WalletProvider) -> dict[str, Any]:
 
 
 def list_allowed_origins(wallet: str) -> list[str]:
-    """The hosts that the operator lets a wallet's provider have."""
+    """The hosts that the operator allows for a wallet's provider."""
     return [parse_origin(one) for one in settings.GATEWAY_WALLET_ORIGINS.get(wallet.upper(), [])]
 
 
-def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
+def _check_section(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     for wallet in WALLET_NAMES:
         found = value[wallet]
         if not found:
@@ -180,7 +183,7 @@ def _check_identity(target: ConfigurationTarget, found: Mapping[str, Any], path:
     if (found["certificateFile"] is None) != (found["keyFile"] is None):
         faults.add(path, "give both certificateFile and keyFile, or neither to keep those that are here")
     elif found["certificateFile"] is not None:
-        _identity(target, found, path, faults)
+        _load_identity(target, found, path, faults)
     elif (
         settings.IS_LIVE
         and getattr(find_wallet_provider(target.channel_there, "wallet1"), "identity_sealed", None) is None
@@ -188,10 +191,10 @@ def _check_identity(target: ConfigurationTarget, found: Mapping[str, Any], path:
         faults.add(d.member_path(path, "certificateFile"), "is required: the provider knows the merchant by it")
 
 
-def _identity(
+def _load_identity(
     target: ConfigurationTarget, found: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, str] | None:
-    """Certificate and key as PEM, None with a fault. What is in the files is never shown."""
+    """Certificate and key as PEM; None after adding a fault. The files' content is never shown."""
     texts = {}
     for name, file in (("certificate", found["certificateFile"]), ("key", found["keyFile"])):
         try:
@@ -216,7 +219,7 @@ def _identity(
     return texts
 
 
-def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     for wallet in WALLET_NAMES:
         found = value[wallet]
         if found is None:
@@ -233,12 +236,12 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
             if one is not None and not name.endswith("File")
         }
         if found.get("certificateFile"):
-            held = _identity(target, found, "", d.DocumentFaults())
+            held = _load_identity(target, found, "", d.DocumentFaults())
             row.identity_sealed = current_vault().seal(Secret(json.dumps(held)), row.id)
         row.save()
 
 
-def _show(target: ConfigurationTarget) -> Any:
+def _render_section(target: ConfigurationTarget) -> Any:
     rows = map_wallet_providers(target.channel_there)
     return {wallet: rows[wallet].settings if wallet in rows else None for wallet in WALLET_NAMES}
 
@@ -246,9 +249,9 @@ def _show(target: ConfigurationTarget) -> Any:
 WALLET_PROVIDERS_SECTION: Final = ConfigurationSection(
     name="walletProviders",
     shape=_SHAPE,
-    check=_check,
-    apply=_apply,
-    show=_show,
+    check=_check_section,
+    apply=_apply_section,
+    show=_render_section,
     about="Who opens the real sheet of a wallet in pages; null: nobody, then the test environment shows ours. A "
     "wallet that is not named stays.",
 )

@@ -1,7 +1,7 @@
-"""Cards in the simulated sheet of a wallet: tokens to try with, in the test environment only.
+"""Test cards in a wallet's simulated sheet, in the test environment only.
 
-A sheet of ours stands in where no provider is configured; what it gives is a real token of the channel's test key, so
-what follows is the ordinary way of a wallet payment. Source: Part A, What the service does, 5 and 9.
+The simulated sheet is used if no provider is configured; it returns a real token of the channel's test key, so
+everything after it is an ordinary wallet payment. Source: Part A, What the service does, 5 and 9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The docs' page about the widget, with a generator for the content security policy of the page around it."""
+"""Docs page about the widget, with a generator of the content security policy for the page around it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The widget's public files: the script and its builds, its hash, the hosted fields' document, texts and brands.
 
-The script's bytes are the same for everyone, with a checkout in the address or without.
-Source: Part A, What the service does, 8 and 10; rulings D13, D19; decisions, section 7.
+The script's bytes are the same for everyone, with or without a checkout in the address. Source: Part A, What the
+service does, 8 and 10; rulings D13, D19; decisions, section 7.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.core import brands, languages
 JAVASCRIPT_TYPE: Final = "application/javascript; charset=utf-8"
 WIDGET_JSON_TYPE: Final = "application/json; charset=utf-8"
 CACHE_REVALIDATED: Final = "public, no-cache"
-"""Kept, and asked about with its ETag each time: a page's new hash must never meet an old script."""
+"""Cached, but revalidated by its ETag each time: a page's new hash must never meet an old script."""
 CACHE_IMMUTABLE: Final = "public, max-age=31536000, immutable"
 _DIGEST: Final = re.compile(r"[0-9a-f]{96}")
 _ORIGIN: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -40,28 +40,28 @@ _INLINE: Final = {name: re.compile(f"<{name}>(.*?)</{name}>", re.DOTALL) for nam
 
 
 def widget_script_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/paymentWidgets.js: the script as it is built now."""
+    """GET /v1/paymentWidgets.js: the current build of the script."""
     build = widget_hash.current_widget_build()
     if not build.script:
         return build_plain_response(404, "200.300.404", "no widget is built: run manage.py widget_build")
-    return _file(request, build.script, JAVASCRIPT_TYPE, etag=build.digest.hex(), caching=CACHE_REVALIDATED)
+    return _file_response(request, build.script, JAVASCRIPT_TYPE, etag=build.digest.hex(), caching=CACHE_REVALIDATED)
 
 
 def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
-    """GET /v1/paymentWidgets/{sha384}.js: any build there ever was."""
+    """GET /v1/paymentWidgets/{sha384}.js: any build that was ever served."""
     script = _load_build(digest)
     if script is None:
         return build_plain_response(404, "200.300.404", "no such build")
-    return _file(request, script, JAVASCRIPT_TYPE, etag=digest, caching=CACHE_IMMUTABLE)
+    return _file_response(request, script, JAVASCRIPT_TYPE, etag=digest, caching=CACHE_IMMUTABLE)
 
 
 def integrity_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/fastcheckout/integrity: one field, and no envelope (D13)."""
-    return _json(request, {"integrity": widget_hash.widget_integrity()}, "no-store")
+    """GET /v1/fastcheckout/integrity: one field, without the envelope (D13)."""
+    return _json_response(request, {"integrity": widget_hash.widget_integrity()}, "no-store")
 
 
 def widget_texts_view(request: HttpRequest, locale: str) -> HttpResponse:
-    """GET /v1/widget/texts/{locale}.json: a language without a checkout."""
+    """GET /v1/widget/texts/{locale}.json: the texts of a language, without a checkout."""
     code = languages.resolve_language(locale)
     if code is None:
         return build_plain_response(404, "200.300.404", "no such language")
@@ -71,18 +71,18 @@ def widget_texts_view(request: HttpRequest, locale: str) -> HttpResponse:
         "dir": languages.text_direction(code),
         "texts": dict(languages.load_form_texts(code)),
     }
-    return _json(request, body, "public, max-age=300")
+    return _json_response(request, body, "public, max-age=300")
 
 
 def brand_table_view(request: HttpRequest) -> HttpResponse:
     """GET /v1/widget/brands.json: every brand a form can take."""
     rows = [render_brand(brand) for brand in brands.PAYMENT_BRANDS.values() if resolve_form_kind(brand)]
-    return _json(request, {"brands": rows}, "public, max-age=300")
+    return _json_response(request, {"brands": rows}, "public, max-age=300")
 
 
 def hosted_field_view(request: HttpRequest) -> HttpResponse:
-    """GET /v1/widget/frame.html: the document of a hosted field. Only the page that names itself may frame it."""
-    if wrong := _wrong_method(request):
+    """GET /v1/widget/frame.html: the document of a hosted field. Only the page named in the address may frame it."""
+    if wrong := _build_wrong_method(request):
         return wrong
     parent = request.GET.get("parent", "")
     ancestors = _frame_ancestors(parent)
@@ -96,7 +96,7 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
     own = {name: compute_inline_hash(document, name) for name in _INLINE}
     zipped = "gzip" in request.headers.get("Accept-Encoding", "")
     content = document.encode()
-    answer = HttpResponse(_gzip(content) if zipped else content, content_type="text/html; charset=utf-8")
+    answer = HttpResponse(_compress(content) if zipped else content, content_type="text/html; charset=utf-8")
     if zipped:
         answer["Content-Encoding"] = "gzip"
     answer["Content-Security-Policy"] = (
@@ -107,7 +107,7 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
     if has_named_report_endpoint():
         answer["Content-Security-Policy"] += f"; report-to {REPORT_ENDPOINT_NAME}"
         answer["Reporting-Endpoints"] = build_reporting_endpoints()
-    # Both fields of a form have this one address: the browser asks for it once.
+    # Both fields of a form share this address: the browser requests it once.
     answer["Cache-Control"] = "private, max-age=600"
     answer["Vary"] = "Accept-Encoding"
     answer["Referrer-Policy"] = "no-referrer"
@@ -117,23 +117,24 @@ def hosted_field_view(request: HttpRequest) -> HttpResponse:
 
 
 def compute_inline_hash(document: str, element: str) -> str:
-    """The source that lets exactly this document's own inline ``widget_script_view`` or ``style`` run."""
+    """The CSP source that allows exactly this document's own inline ``script`` or ``style``."""
     found = _INLINE[element].search(document)
     content = found[1] if found else ""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def _frame_ancestors(parent: str) -> str | None:
-    """The frame-ancestors of a page's origin; None for what is none. A page opened from disk has the origin "null":
-    it may try the test environment."""
+    """The frame-ancestors of a page's origin; None if it is invalid. A page opened from disk has the origin "null":
+    allowed in the test environment."""
     if _ORIGIN.fullmatch(parent):
-        # A source list knows no IPv6 hosts: the scheme and port are as near as it gets.
+        # A source list cannot name IPv6 hosts: scheme and port are the closest match.
         parts = urlsplit(parent)
         return f"{parts.scheme}:" if "[" in parent else parent
     return "file:" if parent in ("null", "file://") and not settings.IS_LIVE else None
 
 
 def load_frame_document() -> str:
+    """The built document of a hosted field."""
     try:
         return _FRAME.read_text(encoding="utf-8")
     except OSError:
@@ -152,14 +153,14 @@ def _load_build(digest: str) -> bytes | None:
         return None
 
 
-def _json(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpResponse:
+def _json_response(request: HttpRequest, body: dict[str, Any], caching: str) -> HttpResponse:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    return _file(request, text, WIDGET_JSON_TYPE, etag=widget_hash.sha384_hex(text), caching=caching)
+    return _file_response(request, text, WIDGET_JSON_TYPE, etag=widget_hash.sha384_hex(text), caching=caching)
 
 
-def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
-    """The same bytes for everybody, readable from any page."""
-    if wrong := _wrong_method(request):
+def _file_response(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching: str) -> HttpResponse:
+    """A response with the same bytes for everyone, readable from any page."""
+    if wrong := _build_wrong_method(request):
         return wrong
     quoted = quote_etag(etag)
     known = parse_etags(request.headers.get("If-None-Match", ""))
@@ -167,7 +168,7 @@ def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching
     if quoted in known or f"W/{quoted}" in known or "*" in known:
         answer: HttpResponse = HttpResponseNotModified()
     else:
-        answer = HttpResponse(_gzip(content) if zipped else content, content_type=kind)
+        answer = HttpResponse(_compress(content) if zipped else content, content_type=kind)
         if zipped:
             answer["Content-Encoding"] = "gzip"
     answer["ETag"] = quoted
@@ -180,11 +181,11 @@ def _file(request: HttpRequest, content: bytes, kind: str, *, etag: str, caching
 
 
 @lru_cache(maxsize=64)
-def _gzip(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)
 
 
-def _wrong_method(request: HttpRequest) -> HttpResponse | None:
+def _build_wrong_method(request: HttpRequest) -> HttpResponse | None:
     if request.method in ("GET", "HEAD"):
         return None
     answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")

@@ -1,6 +1,6 @@
-"""What a page may know of a checkout: how to draw its form, how it stands, and what came of a submission.
+"""Responses for a checkout's page: how to draw its form, its state, and the result of a submission.
 
-Nothing here tells a payment object: that is for the merchant's token. Source: decisions, section 7.
+None contains a payment object: that needs the merchant's token. Source: decisions, section 7.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WIDGET_STATE_BY_STATUS: Final[Mapping[str | None, str]] = {
     Status.PENDING: "action",
     Status.APPROVED: "done",
 }
-"""A payment's status → what a page does next."""
+"""A payment's status → the state that the page shows."""
 _CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEAD: Final = len("billing.")
 
@@ -81,7 +81,7 @@ def render_form_config(
 
 
 def render_wallets(row: Checkout, codes: Sequence[str], prepared: Mapping[str, str]) -> dict[str, Any]:
-    """Brand → how its sheet opens: with its provider, else (test environment) with our cards."""
+    """Brand → how its sheet opens: the provider's or, in the test environment, the simulated one with test cards."""
     wanted = {code: resolve_form_kind(brands.PAYMENT_BRANDS[code]) for code in codes}
     wanted = {code: kind for code, kind in wanted.items() if kind.startswith("wallet")}
     there = wallet_providers.map_wallet_providers(row.channel) if wanted else {}
@@ -102,7 +102,7 @@ def render_wallets(row: Checkout, codes: Sequence[str], prepared: Mapping[str, s
 
 
 def render_brand(brand: Brand) -> dict[str, Any]:
-    """A brand as the script reads it: what to draw, and what its numbers look like."""
+    """A brand for the script: what to draw, and the patterns of its numbers."""
     facts: dict[str, Any] = {
         "code": brand.code,
         "label": brand.label,
@@ -124,8 +124,8 @@ def render_brand(brand: Brand) -> dict[str, Any]:
 
 
 def list_billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool = False) -> list[str]:
-    """The address fields that a card payment of this channel needs, or the page ``asks`` for, and the merchant did not
-    send."""
+    """The address fields that a card payment of this channel needs, or the page ``asks`` for, and that the merchant did
+    not send."""
     needs = row.channel.three_d_secure and prepared.get("threeDSecure.disable") != "true"
     if not (needs or asks):
         return []
@@ -133,24 +133,24 @@ def list_billing_fields(row: Checkout, prepared: Mapping[str, str], asks: bool =
 
 
 def build_hosted_field_urls(row: Checkout) -> dict[str, str]:
-    """Where the number's and the security code's frames are; the script adds the page's origin as ``parent``."""
+    """Addresses of the frames for card number and security code; the script adds the page's origin as ``parent``."""
     address = f"{settings.GATEWAY_BASE_URL}/v1/widget/frame.html?{urlencode({'checkout': row.public_id})}"
     return {"number": address, "cvv": address}
 
 
 def resolve_checkout_state(row: Checkout) -> str:
-    """open, processing, action (the shopper has to go somewhere), done or expired. A payment that was begun in time
-    goes on after the checkout's end: nobody may read that they were not charged while it does."""
-    return _state_of_status(row, row.payment.status if row.payment is not None else None)
+    """open, processing, action (the shopper has to go somewhere), done or expired. A payment begun in time continues
+    after the checkout's end: no page may claim that the shopper was not charged while it does."""
+    return _resolve_payment_state(row, row.payment.status if row.payment is not None else None)
 
 
-def _state_of_status(row: Checkout, status: str | None) -> str:
+def _resolve_payment_state(row: Checkout, status: str | None) -> str:
     now = WIDGET_STATE_BY_STATUS[status]
     return "expired" if now == "open" and session.is_checkout_expired(row) else now
 
 
 def render_state(row: Checkout) -> dict[str, Any]:
-    """How the checkout stands, for the page that waits."""
+    """The checkout's state, for the page that polls it."""
     now = resolve_checkout_state(row)
     payment = row.payment
     return {
@@ -163,20 +163,20 @@ def render_state(row: Checkout) -> dict[str, Any]:
 
 
 def get_last_result_code(row: Checkout) -> str:
-    """The code of the last attempt, so that a page can say why it failed; pending before any."""
+    """The result code of the last attempt, so that a page can explain a failure; pending before any."""
     return resolve_result_code(row.payment) if row.payment is not None else CHECKOUT_PENDING_CODE
 
 
 def render_redirect(payment: Payment) -> dict[str, Any] | None:
-    """Where the shopper has to go, as answers carry it."""
+    """The redirect of a payment, as in API responses."""
     found: dict[str, Any] | None = render_payment(payment).get("redirect")
     return found
 
 
 def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, Any]]:
-    """What a browser learns of its submission: the code in words, the state, where to go. Status and body."""
+    """The browser's answer to its submission: the code in words, the state, the redirect. Returns status and body."""
     code = resolve_result_code(payment)
-    now = _state_of_status(row, payment.status)
+    now = _resolve_payment_state(row, payment.status)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
     return result_codes.http_status(code), {
         "result": {"code": code, "description": result_codes.find_result_code(code).description},

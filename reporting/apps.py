@@ -3,19 +3,17 @@ from django.utils.translation import gettext_lazy as lazy
 
 
 class ReportingConfig(AppConfig):
-    """Settlement intake, matching, reports and the reconciliation file."""
+    """The app of settlement intake, matching, reports and reconciliation files."""
 
     name = "reporting"
     verbose_name = lazy("Books")
 
     def ready(self) -> None:
-        """What the gateway asks of every topic: a section of the configuration, the columns that the vault seals."""
+        """Register the configuration section settlementSources and the sealed columns with the gateway."""
         from gateway.configuration import sections
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
-        from reporting.models import FilePiece
-        from reporting.reconciliation.models import SftpTarget
+        from reporting.models import FilePiece, SftpSource, SftpTarget
         from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
-        from reporting.settlement.models import SftpSource
 
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
         for column in (

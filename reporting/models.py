@@ -1,408 +1,56 @@
-"""What clearing institutes tell: files, their lines, which payment a line is about, and what is wrong with it.
+"""The tables of reporting, for Django and for other rooms; each room's own code imports from its own ``models``.
 
-Columns and constraints; verbs live in modules named after their noun. What a report of a past day was made from never
-changes afterwards: records are written once, matches are closed and not deleted, and both carry their real time.
-Source: Part B, Reconciliation file; Part A, States; decisions, section 8.
+``_zone`` is named by migration 0001.
 """
 
-from __future__ import annotations
-
-from typing import Any, Final
-from zoneinfo import ZoneInfo, available_timezones
-
-from django.contrib.postgres.fields import ArrayField
-from django.core.exceptions import ValidationError
-from django.core.validators import MinLengthValidator
-from django.db import models
-
-from gateway.core import identifiers
-from gateway.models import Merchant
-
-IS_ACTIVE_MATCH: Final = models.Q(undone_at__isnull=True)
-
-
-def _zone(name: Any) -> None:
-    if name not in available_timezones():
-        raise ValidationError(f"{name!r} is no time zone of the IANA list, e.g. Europe/Berlin.")
-
-
-class RecordType(models.TextChoices):
-    """ReconciliationType / recordType."""
-
-    SETTLED = "SETTLED"
-    CHARGEBACK = "CHARGEBACK"
-    CHARGEBACK_REVERSAL = "CHARGEBACK REVERSAL"
-    FEE = "FEE"
-
-
-class TransactionType(models.TextChoices):
-    """PaymentType / transactionType: three of payments, eight of fees."""
-
-    DEBIT = "DEBIT"
-    CREDIT = "CREDIT"
-    REFUND = "REFUND"
-    BATCH = "BATCH"
-    MONTHLY = "MONTHLY"
-    SUBMERCHANT = "SUBMERCHANT"
-    PAYMENT_FACILITATOR = "PAYMENT_FACILITATOR"
-    AUTH_FEE = "AUTH_FEE"
-    CAPTURE_FEE = "CAPTURE_FEE"
-    CANCEL_FEE = "CANCEL_FEE"
-    REFUND_FEE = "REFUND_FEE"
-
-
-class Cashflow(models.TextChoices):
-    """Towards the merchant, or away from them."""
-
-    POS = "POS"
-    NEG = "NEG"
-
-
-class MatchState(models.TextChoices):
-    """MatchingStatus. Source: Part A, States (matching status)."""
-
-    MATCHED = "MATCHED"
-    MULTIPLE_MATCHES = "MULTIPLE_MATCHES"
-    NOT_MATCHED = "NOT_MATCHED"
-
-
-class ClearingInstitute(models.Model):
-    """Who settles: an acquirer or a bank that sends files.
-
-    ``key``: its folder and its name on the command line. ``connectors``: whose payments it settles. ``format``: of its
-    files (reporting.settlement.formats); empty: told from each file's beginning. ``time_zone``: of the dates and times
-    in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment, when
-    there is one to check against. ``settles_within_days``: after so many days a payment without a line is missing.
-    ``expects_files_on``: ISO weekdays (1 = Monday) whose file is missed when it does not come.
-    """
-
-    id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
-    key = models.SlugField(max_length=32, unique=True)
-    name = models.CharField(max_length=64, unique=True)
-    connectors = ArrayField(models.CharField(max_length=32), default=list, blank=True)
-    format = models.CharField(max_length=32, default="", blank=True)
-    time_zone = models.CharField(max_length=64, default="UTC", validators=[_zone])
-    fee_percent = models.DecimalField(max_digits=7, decimal_places=4, null=True, blank=True)
-    fee_fixed = models.DecimalField(max_digits=10, decimal_places=4, null=True, blank=True)
-    settles_within_days = models.PositiveSmallIntegerField(default=5)
-    expects_files_on = ArrayField(models.PositiveSmallIntegerField(), default=list, blank=True)
-    active = models.BooleanField(default=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.time_zone)
-
-
-class SettlementFile(models.Model):
-    """One file of an institute, known again by its bytes.
-
-    ``lines``: data lines read so far, faulty ones among them; ``position``: bytes read so far; both move with the
-    records of a batch in one transaction, so a killed run goes on where the last batch ended. ``records``, ``faults``
-    and the numbers by matching status count what was written. ``book_line``: chargebacks up to this line are in the
-    ledger. ``time_zone``: the institute's when the file came. ``first_settled``, ``last_settled``: the settlement dates
-    in it. ``totals``: what the file says of itself (numbers and sums), to compare with. ``lease_until``: real time,
-    while somebody works on it. All times are real.
-    """
-
-    class State(models.TextChoices):
-        RECEIVED = "RECEIVED", "waits to be read"
-        READING = "READING", "is being read and matched"
-        MATCHING = "MATCHING", "is being matched by other than ids"
-        BOOKING = "BOOKING", "its chargebacks are being entered"
-        DONE = "DONE"
-        FAILED = "FAILED", "cannot be read"
-
-    class Source(models.TextChoices):
-        UPLOAD = "upload"
-        COMMAND = "command"
-        FOLDER = "folder"
-        SFTP = "sftp"
-        LEDGER = "ledger", "chargebacks that no file has told of"
-
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
-    institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, related_name="files", db_index=False)
-    name = models.CharField(max_length=255)
-    sha256 = models.CharField(max_length=64)
-    size = models.BigIntegerField()
-    format = models.CharField(max_length=32)
-    time_zone = models.CharField(max_length=64)
-    source = models.CharField(max_length=8, choices=Source)
-    received_by = models.CharField(max_length=150)
-    received_at = models.DateTimeField()
-    state = models.CharField(max_length=8, choices=State, default=State.RECEIVED)
-    why = models.CharField(max_length=500, default="", blank=True)
-    position = models.BigIntegerField(default=0)
-    lines = models.IntegerField(default=0)
-    records = models.IntegerField(default=0)
-    faults = models.IntegerField(default=0)
-    matched = models.IntegerField(default=0)
-    multiple = models.IntegerField(default=0)
-    unmatched = models.IntegerField(default=0)
-    book_line = models.IntegerField(default=0)
-    first_settled = models.DateField(null=True)
-    last_settled = models.DateField(null=True)
-    totals = models.JSONField(default=dict)
-    lease_until = models.DateTimeField(null=True)
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ["-received_at"]
-        indexes = [
-            models.Index(fields=["institute", "-received_at"], name="file_institute_time"),
-            models.Index(
-                fields=["received_at"],
-                name="file_open",
-                condition=models.Q(state__in=["RECEIVED", "READING", "MATCHING", "BOOKING"]),
-            ),
-        ]
-        constraints = [models.UniqueConstraint(fields=["institute", "sha256"], name="file_once")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class FilePiece(models.Model):
-    """A piece of a file that is not read to its end yet: acquirers write card numbers into files, so it is sealed, and
-    gone when the file is done."""
-
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id)
-    file = models.ForeignKey(SettlementFile, on_delete=models.CASCADE, related_name="pieces", db_index=False)
-    number = models.IntegerField()
-    sealed = models.BinaryField()
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["file", "number"], name="file_piece_number")]
-
-
-class Settlement(models.Model):
-    """What an institute pays out at once: the lines of one reference, merchant account, date and currency.
-
-    Its sums are those of its records, always; there is no second place where they stand. ``reference``: the
-    institute's name of the payout or batch, empty where it gives none.
-    """
-
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
-    institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, db_index=False)
-    institute_merchant_id = models.CharField(max_length=64)
-    reference = models.CharField(max_length=64)
-    date = models.DateField()
-    currency = models.CharField(max_length=3)
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, db_index=False)
-    account = models.UUIDField(null=True)
-    created_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name = "payout"
-        indexes = [models.Index(fields=["merchant", "date"], name="settlement_merchant_date")]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["institute", "institute_merchant_id", "reference", "date", "currency"], name="settlement_once"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.reference or self.id.hex} {self.date}"
-
-
-class SettlementRecord(models.Model):
-    """One line of a file: what the 38 columns of the reconciliation table need. Written once, together with what it
-    refers to, so that the database need not look that up.
-
-    ``institute_merchant_id``: ClearingInstituteMerchantId, as the file says it. ``account``: the merchant account it
-    names: an AcquirerAccount, or the channel itself for payments of the simulator, which has no accounts; null when
-    nobody knows it. ``merchant``: whose it is, by the account, else by the payment; null when neither is known.
-    ``settlement_tx_id``: SettlementTxId. ``our_id``: our payment's id, where the institute sends it back (UniqueID).
-    ``amount`` and ``currency``: of the payment, never signed: ``cashflow`` tells the direction.
-    ``settlement_amount``: what is paid out for the line, less the fee (of what flows away: more the fee).
-    ``presented_at``: TxRequestTime; without one in the file, when the file was received (``presented`` false).
-    ``respond_by``: the institute's own deadline of a chargeback. ``state``: '' for fees, which no payment is behind.
-    ``marked``: a clerk has said that no payment is to be looked for. ``chargeback``: the CB or CR payment it led to.
-    ``assigned_at``: real time, when a clerk's link told whose it is; null where that was known from the beginning.
-    """
-
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
-    file = models.ForeignKey(SettlementFile, on_delete=models.PROTECT, db_index=False, db_constraint=False)
-    line = models.IntegerField()
-    settlement = models.ForeignKey(
-        Settlement, on_delete=models.PROTECT, related_name="records", db_index=False, db_constraint=False
-    )
-    institute = models.ForeignKey(ClearingInstitute, on_delete=models.PROTECT, db_index=False, db_constraint=False)
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, db_index=False, db_constraint=False)
-    account = models.UUIDField(null=True)
-    institute_merchant_id = models.CharField(max_length=64, validators=[MinLengthValidator(5)])
-    record_type = models.CharField(max_length=19, choices=RecordType)
-    transaction_type = models.CharField(max_length=20, choices=TransactionType)
-    cashflow = models.CharField(max_length=3, choices=Cashflow)
-    settlement_tx_id = models.CharField(max_length=64, default="")
-    our_id = models.UUIDField(null=True)
-    tx_id1 = models.CharField(max_length=64, default="")
-    tx_id2 = models.CharField(max_length=64, default="")
-    tx_id3 = models.CharField(max_length=64, default="")
-    merchant_transaction_id = models.CharField(max_length=255, default="")
-    merchant_invoice_id = models.CharField(max_length=255, default="")
-    amount = models.DecimalField(max_digits=16, decimal_places=2)
-    currency = models.CharField(max_length=3)
-    brand = models.CharField(max_length=16, default="")
-    presented_at = models.DateTimeField()
-    presented = models.BooleanField()
-    settlement_amount = models.DecimalField(max_digits=16, decimal_places=2)
-    settlement_currency = models.CharField(max_length=3)
-    settlement_fee = models.DecimalField(max_digits=16, decimal_places=4, null=True)
-    fx_rate = models.DecimalField(max_digits=20, decimal_places=10)
-    settlement_date = models.DateField()
-    settlement_status = models.CharField(max_length=7)
-    descriptor = models.CharField(max_length=128, default="")
-    last4 = models.CharField(max_length=4, default="")
-    bank_code = models.CharField(max_length=12, default="")
-    account_holder = models.CharField(max_length=128, default="")
-    reason_code = models.CharField(max_length=11, default="")
-    reason_text = models.CharField(max_length=128, default="")
-    respond_by = models.DateField(null=True)
-    state = models.CharField(max_length=16, choices=MatchState, default="")
-    marked = models.BooleanField(default=False)
-    version = models.IntegerField(default=1)
-    chargeback = models.UUIDField(null=True)
-    chargeback_at = models.DateTimeField(null=True)
-    recorded_at = models.DateTimeField()
-    assigned_at = models.DateTimeField(null=True)
-
-    class Meta:
-        verbose_name_plural = "exceptions"  # what its page is called: the lines that wait for somebody
-        indexes = [
-            models.Index(
-                fields=["merchant", "assigned_at"],
-                name="record_assigned",
-                condition=models.Q(assigned_at__isnull=False),
-            ),
-            models.Index(fields=["settlement", "line"], name="record_settlement"),
-            models.Index(
-                fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
-                name="record_fee_id",
-                condition=models.Q(record_type="FEE") & ~models.Q(settlement_tx_id=""),
-            ),
-            models.Index(
-                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"],
-                name="record_fee_plain",
-                condition=models.Q(record_type="FEE", settlement_tx_id=""),
-            ),
-            models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
-            models.Index(
-                fields=["merchant", "id"],
-                name="record_open",
-                condition=models.Q(state__in=["NOT_MATCHED", "MULTIPLE_MATCHES"], marked=False),
-            ),
-        ]
-        constraints = [
-            models.UniqueConstraint(fields=["file", "line"], name="record_line"),
-            models.CheckConstraint(condition=models.Q(record_type__in=RecordType.values), name="record_type_known"),
-            models.CheckConstraint(
-                condition=models.Q(transaction_type__in=TransactionType.values), name="record_transaction_type_known"
-            ),
-            models.CheckConstraint(condition=models.Q(cashflow__in=Cashflow.values), name="record_cashflow_known"),
-            models.CheckConstraint(
-                condition=models.Q(settlement_status__in=["SUCCESS", "FAILED"]), name="record_status_known"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(record_type="FEE", state="")
-                | (~models.Q(record_type="FEE") & models.Q(state__in=MatchState.values)),
-                name="record_only_fees_have_no_matching",
-            ),
-            models.CheckConstraint(condition=models.Q(amount__gte=0), name="record_amount_not_negative"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.record_type} {self.amount} {self.currency}"
-
-
-class Match(models.Model):
-    """A record and a payment it may be about. Closed, never deleted.
-
-    ``chosen``: this is the payment; else it is one of several candidates. ``rule``: what led to it
-    (reporting.settlement.matching), or "clerk". ``by``: who, empty for the matching itself. A record with an active
-    chosen match is MATCHED, one with active candidates and none chosen is MULTIPLE_MATCHES, any other NOT_MATCHED; and
-    so at any past moment. ``record_type`` stands here too, so that two lines for one payment are found by one index.
-    """
-
-    id = models.BigAutoField(primary_key=True)
-    record = models.ForeignKey(
-        SettlementRecord, on_delete=models.PROTECT, related_name="matches", db_index=False, db_constraint=False
-    )
-    payment = models.UUIDField()
-    record_type = models.CharField(max_length=19, choices=RecordType)
-    chosen = models.BooleanField()
-    rule = models.CharField(max_length=12)
-    by = models.CharField(max_length=150, default="")
-    note = models.CharField(max_length=500, default="")
-    made_at = models.DateTimeField()
-    undone_at = models.DateTimeField(null=True)
-    undone_by = models.CharField(max_length=150, default="")
-
-    class Meta:
-        verbose_name_plural = "matches"
-        indexes = [
-            models.Index(fields=["record"], name="match_record"),
-            models.Index(fields=["payment"], name="match_payment"),
-        ]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["record"], name="match_one_chosen", condition=models.Q(chosen=True, undone_at__isnull=True)
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.record_id.hex} ↔ {self.payment.hex}"
-
-
-class Finding(models.Model):
-    """Something wrong with a record or its payment (reporting.settlement.findings). ``expected`` and ``found`` are
-    short texts.
-
-    ``closed_at``: a clerk has dealt with it, and said how in ``note``. ``payment``: what it speaks of, where known.
-    """
-
-    id = models.BigAutoField(primary_key=True)
-    record = models.ForeignKey(SettlementRecord, on_delete=models.PROTECT, related_name="findings", db_index=False)
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, db_index=False)
-    payment = models.UUIDField(null=True)
-    kind = models.CharField(max_length=24)
-    expected = models.CharField(max_length=128, default="")
-    found = models.CharField(max_length=128, default="")
-    made_at = models.DateTimeField()
-    closed_at = models.DateTimeField(null=True)
-    closed_by = models.CharField(max_length=150, default="")
-    note = models.CharField(max_length=500, default="")
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["record"], name="finding_record"),
-            models.Index(fields=["merchant", "id"], name="finding_open", condition=models.Q(closed_at__isnull=True)),
-        ]
-
-    def __str__(self) -> str:
-        return self.kind
-
-
-class LineError(models.Model):
-    """A line of a file that is no record. ``value``: what stood there, masked and shortened. The first
-    reporting.settlement.intake.MAX_LINE_ERRORS of a file are kept; all are counted (SettlementFile.faults)."""
-
-    id = models.BigAutoField(primary_key=True)
-    file = models.ForeignKey(SettlementFile, on_delete=models.PROTECT, related_name="errors", db_index=False)
-    line = models.IntegerField()
-    column = models.CharField(max_length=64)
-    value = models.CharField(max_length=64, default="")
-    message = models.CharField(max_length=255)
-
-    class Meta:
-        indexes = [models.Index(fields=["file", "line"], name="line_error_line")]
-
-    def __str__(self) -> str:
-        return f"{self.line}: {self.column} {self.message}"
+from reporting.reconciliation.models import (
+    Delivery,
+    DeliveryAttempt,
+    ReconciliationFile,
+    ReconciliationStart,
+    SftpTarget,
+)
+from reporting.settlement.models import (
+    IS_ACTIVE_MATCH,
+    Cashflow,
+    ClearingInstitute,
+    FilePiece,
+    Finding,
+    LineError,
+    Match,
+    MatchState,
+    Owed,
+    RecordType,
+    RemoteFile,
+    Settlement,
+    SettlementFile,
+    SettlementRecord,
+    SftpSource,
+    TransactionType,
+    _zone,
+)
+
+__all__ = [
+    "IS_ACTIVE_MATCH",
+    "Cashflow",
+    "ClearingInstitute",
+    "Delivery",
+    "DeliveryAttempt",
+    "FilePiece",
+    "Finding",
+    "LineError",
+    "Match",
+    "MatchState",
+    "Owed",
+    "ReconciliationFile",
+    "ReconciliationStart",
+    "RecordType",
+    "RemoteFile",
+    "Settlement",
+    "SettlementFile",
+    "SettlementRecord",
+    "SftpSource",
+    "SftpTarget",
+    "TransactionType",
+    "_zone",
+]

@@ -1,4 +1,4 @@
-"""Sessions with SFTP servers: a host whose key is known, somebody who logs in, and faults as words without secrets.
+"""SFTP sessions: pinned host key, login, and errors in words without secrets.
 
 Source: Part B, Reconciliation file (delivered by file transfer); decisions 0026, 0032.
 """
@@ -19,9 +19,9 @@ from gateway.outbound import address_guard
 from gateway.vault.sealing import current_vault
 
 SFTP_CONNECT_TIMEOUT_S: Final = 10.0
-"""For each step until files can move: connecting, greeting, keys, logging in."""
+"""For each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
-"""Longest without an answer while a file moves."""
+"""Longest time without an answer during a transfer."""
 CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
@@ -30,11 +30,11 @@ _RSA: Final = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 class SftpUnreachableError(Exception):
-    """It did not work, and why, in words without secrets."""
+    """The server could not be used; the text says why, without secrets."""
 
 
 class SftpEndpoint(Protocol):
-    """A row that says where and as whom. ``secret_sealed`` is sealed for its ``id``; ``host_key``: type and base64."""
+    """A row with server and login. ``secret_sealed`` is sealed for its ``id``; ``host_key``: type and base64."""
 
     id: Any
     host: Any
@@ -47,20 +47,20 @@ class SftpEndpoint(Protocol):
 
 @contextmanager
 def translate_sftp_errors(what: str) -> Iterator[None]:
-    """paramiko's faults as ours."""
+    """Turn paramiko's and socket errors into SftpUnreachableError."""
     try:
         yield
     except paramiko.AuthenticationException:
         raise SftpUnreachableError("logging in was refused") from None
     except (paramiko.SSHException, EOFError, OSError, ValueError) as fault:
-        # ValueError: of names that no resolver takes.
+        # ValueError: for names that no resolver accepts.
         raise SftpUnreachableError(f"{what} failed: {fault or type(fault).__name__}") from None
 
 
 @contextmanager
 def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
-    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; nothing is told to a host of another
-    key."""
+    """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
+    credentials."""
     expected = parse_host_key(place.host_key)
     with translate_sftp_errors("connecting"):
         transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
@@ -85,8 +85,8 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
-    """A line to an address that may be called. Raises SftpUnreachableError: whatever is wrong below SSH is told in one
-    way, so that nobody learns from us which ports of a network are open."""
+    """Connect to an allowed address. Raises SftpUnreachableError with the same text for anything below SSH, so that our
+    answers do not reveal which ports of a network are open."""
     try:
         addresses = address_guard.resolve_sftp_address(host, port, SFTP_CONNECT_TIMEOUT_S)
     except address_guard.ForbiddenAddressError as fault:
@@ -124,7 +124,7 @@ def _log_in(transport: paramiko.Transport, place: SftpEndpoint) -> None:
 
 
 def parse_host_key(host_key: str) -> tuple[str, str]:
-    """Type and base64 of a line of known_hosts without its host. Raises ValueError."""
+    """Type and base64 of a known_hosts line without its host. Raises ValueError."""
     words = host_key.split()
     if len(words) < 2 or words[0] not in HOST_KEY_TYPES:
         raise ValueError(
@@ -135,7 +135,7 @@ def parse_host_key(host_key: str) -> tuple[str, str]:
 
 
 def load_private_key(secret: Secret) -> paramiko.PKey:
-    """A private key out of its text. Raises ValueError."""
+    """Parse a private key. Raises ValueError."""
     for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:
             return kind.from_private_key(io.StringIO(secret.reveal()))

@@ -1,4 +1,4 @@
-"""What of settlement falls due (gateway.timers.registry)."""
+"""The timers of reporting (gateway.timers.registry)."""
 
 from __future__ import annotations
 

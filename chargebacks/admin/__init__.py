@@ -1,4 +1,4 @@
-"""The back office's pages of disputes."""
+"""Back-office pages of disputes."""
 
 from chargebacks.admin import disputes, home_disputes
 

@@ -1,6 +1,6 @@
-"""Disputes: how long is left, what proves what, evidence, one submission, the outcome.
+"""Back-office pages of disputes: deadline, evidence checklist, files, the one submission, and the outcome.
 
-Verbs: chargebacks.cases, evidence, ledger. What is entered by hand from a payment is chargebacks.admin.manual_entry.
+Actions are in chargebacks.cases, evidence and ledger; chargebacks entered by hand in chargebacks.admin.manual_entry.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
 
 @admin.register(Chargeback)
 class ChargebackAdmin(ReadOnlyPage):
+    """The list of disputes, the page of one case, and its actions."""
+
     sensitive = True
 
     def get_urls(self) -> list[URLPattern]:
@@ -73,7 +75,8 @@ class ChargebackAdmin(ReadOnlyPage):
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -83,7 +86,7 @@ class ChargebackAdmin(ReadOnlyPage):
         chosen = chosen if chosen in DISPUTE_LISTS else "open"
         rows = own.select_related("merchant").filter(state__in=DISPUTE_LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
-        # What has to be answered stands in the order of deadlines, the rest newest first.
+        # Open disputes are ordered by deadline, all others newest first.
         order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
         kept = [("list", chosen), *([("reason", reason)] if reason else [])]
         pages = keyset.read_keyset_page(rows, order, request.GET, kept)
@@ -117,13 +120,13 @@ class ChargebackAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        case = self._case(request, unquote(object_id))
+        case = self._get_case(request, unquote(object_id))
         self.record(request, "view", case)
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        asked = {item.key for item in list_wanted_items(case.reason_code)}
-        more = [item for key, item in CHECKLIST_ITEMS.items() if key not in asked]
+        wanted = {item.key for item in list_wanted_items(case.reason_code)}
+        more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
             "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
@@ -139,7 +142,7 @@ class ChargebackAdmin(ReadOnlyPage):
                 (item, [file for file in files if file.item == item.key])
                 for item in list_wanted_items(case.reason_code)
             ],
-            "others": [file for file in files if file.item not in asked],
+            "others": [file for file in files if file.item not in wanted],
             "items": [*list_wanted_items(case.reason_code), *more],
             "first": (*evidence.list_missing_evidence(case), *list_wanted_items(case.reason_code))[0].key,
             "files": files,
@@ -154,24 +157,24 @@ class ChargebackAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/books/dispute.html", context)
 
-    # --- what is done -----------------------------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------------------------------
 
     @allow_uploads(UploadPolicy(most=lambda: evidence.MAX_EVIDENCE_FILE_BYTES, may=_may_add_evidence))
     def do_view(self, request: HttpRequest, case: Any) -> HttpResponse:
-        row = self._case(request, str(case))
+        row = self._get_case(request, str(case))
         if not self.may(request, "change", row):
             raise PermissionDenied
         if request.method == "POST":
             try:
-                if said := self._did(request, row):
+                if said := self._perform_action(request, row):
                     messages.success(request, said)
             except (DisputeTransitionError, EvidenceRejectedError, RequestRefusedError) as fault:
                 messages.error(request, str(fault))
         return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
 
-    def _did(self, request: HttpRequest, case: Chargeback) -> str:
-        """Do what the form says, and say it. Raises DisputeTransitionError, EvidenceRejectedError and
-        RequestRefusedError."""
+    def _perform_action(self, request: HttpRequest, case: Chargeback) -> str:
+        """Run the form's action and return its success message. Raises DisputeTransitionError, EvidenceRejectedError
+        and RequestRefusedError."""
         verb, by, note = (
             request.POST.get("verb", ""),
             actor_from_request(request),
@@ -185,7 +188,8 @@ class ChargebackAdmin(ReadOnlyPage):
             evidence.add_evidence(case, request.POST.get("item", ""), sent.name or "", stream, by)
             return _("The file was added.")
         if verb == "remove":
-            file = case.evidence.filter(pk=identifiers.parse_id(request.POST.get("evidence", ""))).first()
+            evidence_id = identifiers.parse_id(request.POST.get("evidence", ""))
+            file = case.evidence.filter(pk=evidence_id).first() if evidence_id is not None else None
             if file is None:
                 raise EvidenceRejectedError(_("the file is not there any more"))
             evidence.remove_evidence(file, by)
@@ -206,8 +210,8 @@ class ChargebackAdmin(ReadOnlyPage):
         return ""
 
     def evidence_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse | StreamingHttpResponse:
-        """A file of evidence, to be kept and not shown as a page."""
-        row = self._case(request, str(case))
+        """Download a file of evidence: as an attachment, never shown as a page."""
+        row = self._get_case(request, str(case))
         file = row.evidence.filter(pk=evidence).first()
         if file is None:
             raise Http404
@@ -215,8 +219,8 @@ class ChargebackAdmin(ReadOnlyPage):
         return _stream_file(file)
 
     def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
-        """A small picture of a file of evidence, made anew; who looks at the case sees it, too."""
-        file = self._case(request, str(case)).evidence.filter(pk=evidence).first()
+        """The re-encoded thumbnail of a file of evidence, for everybody who may see the case."""
+        file = self._get_case(request, str(case)).evidence.filter(pk=evidence).first()
         octets = evidence_images.render_thumbnail(file) if file is not None else None
         if octets is None:
             raise Http404
@@ -225,16 +229,16 @@ class ChargebackAdmin(ReadOnlyPage):
         return answer
 
     def packet_view(self, request: HttpRequest, case: Any) -> HttpResponse:
-        """Ask for everything that speaks for the merchant, as one PDF; a page tells when it is ready."""
-        row = self._case(request, str(case))
+        """Start building the packet (one PDF with facts and evidence); a page tells when it is ready."""
+        row = self._get_case(request, str(case))
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
-        title, asked = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
+        title, arguments = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
         try:
             made = queue.enqueue_work(
                 packet_job.PACKET_JOB_KIND,
                 title,
-                asked,
+                arguments,
                 owner=int(request.user.pk or 0),
                 by=actor_from_request(request),
             )
@@ -265,7 +269,7 @@ class ChargebackAdmin(ReadOnlyPage):
             manual_entry.change_contact(request, row)
         return redirect(reverse("admin:chargebacks_chargeback_changelist"))
 
-    def _case(self, request: HttpRequest, ident: str) -> Chargeback:
+    def _get_case(self, request: HttpRequest, ident: str) -> Chargeback:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -286,11 +290,11 @@ def _stream_file(file: Evidence) -> StreamingHttpResponse:
 
 
 def _draw_chart(own: QuerySet[Chargeback]) -> Any:
-    """The last 90 days by reason and outcome; each column leads to its disputes."""
+    """Chart of the last 90 days by reason and outcome; each column links to its disputes."""
     since: datetime = clock.real_now() - DISPUTE_CHART_PERIOD
     counted: dict[str, list[int]] = {}
     rows = own.filter(opened_at__gte=since).values("reason_code", "state").annotate(n=Count("id"))
-    place = {
+    place: dict[str, int] = {
         DisputeState.WON: 0,
         DisputeState.OPEN: 1,
         DisputeState.SUBMITTED: 1,
@@ -310,13 +314,13 @@ def _draw_chart(own: QuerySet[Chargeback]) -> Any:
 
 
 def count_urgent_disputes(user: Any) -> int:
-    """Disputes of the user's merchants that press, by the days that are left, up to MAX_COUNTED_DISPUTES."""
+    """Count of the user's open disputes due within URGENT_DAYS_LEFT days, up to MAX_COUNTED_DISPUTES."""
     own = permissions.find_access_scope(user, "chargebacks.view_chargeback").where("merchant", "channel")
-    # Their merchants' clocks may be ahead of real time: in the test environment they are moved.
+    # Merchants' clocks may be ahead of real time: in the test environment they are moved.
     left = ExpressionWrapper(F("due_at") - F("merchant__clock_offset"), output_field=DateTimeField())
     found = Chargeback.objects.filter(own, state=DisputeState.OPEN).annotate(real=left).order_by("real")
     now = clock.real_now()
-    # A day of the calendar may be 25 hours long; those that are not red yet are left out below.
+    # A calendar day may have 25 hours; disputes that are not urgent yet are left out below.
     rows = found.filter(real__lte=now + timedelta(days=formatting.URGENT_DAYS_LEFT + 1, hours=1)).values_list(
         "due_at", "merchant__clock_offset", "merchant__time_zone"
     )

@@ -1,4 +1,4 @@
-"""What a dispute's pages show of a case, in words."""
+"""Formats a case for its pages: rows, events, reminders and the time left."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 
 
 def render_case_row(case: Chargeback) -> dict[str, Any]:
+    """A case as a row of a list."""
     tone, text = DISPUTE_STATE_PILLS[case.state]
     zone = ZoneInfo(case.merchant.time_zone)
     return {
@@ -57,6 +58,7 @@ def render_case_row(case: Chargeback) -> dict[str, Any]:
 
 
 def render_case_events(case: Chargeback) -> list[dict[str, Any]]:
+    """The history of a case, as rows."""
     return [
         {
             "at": event.at,
@@ -70,20 +72,20 @@ def render_case_events(case: Chargeback) -> list[dict[str, Any]]:
 
 
 def render_reminders(case: Chargeback) -> list[tuple[int, str]]:
-    """Days before the deadline, and what became of that mail. A case that is not open any more owes none."""
-    told = []
+    """Days before the deadline, and the state of each reminder mail. No mail is due once the case is not open."""
+    reminders = []
     for row in case.reminders.order_by("-days"):
         if row.sent_at is not None and not row.sent_to:
-            told.append((row.days, _("nobody to be reminded")))
+            reminders.append((row.days, _("nobody to be reminded")))
         elif row.sent_at is not None:
-            told.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
+            reminders.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
         elif case.state == DisputeState.OPEN:
-            told.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
-    return told
+            reminders.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
+    return reminders
 
 
 def _render_time_left(case: Chargeback) -> dict[str, str] | None:
-    """How long is left to answer, and how much that presses; None for a case that is not open."""
+    """Time left to answer and its urgency; None for a case that is not open."""
     if case.state != DisputeState.OPEN:
         return None
     now = clock.merchant_now(case.merchant)

@@ -1,4 +1,4 @@
-"""Open disputes on the first page, by how long there is to answer, and the one that presses most."""
+"""Home page panel of disputes: open cases by time left, and the most urgent one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from chargebacks.admin.formatting import URGENT_DAYS_LEFT
 from chargebacks.cases import count_days_between, describe_days_left
 from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
@@ -22,11 +23,12 @@ from gateway.core.money import format_amount
 MAX_PANEL_DISPUTES: Final = 10_000
 MAX_PANEL_CURRENCIES: Final = 3
 DEADLINE_BUCKET_DAYS: Final = (1, 3, 7, 14)
-"""Ends of the picture's columns, days of the merchant's calendar, as on the dispute's page; the last one is open."""
-PANEL_URGENT_DAYS: Final = 3
+"""Upper bounds of the chart's columns, in days of the merchant's calendar, as on the dispute's page; the last column is
+open."""
 
 
 def draw_dispute_panel(scope: AccessScope) -> Panel | None:
+    """The panel of disputes, cached for the scope."""
     panel: Panel | None = dashboard.cache_for_scope("disputes", scope, lambda: _build_dispute_panel(scope))
     return panel
 
@@ -36,7 +38,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
     rows = Chargeback.objects.filter(scope.where(), state=DisputeState.OPEN).order_by("due_at", "id")
     now = clock.real_now()
     open_ = [
-        # By their merchants' clocks: in the test environment they are moved.
+        # By the merchants' clocks: in the test environment they are moved.
         (due - now - offset, count_days_between(now + offset, due, zone), due, zone, amount, currency, ident)
         for due, offset, zone, amount, currency, ident in rows.values_list(
             "due_at", "merchant__clock_offset", "merchant__time_zone", "amount", "currency", "id"
@@ -55,7 +57,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
     columns = [0] * len(names)
     for _left, days, *_rest in open_:
         columns[next((at for at, until in enumerate(DEADLINE_BUCKET_DAYS) if days <= until), len(names) - 1)] += 1
-    urgent = sum(1 for _left, days, *_rest in open_ if days <= PANEL_URGENT_DAYS)
+    urgent = sum(1 for _left, days, *_rest in open_ if days <= URGENT_DAYS_LEFT)
     money = ", ".join(
         f"{format_amount(total)} {currency}" for currency, total in sorted(sums.items())[:MAX_PANEL_CURRENCIES]
     )
@@ -79,7 +81,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
 
 
 def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, str]:
-    """Until when the first one has to be answered, in its merchant's time zone, and the way to it."""
+    """The deadline of the most urgent case in its merchant's time zone, and a link to it."""
     _left, days, due, zone, amount, currency, ident = first
     until = f"{due.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
     one = _("1 dispute, answer by %(until)s") % {"until": until}

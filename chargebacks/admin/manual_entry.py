@@ -1,4 +1,5 @@
-"""What a letter of the acquirer says is entered by hand: a chargeback of a payment; and who is told of deadlines."""
+"""Back-office form to enter a chargeback of a payment by hand (from an acquirer's letter), and the merchant's reminder
+contacts."""
 
 from __future__ import annotations
 
@@ -41,15 +42,15 @@ SELECTABLE_REASONS: Final = tuple(
 
 
 MAX_RESPONSE_PERIOD: Final = timedelta(days=730)
-"""Until when somebody may answer, at most."""
+"""Longest time that an acquirer may give to respond."""
 
 
 class ManualEntryError(Exception):
-    """A field says what cannot be entered; the text may be shown."""
+    """A field holds a value that cannot be entered; the text may be shown."""
 
 
 def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
-    """The form; the right was asked for."""
+    """The form. The caller has checked the right."""
     fault = ""
     if request.method == "POST":
         try:
@@ -82,7 +83,8 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
 
 
 def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
-    """Raises ManualEntryError, Overtaken, InvalidParametersError and RequestRefusedError."""
+    """Record the chargeback of the form. Raises ManualEntryError, ChainChangedError, InvalidParametersError and
+    RequestRefusedError."""
     seen = request.POST.get("seen", "")
     if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
         raise ManualEntryError(_("The form is not whole. Open it again."))
@@ -125,7 +127,7 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
 
 
 def change_contact(request: HttpRequest, merchant: Merchant) -> None:
-    """Add or remove an address that reminders go to, and say what was done."""
+    """Add or remove an address that receives reminders. Returns the message for the user."""
     email, by = request.POST.get("email", "").strip().lower(), actor_from_request(request)
     try:
         validate_email(email)
@@ -139,7 +141,7 @@ def change_contact(request: HttpRequest, merchant: Merchant) -> None:
                 _audit_contact(by, "delete", row, before={"email": email})
                 row.delete()
             return
-        # The merchant's row is locked, so that two that add at once do not go over the limit.
+        # The merchant's row is locked, so that two users adding at once do not exceed the limit.
         Merchant.objects.select_for_update().get(pk=merchant.pk)
         if Contact.objects.filter(merchant=merchant).count() >= MAX_CONTACTS:
             messages.error(request, _("There are %d addresses already, which is the most.") % MAX_CONTACTS)
@@ -150,5 +152,5 @@ def change_contact(request: HttpRequest, merchant: Merchant) -> None:
     messages.success(request, _("Reminders go to %s, too.") % email)
 
 
-def _audit_contact(by: audit_log.Actor, action: str, row: Contact, **told: Any) -> None:
-    audit_log.record_audit_entry(by, action, row, **told)
+def _audit_contact(by: audit_log.Actor, action: str, row: Contact, **change: Any) -> None:
+    audit_log.record_audit_entry(by, action, row, **change)

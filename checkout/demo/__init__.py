@@ -1,1 +1,1 @@
-"""The demo shop: a merchant like any other, in the test environment only."""
+"""The demo shop: an example merchant, in the test environment only."""

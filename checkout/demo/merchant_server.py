@@ -1,6 +1,7 @@
-"""The demo shop's server: it speaks to the API as any merchant's does, and shows what it said.
+"""Server side of the demo shop: calls the API as any merchant's server does, and records the exchange for display.
 
-It calls the API's views in this process, so that it needs no way to itself; what goes in and out is the same.
+It calls the API's views within this process, so it needs no network access to itself; requests and responses are the
+same.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DemoShop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiExchange:
-    """One request to the API and its answer, as the shop's panel shows them: without the token."""
+    """One API request and its response, as the shop's panel shows them: without the token."""
 
     method: str
     path: str
@@ -48,11 +49,15 @@ class ApiExchange:
 
 
 def load_demo_shop() -> DemoShop | None:
-    """The demo merchant; None in live, and where nothing was seeded."""
-    return None if settings.IS_LIVE else _read(settings.GATEWAY_DEMO_FILE, _stamp(settings.GATEWAY_DEMO_FILE))
+    """The demo merchant; None in live, and if nothing was seeded."""
+    return (
+        None
+        if settings.IS_LIVE
+        else _read_demo_shop(settings.GATEWAY_DEMO_FILE, _data_stamp(settings.GATEWAY_DEMO_FILE))
+    )
 
 
-def _stamp(path: str) -> int:
+def _data_stamp(path: str) -> int:
     try:
         return Path(path).stat().st_mtime_ns
     except OSError:
@@ -60,7 +65,7 @@ def _stamp(path: str) -> int:
 
 
 @lru_cache(maxsize=2)
-def _read(path: str, stamp: int) -> DemoShop | None:
+def _read_demo_shop(path: str, stamp: int) -> DemoShop | None:
     if not stamp:
         return None
     try:
@@ -71,7 +76,7 @@ def _read(path: str, stamp: int) -> DemoShop | None:
 
 
 def call_api(shop: DemoShop, method: str, path: str, fields: Mapping[str, str]) -> ApiExchange:
-    """Ask the API. ``fields``: with entityId; they go into the body, or into the query of a GET."""
+    """Call the API. ``fields``: including entityId; sent in the body, or in the query of a GET."""
     text = urlencode(fields)
     body = text.encode() if method == "POST" else b""
     base = urlsplit(settings.GATEWAY_BASE_URL)

@@ -1,4 +1,4 @@
-"""The lines a merchant copies, and the languages by the names their speakers use."""
+"""The HTML page that a merchant copies, and the languages by their own names."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ _LINES: Final = """<!doctype html>
 
 
 def render_page_source(base: str, checkout: str = "{checkout id}", integrity: str = "{integrity}") -> str:
-    """A whole page with the form in it: 15 lines."""
+    """A whole page with the form: 15 lines."""
     return _LINES.format(base=base, id=checkout, integrity=integrity)

@@ -1,4 +1,4 @@
-"""What the demo shop sells. Prices are in cents, so that a cart adds up exactly."""
+"""The demo shop's products. Prices are in cents, so that a cart adds up exactly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ DEMO_CURRENCY: Final = "EUR"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoProduct:
+    """One product and its price in cents."""
+
     sku: str
     name: str
     about: str
@@ -31,12 +33,13 @@ PRODUCT_BY_SKU: Final = {product.sku: product for product in DEMO_PRODUCTS}
 
 
 def format_cents(cents: int) -> str:
+    """Cents as an amount with two decimals."""
     return f"{cents // 100}.{cents % 100:02d}"
 
 
 def parse_cart(wanted: Mapping[str, str]) -> list[tuple[DemoProduct, int]]:
-    """What is in the cart: product and number. Unknown names and numbers that are none are left out; nothing at all
-    is one of the first."""
+    """Products and quantities of a cart. Unknown names and invalid numbers are ignored; an empty cart gets one of the
+    first product."""
     found = []
     for product in DEMO_PRODUCTS:
         text = wanted.get(product.sku, "")

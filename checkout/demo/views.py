@@ -1,4 +1,4 @@
-"""The demo shop's pages and the two things its server does: prepare a checkout, read a result. Not in live."""
+"""Views of the demo shop: its pages, and its server's two tasks: prepare a checkout, read a result. Not in live."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REGISTRATION: Final = re.compile("[0-9a-f]{32}")
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
-def _shop() -> merchant_server.DemoShop:
+def _require_shop() -> merchant_server.DemoShop:
     found = merchant_server.load_demo_shop()
     if found is None:
         raise Http404("the demo shop is for a seeded test environment")
@@ -56,8 +56,8 @@ def _shop() -> merchant_server.DemoShop:
 @csp_update({"frame-src": [SELF]})
 def demo_shop_view(request: HttpRequest) -> HttpResponse:
     """GET /demo/: the shop."""
-    _shop()
-    return _page(
+    _require_shop()
+    return _render_page(
         request,
         "demo/shop.html",
         settings_of_page={
@@ -82,9 +82,9 @@ def demo_shop_view(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_POST
 def prepare_checkout_view(request: HttpRequest) -> HttpResponse:
-    """POST /demo/checkout: what a merchant's server does when the shopper goes to pay. It changes nothing of anybody's:
-    a checkout costs nothing until it is paid."""
-    shop = _shop()
+    """POST /demo/checkout: what a merchant's server does when the shopper proceeds to payment. Harmless for strangers
+    to call: a checkout costs nothing until it is paid."""
+    shop = _require_shop()
     sent = request.POST
     channel = "3ds" if sent.get("secure") == "1" else "plain"
     fields = {"entityId": shop.channels[channel], "paymentType": "DB", "integrity": "true"}
@@ -94,18 +94,18 @@ def prepare_checkout_view(request: HttpRequest) -> HttpResponse:
     fields["shopperResultUrl"] = f"{settings.GATEWAY_BASE_URL}/demo/result?channel={channel}"
     if sent.get("returning") == "1":
         fields |= DEMO_SHOPPER
-        for at, card in enumerate(_cards(request)):
+        for at, card in enumerate(_read_stored_cards(request)):
             fields[f"registrations[{at}].id"] = card
     exchange = merchant_server.call_api(shop, "POST", "/v1/checkouts", fields)
-    return _told(
+    return _render_message(
         {"exchange": exchange.as_json(), "id": exchange.body.get("id"), "integrity": exchange.body.get("integrity")}
     )
 
 
 @require_safe
 def checkout_result_view(request: HttpRequest) -> HttpResponse:
-    """GET /demo/result: where the shopper returns to. The shop's server fetches the result."""
-    shop = _shop()
+    """GET /demo/result: the shopper's return. The shop's server fetches the result."""
+    shop = _require_shop()
     path = request.GET.get("resourcePath", "")
     if not _CHECKOUT.fullmatch(path):
         raise Http404("no such checkout")
@@ -119,45 +119,45 @@ def checkout_result_view(request: HttpRequest) -> HttpResponse:
         if exchange.status == 200 and "id" in body and not code.startswith("000.200")
         else ("pending" if exchange.status == 200 else "failed")
     )
-    answer = _page(
+    answer = _render_page(
         request, "demo/result.html", settings_of_page={"exchange": exchange.as_json()}, outcome=outcome, body=body
     )
     stored = body.get("registrationId", "")
     if outcome == "paid" and _REGISTRATION.fullmatch(str(stored)):
-        cards = list(dict.fromkeys([str(stored), *_cards(request)]))[:MAX_REMEMBERED_CARDS]
-        _remember(answer, cards)
+        cards = list(dict.fromkeys([str(stored), *_read_stored_cards(request)]))[:MAX_REMEMBERED_CARDS]
+        _remember_cards(answer, cards)
     return answer
 
 
 @csrf_exempt
 @require_POST
 def forget_cards_view(request: HttpRequest) -> HttpResponse:
-    """POST /demo/forget: the returning shopper's cards are offered no more. With ``id`` only that one, and it is
-    deleted at the gateway: what a form's ``registrations.onDelete`` asks a merchant's server for."""
-    shop, cards, wanted = _shop(), _cards(request), request.POST.get("id")
+    """POST /demo/forget: stop offering the shopper's stored cards. With ``id`` only that one, which is also deleted at
+    the gateway: what a form's ``registrations.onDelete`` expects of a merchant's server."""
+    shop, cards, wanted = _require_shop(), _read_stored_cards(request), request.POST.get("id")
     if wanted is None:
-        answer = _told({"forgotten": len(cards)})
+        answer = _render_message({"forgotten": len(cards)})
         answer.delete_cookie(STORED_CARDS_COOKIE, path="/demo")
         return answer
     if wanted not in cards:
         raise Http404("not a card of this shopper")
-    # The shop does not note on which of its two channels a card was stored.
+    # The shop does not record on which of its two channels a card was stored.
     path = f"/v1/registrations/{wanted}"
     tries = (merchant_server.call_api(shop, "DELETE", path, {"entityId": entity}) for entity in shop.channels.values())
     exchange = next((one for one in tries if one.status == HTTPStatus.OK), None)
     if exchange is None:
-        return _told({"forgotten": 0})
-    answer = _told({"forgotten": 1, "exchange": exchange.as_json()})
-    _remember(answer, [one for one in cards if one != wanted])
+        return _render_message({"forgotten": 0})
+    answer = _render_message({"forgotten": 1, "exchange": exchange.as_json()})
+    _remember_cards(answer, [one for one in cards if one != wanted])
     return answer
 
 
-def _cards(request: HttpRequest) -> list[str]:
+def _read_stored_cards(request: HttpRequest) -> list[str]:
     text = request.get_signed_cookie(STORED_CARDS_COOKIE, default="") or ""
     return [one for one in text.split(".") if _REGISTRATION.fullmatch(one)][:MAX_REMEMBERED_CARDS]
 
 
-def _remember(answer: HttpResponse, cards: list[str]) -> None:
+def _remember_cards(answer: HttpResponse, cards: list[str]) -> None:
     answer.set_signed_cookie(
         STORED_CARDS_COOKIE,
         ".".join(cards),
@@ -168,13 +168,13 @@ def _remember(answer: HttpResponse, cards: list[str]) -> None:
     )
 
 
-def _told(body: dict[str, Any]) -> HttpResponse:
+def _render_message(body: dict[str, Any]) -> HttpResponse:
     answer = JsonResponse(body)
     answer["Cache-Control"] = "no-store"
     return answer
 
 
-def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
     build = settings.GATEWAY_BUILD_NUMBER
     response = render(
         request,
@@ -202,6 +202,6 @@ _ASSETS: Final = {
 
 @cache
 def build_asset_url(name: str) -> str:
-    """A static file's address with a mark of its content."""
+    """A static file's address with a hash of its content."""
     mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
     return f"{static(name)}?v={mark}"

@@ -29,7 +29,7 @@ WIDGET_BUILDS_DIR: Final = WIDGET_DIR / "dist" / "builds"
 WIDGET_FRAME_FILE: Final = WIDGET_DIR / "frame" / "frame.html"
 ESBUILD: Final = WIDGET_DIR / "node_modules" / ".bin" / "esbuild"
 
-# The first browsers with constructed style sheets, which the widget needs.
+# The oldest browsers with constructed style sheets, which the widget needs.
 _TARGET: Final = "--target=chrome99,firefox101,safari16.4"
 _BUNDLE: Final = (
     "--bundle", "--minify", "--format=iife", "--charset=utf8", "--log-level=warning", _TARGET,
@@ -66,17 +66,17 @@ def build_widget() -> BuiltWidget:
     missing = missing_tools()
     if missing:
         raise BuildError(missing)
-    code = _esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define={"RULES": _minified_css("src/widget.css")})
+    code = _run_esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define={"RULES": _minify_css("src/widget.css")})
     script, _, source_map = code.partition(_MAP_MARK)
     document = (WIDGET_SOURCES_DIR / "frame" / "frame.html").read_text(encoding="utf-8")
-    document = document.replace("/*STYLE*/", _minified_css("src/frame/frame.css"))
-    frame_code = _esbuild("src/frame/frame.js", *_BUNDLE, define={"CARD_BRANDS": _card_brands()})
+    document = document.replace("/*STYLE*/", _minify_css("src/frame/frame.css"))
+    frame_code = _run_esbuild("src/frame/frame.js", *_BUNDLE, define={"CARD_BRANDS": _list_card_brands()})
     document = document.replace("/*SCRIPT*/", frame_code.strip())
     return BuiltWidget(script=script.encode(), source_map=base64.b64decode(source_map), frame=document.encode())
 
 
 def missing_tools() -> str:
-    """What has to be installed before a build, in words; empty where nothing is missing."""
+    """The tools that must be installed before a build, in words; '' if none is missing."""
     if shutil.which("node") is None:
         return "Node.js is not installed: the widget is built by esbuild, which needs it (version 18.18 or newer)"
     if not ESBUILD.exists():
@@ -85,12 +85,12 @@ def missing_tools() -> str:
 
 
 def record_of(script: bytes, frame: bytes) -> dict[str, str]:
-    """Hashes of everything that goes into the built files, and of these: what built-from.json says."""
+    """Content of built-from.json: hashes of all sources of the built files, and of these files."""
     sources = hashlib.sha256()
     for path in sorted(path for path in WIDGET_SOURCES_DIR.rglob("*") if path.is_file() and path.suffix != ".ts"):
         sources.update(f"{path.relative_to(WIDGET_SOURCES_DIR).as_posix()}\n".encode() + path.read_bytes())
     lock = json.loads((WIDGET_DIR / "package-lock.json").read_text(encoding="utf-8"))
-    with_options = json.dumps([_BUNDLE, _card_brands()])
+    with_options = json.dumps([_BUNDLE, _list_card_brands()])
     return {
         "esbuild": lock["packages"]["node_modules/esbuild"]["version"],
         "sources": sources.hexdigest(),
@@ -100,11 +100,11 @@ def record_of(script: bytes, frame: bytes) -> dict[str, str]:
     }
 
 
-def _minified_css(path: str) -> str:
-    return _esbuild(path, "--minify", "--log-level=warning", _TARGET).strip()
+def _minify_css(path: str) -> str:
+    return _run_esbuild(path, "--minify", "--log-level=warning", _TARGET).strip()
 
 
-def _esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None) -> str:
+def _run_esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None) -> str:
     defined = [f"--define:{name}={json.dumps(value)}" for name, value in (define or {}).items()]
     done = subprocess.run(  # noqa: S603 - our own program, over our own sources
         [str(ESBUILD), entry, *options, *defined],
@@ -115,13 +115,13 @@ def _esbuild(entry: str, *options: str, define: Mapping[str, Any] | None = None)
         check=False,
     )
     if done.returncode or done.stderr:
-        # After esbuild's own words Node.js repeats the whole command line.
+        # After esbuild's own message Node.js repeats the whole command line.
         raise BuildError(f"esbuild refuses {entry}: {done.stderr.partition(chr(10) + 'node:')[0].strip()}")
     return done.stdout
 
 
-def _card_brands() -> list[dict[str, Any]]:
-    """What the numbers of every card brand look like, for the hosted fields."""
+def _list_card_brands() -> list[dict[str, Any]]:
+    """Patterns of every card brand's numbers, for the hosted fields."""
     return [
         {
             "code": brand.code,

@@ -1,4 +1,4 @@
-"""Bulk replay as background work: slices of what was chosen are made due again."""
+"""Bulk replay as background work: makes the selected deliveries due again, slice by slice."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gateway.timers import wakeup
 REPLAY_PERMISSION: Final = "gateway.change_webhookendpoint"
 REPLAY_SLICE_SIZE: Final = 200
 WEBHOOKS_TIMER: Final = "webhooks"
-"""The timer that delivers."""
+"""The timer that delivers webhooks."""
 
 
 def serialize_selection(selection: ReplaySelection) -> dict[str, Any]:
-    """A selection as the work keeps it. ``until`` must be set: what is made later is not meant."""
+    """The selection as stored with the work. ``until`` must be set: deliveries made later are not included."""
     assert selection.until is not None
     return {
         "merchant": selection.merchant.pk.hex,
@@ -38,7 +38,7 @@ def serialize_selection(selection: ReplaySelection) -> dict[str, Any]:
 
 
 def parse_selection(kept: Mapping[str, Any]) -> ReplaySelection:
-    """Raises GivenUp where the merchant or endpoint is gone."""
+    """The stored selection. Raises GivenUp if the merchant or endpoint is gone."""
     merchant = Merchant.objects.filter(pk=UUID(kept["merchant"])).first()
     endpoint = WebhookEndpoint.objects.filter(pk=UUID(kept["endpoint"])).first() if kept["endpoint"] else None
     if merchant is None or (kept["endpoint"] and endpoint is None):
@@ -56,14 +56,14 @@ def parse_selection(kept: Mapping[str, Any]) -> ReplaySelection:
 
 
 def replay_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Make the next REPLAY_SLICE_SIZE of them due. A slice that is done twice makes the same deliveries due: each goes
-    out once more, or was on its way."""
+    """Make the next REPLAY_SLICE_SIZE of them due. Repeating a slice makes the same deliveries due: each is sent once
+    more, or was about to be."""
     selection = parse_selection(row.parameters["selection"])
     total = row.total if row.total is not None else replay.preview_replay(selection).events
     place = row.cursor.get("after")
     after = (datetime.fromisoformat(place[0]), UUID(place[1])) if place else None
     with transaction.atomic():
-        # A worker that lost the work sends nothing once more.
+        # A worker that has lost its lease must not make anything due.
         alive()
         done, after = replay.replay_next_batch(selection, after, batch=REPLAY_SLICE_SIZE)
     if done:

@@ -1,7 +1,7 @@
-"""Whose turn it is, and how it went: deliveries are leased to one sender at a time and settled by that one alone.
+"""Leases due deliveries to one sender at a time, and records their results and the endpoint's health.
 
-A lease is real time and names the sender's turn. A sender that dies loses it, and the delivery goes out again: at least
-once. Many deliveries are claimed, and many settled, in one statement.
+A lease is real time and names the sender's turn. A sender that dies loses it, and the delivery is sent again: at least
+once. Many deliveries are claimed, and many recorded, in one statement.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from gateway.vault.sealing import VaultError, current_vault
 WEBHOOK_LEASE: Final = timedelta(seconds=90)
 """Longer than an attempt and the wait for its turn together."""
 MAX_ANSWER_CHARS: Final = 256
-"""Characters kept of an answer."""
+"""Characters stored of an answer."""
 MAX_HEALTHY_FAILURES: Final = 3
-"""An endpoint that failed so often in a row is asked for one thing at a time."""
+"""After so many failures in a row an endpoint gets one delivery at a time."""
 
 SealedBytes = bytes | memoryview
 
 log = structlog.get_logger(__name__)
 
-# Endpoints that have something waiting are found by hopping over the index; each gives what is due, at most its room.
+# Endpoints with waiting deliveries are found by a loose index scan; each yields what is due, at most its room.
 _CLAIM: Final = """
 WITH RECURSIVE waiting(id) AS (
     (SELECT endpoint_id FROM gateway_webhookdelivery WHERE state = 'waiting' ORDER BY endpoint_id LIMIT 1)
@@ -68,7 +68,7 @@ RETURNING d.id, d.endpoint_id, d.merchant_id, d.kind, d.attempts, d.body, d.give
     CASE WHEN e.previous_until > %(now)s::timestamptz THEN e.previous_sealed END, e.failures
 """
 
-# What happened is kept whoever holds the lease by now; what follows from it only if it is still ours.
+# The attempt is recorded whoever holds the lease by now; the delivery changes only if the lease is still ours.
 _SETTLE: Final = """
 WITH done AS (
     SELECT * FROM unnest(%(id)s::uuid[], %(lease)s::uuid[], %(number)s::smallint[], %(tried)s::bool[],
@@ -87,7 +87,7 @@ WITH done AS (
 SELECT count(*) FROM moved
 """
 
-# Only a pause by failure has a probe_at; one made by hand ends by hand.
+# Only a pause after failures has a probe_at; one made by a user is ended by a user.
 _WELL: Final = """
 UPDATE gateway_webhookendpoint SET failures = 0, failing_since = NULL, probes = 0, probe_at = NULL,
     state = CASE WHEN probe_at IS NOT NULL THEN 'active' ELSE state END,
@@ -109,8 +109,8 @@ WHERE id = %(id)s::uuid RETURNING failures, failing_since, state, probes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueWebhook:
-    """A delivery that it is this sender's turn to send. ``attempt`` is its number, from 1; ``offset`` what the
-    merchant's clock is ahead; ``lease_until`` real time. ``keys`` None: the vault does not open them."""
+    """A leased delivery, to be sent now. ``attempt``: its number, from 1; ``offset``: how far the merchant's clock is
+    ahead; ``lease_until``: real time. ``keys``: None if the vault cannot open them."""
 
     id: UUID
     endpoint: UUID
@@ -131,8 +131,8 @@ class DueWebhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookAttemptResult:
-    """How it went ``at`` a real time; without an ``outcome`` it was not tried and goes back as it was. ``sunk``: the
-    headers and body that an inspector is to show."""
+    """The result of an attempt ``at`` a real time; without an ``outcome`` it was not tried and goes back unchanged.
+    ``inspected``: headers and body for the inspector to show."""
 
     due: DueWebhook
     at: datetime
@@ -143,7 +143,8 @@ class WebhookAttemptResult:
 def claim_due_webhooks(
     busy: Mapping[UUID, int], *, room: int, limit: int, merchant: Merchant | None = None
 ) -> list[DueWebhook]:
-    """Lease what is due, at most ``limit`` in all and ``room`` of one endpoint, what it is ``busy`` with included."""
+    """Lease due deliveries, at most ``limit`` in all and ``room`` of one endpoint, including those it is ``busy``
+    with."""
     if limit <= 0:
         return []
     now = clock.real_now()
@@ -191,7 +192,7 @@ def claim_due_webhooks(
 def unseal_signing_keys(
     endpoint: UUID, current: SealedBytes | None, previous: SealedBytes | None
 ) -> SigningKeys | None:
-    """An endpoint's secrets, opened; None when there are none, or the vault does not open them."""
+    """An endpoint's opened secrets; None if it has none, or the vault cannot open them."""
     if current is None:
         return None
     try:
@@ -204,10 +205,10 @@ def unseal_signing_keys(
 
 
 def record_webhook_attempts(attempted: Sequence[WebhookAttemptResult]) -> int:
-    """Write down how deliveries went and when they are tried again; how many moved on."""
+    """Record results and the time of the next attempt. Returns how many deliveries changed."""
     if not attempted:
         return 0
-    rows = [_row(one) for one in attempted]
+    rows = [_build_result_row(one) for one in attempted]
     settled = execute_sql(_SETTLE, {name: [row[name] for row in rows] for name in rows[0]})
     inspector.store_inspected_messages(
         [
@@ -236,8 +237,8 @@ def record_webhook_attempts(attempted: Sequence[WebhookAttemptResult]) -> int:
     return int(settled[0][0])
 
 
-def _row(one: WebhookAttemptResult) -> dict[str, object]:
-    """The columns of one settled delivery."""
+def _build_result_row(one: WebhookAttemptResult) -> dict[str, object]:
+    """The columns of one recorded result."""
     due, outcome = one.due, one.outcome
     at = one.at + due.offset
     waiting, delivered = WebhookDelivery.State.WAITING, WebhookDelivery.State.DELIVERED
@@ -261,7 +262,7 @@ def _row(one: WebhookAttemptResult) -> dict[str, object]:
         "at": at,
         "status": outcome.status if outcome else None,
         "failure": str(outcome.failure or "") if outcome else "",
-        "answer": _answer_excerpt(outcome) if outcome else "",
+        "answer": _excerpt_answer(outcome) if outcome else "",
         "took": outcome.duration_ms if outcome else 0,
     }
 
@@ -269,15 +270,15 @@ def _row(one: WebhookAttemptResult) -> dict[str, object]:
 HTTP_GONE: Final = 410
 
 
-def _answer_excerpt(outcome: CallOutcome) -> str:
-    """The first bytes of an answer, or why there is none; no card number in it."""
+def _excerpt_answer(outcome: CallOutcome) -> str:
+    """The first bytes of an answer, or why there is none; card numbers are masked."""
     text = outcome.reason if outcome.failure is not None else outcome.body.decode("utf-8", "replace")
     printable = "".join(char if char.isprintable() else " " for char in text[: 4 * MAX_ANSWER_CHARS])
     return mask_text(printable)[:MAX_ANSWER_CHARS]
 
 
 def _update_endpoint_health(endpoint: UUID, several: Sequence[WebhookAttemptResult]) -> None:
-    """What the attempts of one endpoint, in their order, say about it."""
+    """Update an endpoint's health from its attempts, in their order."""
     failed = 0
     first: datetime | None = None
     well = False
@@ -306,7 +307,7 @@ def _record_endpoint_success(endpoint: UUID, at: datetime) -> None:
 
 
 def make_waiting_webhooks_due(endpoint: UUID, at: datetime) -> None:
-    """What waits for this endpoint is due now."""
+    """Make everything that waits for this endpoint due now."""
     execute_sql(_ALL_DUE, {"id": endpoint, "at": at})
 
 
@@ -316,7 +317,7 @@ def _record_endpoint_failure(endpoint: UUID, number: int, first: datetime, at: d
         return
     failures, since, state, probes = row[0]
     if state == WebhookEndpoint.State.PAUSED:
-        # Without probe_at it was paused by hand: an attempt that was under way changes nothing.
+        # Without probe_at a user paused it: an attempt that was under way changes nothing.
         WebhookEndpoint.objects.filter(pk=endpoint, state=state, probe_at__isnull=False).update(
             probes=probes + 1, probe_at=retry_schedule.next_probe_at(probes + 1, at)
         )
@@ -333,7 +334,7 @@ def _record_endpoint_failure(endpoint: UUID, number: int, first: datetime, at: d
 
 
 def disable_endpoint(endpoint: UUID, reason: str, at: datetime) -> None:
-    """Nothing more is sent; what waits is cancelled and can be replayed."""
+    """Disable an endpoint: nothing more is sent; waiting deliveries are cancelled and can be replayed."""
     WebhookEndpoint.objects.filter(pk=endpoint).update(
         state=WebhookEndpoint.State.OFF, reason=reason, failures=0, failing_since=None, probes=0, probe_at=None
     )

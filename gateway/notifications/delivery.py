@@ -1,8 +1,8 @@
-"""Sending: a lane for each endpoint, so that a slow one makes nobody wait but itself.
+"""Sends webhooks: a lane of threads for each endpoint, so that a slow receiver delays only itself.
 
-A run hands the outbox on, claims what is due, sends it, and settles it, until nothing is left. Each lane has a few
-threads while it has work; they hold no database connection. What hangs is left to its thread: the run does not wait for
-it, and whoever runs next, or the thread itself, settles it. Source: decisions, section 6; design goal P8.
+A run fans the outbox out, claims what is due, sends it and records the results, until nothing is left. Each lane has a
+few threads while it has work; they hold no database connection. A hanging call is left to its thread: the run does not
+wait for it, and the next run, or the thread itself, records it. Source: decisions, section 6.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gateway.outbound import CallFailure, CallOutcome, ConnectionPool, call_url
 
 WEBHOOK_TIMEOUT_S: Final = 30.0
 MAX_WEBHOOK_ANSWER_BYTES: Final = 1_024
-"""Read of an answer; the rest is nobody's business."""
+"""Bytes read of an answer; the rest is ignored."""
 THREADS_PER_ENDPOINT: Final = 8
-"""Attempts of one process at one endpoint at a time."""
+"""Attempts of one process at one endpoint at the same time."""
 MAX_HELD_PER_ENDPOINT: Final = 128
-"""Deliveries of one endpoint that one process holds, the waiting ones included."""
+"""Deliveries of one endpoint that one process holds, waiting ones included."""
 MAX_SENDER_THREADS: Final = 256
 MAX_HELD_WEBHOOKS: Final = 512
 SLOW_ATTEMPT_S: Final = 1.0
-"""An attempt that takes longer is not waited for by a run that serves everybody."""
+"""A run for all merchants does not wait for attempts that take longer."""
 MAX_DELIVERY_RUN_S: Final = 20.0
 RESULT_BATCH_SIZE: Final = 200
 _SPARE: Final = timedelta(seconds=WEBHOOK_TIMEOUT_S + 5)
@@ -47,10 +47,10 @@ log = structlog.get_logger(__name__)
 
 
 def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
-    """One attempt, network and all. Never raises."""
+    """Make one attempt, including the network call. Never raises."""
     at = clock.real_now()
     if due.lease_until - at < _SPARE:
-        # It waited too long for its turn: somebody else may hold it before we are done.
+        # It waited too long for its turn: the lease could end before the attempt does.
         return WebhookAttemptResult(due=due, at=at, outcome=None)
     if due.mode == WebhookEndpoint.Mode.RETURN:
         outcome = call_url("GET", due.url, timeout_s=WEBHOOK_TIMEOUT_S, max_bytes=MAX_WEBHOOK_ANSWER_BYTES, lines=lines)
@@ -75,7 +75,7 @@ def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> Web
 
 
 class _Lane:
-    """What one endpoint is to be sent by this process."""
+    """Deliveries that this process holds for one endpoint, and its number of threads."""
 
     __slots__ = ("queue", "threads")
 
@@ -85,7 +85,7 @@ class _Lane:
 
 
 class WebhookSender:
-    """The lanes of one process. Threads share it."""
+    """The lanes of one process, shared by its threads."""
 
     def __init__(self) -> None:
         self._lanes: dict[UUID, _Lane] = {}
@@ -97,21 +97,22 @@ class WebhookSender:
         self._lines = ConnectionPool(most=THREADS_PER_ENDPOINT)
 
     def enter(self) -> None:
-        """A run begins: it settles what comes back."""
+        """A run begins: it records what its lanes return."""
         with self._lock:
             self._runs += 1
 
     def leave(self) -> None:
+        """A run ends."""
         with self._lock:
             self._runs -= 1
 
     def busy(self) -> dict[UUID, int]:
-        """Endpoint → how much of its room is taken by deliveries that are held."""
+        """Endpoint → how much of its room is taken by held deliveries."""
         found: dict[UUID, int] = {}
         with self._lock:
             for due, _ in self._held.values():
                 found[due.endpoint] = found.get(due.endpoint, 0) + 1
-        # An endpoint is given more when half of what it has is gone: many at once cost little more than one.
+        # An endpoint is refilled when half of its room is free: many at once cost little more than one.
         return {
             one: MAX_HELD_PER_ENDPOINT if number > MAX_HELD_PER_ENDPOINT // 2 else number
             for one, number in found.items()
@@ -122,7 +123,7 @@ class WebhookSender:
             return min(MAX_HELD_WEBHOOKS - len(self._held), MAX_SENDER_THREADS - self._threads)
 
     def is_awaiting(self, merchant: Merchant | None) -> bool:
-        """Whether something is under way that a run waits for: all of the merchant's, or what is not hanging."""
+        """Whether a run has to wait for something: of one merchant everything, else all that is not hanging."""
         now = time.monotonic()
         with self._lock:
             return any(
@@ -131,7 +132,7 @@ class WebhookSender:
             )
 
     def send(self, several: Sequence[DueWebhook]) -> None:
-        """Begin to send; each comes back by :meth:`collect`."""
+        """Start sending; results are returned by :meth:`collect`."""
         begun: list[_Lane] = []
         with self._lock:
             for due in several:
@@ -143,9 +144,9 @@ class WebhookSender:
                     self._threads += 1
                     begun.append(lane)
         for lane in begun:
-            threading.Thread(target=self._work, args=(lane,), name="webhooks", daemon=True).start()
+            threading.Thread(target=self._run_lane, args=(lane,), name="webhooks", daemon=True).start()
 
-    def _work(self, lane: _Lane) -> None:
+    def _run_lane(self, lane: _Lane) -> None:
         while True:
             with self._lock:
                 if not lane.queue:
@@ -160,27 +161,27 @@ class WebhookSender:
             if done.outcome is not None and done.outcome.failure is not None:
                 self._hand_back(lane)
         if alone:
-            self._settle_alone()
+            self._settle_without_run()
 
     def _hand_back(self, lane: _Lane) -> None:
-        """Nobody answers there: what waits in the lane is better tried later, one at a time."""
+        """The endpoint does not answer: return what waits in the lane, to be tried later, one at a time."""
         with self._lock:
             back = list(lane.queue)
             lane.queue.clear()
         for due in back:
             self._done.put(WebhookAttemptResult(due=due, at=clock.real_now(), outcome=None))
 
-    def _settle_alone(self) -> None:
+    def _settle_without_run(self) -> None:
         try:
             while self.settle(self.collect(0)):
                 pass
-        except Exception:  # its lease runs out, and it is sent again
+        except Exception:  # its lease ends, and it is sent again
             log.exception("webhooks_not_settled")
         finally:
             connection.close()
 
     def collect(self, wait_s: float) -> list[WebhookAttemptResult]:
-        """What came back, at most RESULT_BATCH_SIZE; waits for the first of it."""
+        """Finished attempts, at most RESULT_BATCH_SIZE; waits for the first of them."""
         found: list[WebhookAttemptResult] = []
         try:
             found.append(self._done.get(timeout=wait_s) if wait_s else self._done.get_nowait())
@@ -191,7 +192,7 @@ class WebhookSender:
         return found
 
     def settle(self, several: Sequence[WebhookAttemptResult]) -> int:
-        """Write down how it went; how many attempts there were."""
+        """Record results. Returns how many attempts there were."""
         if not several:
             return 0
         try:
@@ -207,10 +208,9 @@ _sender: Final = WebhookSender()
 
 
 def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None) -> int:
-    """Tell merchants what there is to tell, until nothing is due, at most MAX_DELIVERY_RUN_S; how many attempts were
-    made.
+    """Deliver notifications until nothing is due, at most MAX_DELIVERY_RUN_S. Returns how many attempts were made.
 
-    For one ``merchant``: everything of theirs is waited for. For all: not for receivers that hang.
+    For one ``merchant``: waits for all of their deliveries. For all: does not wait for hanging receivers.
     """
     made = 0
     until = time.monotonic() + MAX_DELIVERY_RUN_S
@@ -234,7 +234,7 @@ def deliver_due_webhooks(tell: PayloadBuilder, merchant: Merchant | None = None)
 
 
 def next_webhook_at(merchant: Merchant) -> datetime | None:
-    """When this merchant's next delivery falls due, by their clock; a paused endpoint's not before its probe."""
+    """When this merchant's next delivery is due, by their clock; for a paused endpoint not before its probe."""
     if has_pending_notifications(merchant):
         return clock.merchant_now(merchant)
     moments: list[datetime] = []

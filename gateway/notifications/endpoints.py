@@ -1,6 +1,6 @@
-"""Who is told: endpoints are made, activated by an answer of their own, given new secrets, and switched off.
+"""Webhook endpoints: create, activate by a test message, rotate secrets, pause and disable.
 
-Every change is written to the audit trail in its transaction; secrets are not. Source: decisions, section 6.
+Every change is written to the audit log in its transaction; secrets are not. Source: decisions, section 6.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from gateway.outbound import CallOutcome, ForbiddenAddressError, parse_target
 from gateway.vault.sealing import current_vault
 
 SECRET_OVERLAP: Final = timedelta(hours=24)
-"""How long the previous secret is honoured after a rotation; real time."""
+"""How long the previous secret is valid after a rotation; real time."""
 _TESTED: Final = ("url", "mode", "wrapper")
-"""What a test message is sent to, and in which form."""
+"""The fields that a test message verifies: address and form."""
 ADDRESS_CHANGED_REASON: Final = (
     "the address or the form was changed: it is told again once it has answered a test message"
 )
 MAX_ENDPOINTS: Final = 50
-"""Of one merchant."""
+"""Endpoints of one merchant."""
 MAX_ENDPOINT_URL_CHARS: Final = 2_048
 """Characters of an endpoint's address."""
 
 
 class InvalidEndpointError(Exception):
-    """An endpoint that cannot be made so; the text names what is wrong."""
+    """The endpoint cannot be created like this; the text names the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationResult:
-    """What came of a test message: whether the endpoint is active now, the answer, and whether the endpoint's address
-    or form was changed while it was asked."""
+    """Result of a test message: whether the endpoint is active now, its answer, and whether its address or form was
+    changed during the call."""
 
     active: bool
     outcome: CallOutcome
@@ -71,8 +71,8 @@ def create_endpoint(
     kinds: Sequence[str] = WEBHOOK_KINDS,
     secret: Secret | None = None,
 ) -> tuple[WebhookEndpoint, Secret]:
-    """An endpoint, INACTIVE until it is activated, and its secret, which is shown this once. Raises
-    InvalidEndpointError."""
+    """Create an endpoint, INACTIVE until it is activated. Returns it with its secret, which is shown only this once.
+    Raises InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
     if WebhookEndpoint.objects.filter(merchant=merchant).count() >= MAX_ENDPOINTS:
         raise InvalidEndpointError(f"a merchant has at most {MAX_ENDPOINTS} webhook endpoints")
@@ -95,7 +95,7 @@ def create_endpoint(
 
 
 def validate_endpoint(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]) -> None:
-    """Raises InvalidEndpointError for what no endpoint can be."""
+    """Raise InvalidEndpointError for values that no endpoint can have."""
     if mode not in (WebhookEndpoint.Mode.ENCRYPTED, WebhookEndpoint.Mode.SIGNED):
         raise InvalidEndpointError("the mode is encrypted or signed")
     if wrapper != WebhookEndpoint.Wrapper.NONE and mode != WebhookEndpoint.Mode.ENCRYPTED:
@@ -119,8 +119,8 @@ def validate_endpoint(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]
 
 
 def activate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> ActivationResult:
-    """Send the test message; any 2xx makes the endpoint ACTIVE, whatever it was before, unless its address or form was
-    changed meanwhile: then it is not what answered."""
+    """Send the test message; any 2xx makes the endpoint ACTIVE, whatever its state was, unless its address or form was
+    changed meanwhile: then another endpoint answered."""
     outcome = send_test_message(endpoint)
     if not outcome.is_success:
         return ActivationResult(active=False, outcome=outcome)
@@ -129,7 +129,7 @@ def activate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> ActivationResu
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if any(getattr(current, name) != getattr(endpoint, name) for name in _TESTED):
             return ActivationResult(active=False, outcome=outcome, changed=True)
-        _set(
+        _update_endpoint_row(
             endpoint,
             state=state.ACTIVE,
             reason="",
@@ -146,7 +146,7 @@ def activate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> ActivationResu
 
 
 def send_test_message(endpoint: WebhookEndpoint) -> CallOutcome:
-    """The message that activates."""
+    """Send the message that activates."""
     now = clock.merchant_now(endpoint.merchant)
     about = {
         "webhookId": endpoint.pk.hex,
@@ -162,8 +162,8 @@ def send_test_message(endpoint: WebhookEndpoint) -> CallOutcome:
 
 
 def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> CallOutcome:
-    """One message that is no event, kept as a delivery with its attempt like any other; it is tried once, and says
-    nothing about the endpoint's state."""
+    """Send one message that is no event, recorded as a delivery with one attempt. It is not retried, and does not
+    affect the endpoint's health."""
     now = clock.merchant_now(endpoint.merchant)
     lease, until = identifiers.row_id(), clock.real_now() + claims.WEBHOOK_LEASE
     row = WebhookDelivery.objects.create(
@@ -208,12 +208,12 @@ def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> Ca
 def rotate_secret(
     endpoint: WebhookEndpoint, *, by: Actor, secret: Secret | None = None, overlap: timedelta = SECRET_OVERLAP
 ) -> Secret:
-    """Give the endpoint a new secret; the one before is honoured for ``overlap``. Shown this once."""
+    """Give the endpoint a new secret, which is shown only this once; the previous one is valid for ``overlap``."""
     secret = secret or signing.generate_webhook_secret()
     until = clock.real_now() + overlap if overlap else None
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
-        _set(
+        _update_endpoint_row(
             endpoint,
             secret_sealed=current_vault().seal(secret, endpoint.pk),
             previous_sealed=current.secret_sealed if until else None,
@@ -227,39 +227,39 @@ def rotate_secret(
 def update_endpoint(
     endpoint: WebhookEndpoint, *, by: Actor, url: str, mode: str, wrapper: str, kinds: Sequence[str]
 ) -> bool:
-    """Put these in the place of what stands; whether anything changed. A working endpoint that gets another address or
-    form is paused until it has answered a test message there: what happens meanwhile waits. Raises
-    InvalidEndpointError."""
+    """Change the given values. Returns whether anything changed. A working endpoint with a new address or form is
+    paused until it answers a test message there; events wait meanwhile. Raises InvalidEndpointError."""
     validate_endpoint(url, mode=mode, wrapper=wrapper, kinds=kinds)
     state = WebhookEndpoint.State
-    asked: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}
+    changes: dict[str, Any] = {"url": url, "mode": mode, "wrapper": wrapper, "kinds": list(dict.fromkeys(kinds))}
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
-        before = {name: getattr(current, name) for name in asked}
-        if before == asked:
+        before = {name: getattr(current, name) for name in changes}
+        if before == changes:
             return False
-        anew = any(before[name] != asked[name] for name in _TESTED)
+        anew = any(before[name] != changes[name] for name in _TESTED)
         if anew and current.state in (state.ACTIVE, state.PAUSED):
-            asked |= {
+            changes |= {
                 "state": state.PAUSED,
                 "reason": ADDRESS_CHANGED_REASON,
                 "probes": 0,
                 "probe_at": None,
                 "untested": True,
             }
-        _set(endpoint, **asked)
-        audit_log.record_audit_entry(by, "change", endpoint, before=before, after=asked)
+        _update_endpoint_row(endpoint, **changes)
+        audit_log.record_audit_entry(by, "change", endpoint, before=before, after=changes)
     return True
 
 
 def pause_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
-    """Send nothing until it is resumed; what happens waits, thirty days at most. False where it is not working."""
+    """Pause deliveries until the endpoint is resumed; events wait, for thirty days at most. False if it is not
+    working."""
     state = WebhookEndpoint.State
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if current.state not in (state.ACTIVE, state.PAUSED) or current.is_held:
             return False
-        _set(endpoint, state=state.PAUSED, reason=f"paused by {by.name}"[:255], probes=0, probe_at=None)
+        _update_endpoint_row(endpoint, state=state.PAUSED, reason=f"paused by {by.name}"[:255], probes=0, probe_at=None)
         audit_log.record_audit_entry(
             by, "pause", endpoint, before={"state": current.state}, after={"state": state.PAUSED}
         )
@@ -267,14 +267,16 @@ def pause_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
 
 
 def resume_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
-    """Send again, first what waited. False where it is not paused, or has not answered a test message at its new
-    address yet: that takes :func:`activate_endpoint`."""
+    """Resume deliveries, waiting ones first. False if the endpoint is not paused, or has not answered a test message at
+    its new address yet: that takes :func:`activate_endpoint`."""
     state = WebhookEndpoint.State
     with transaction.atomic():
         current = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk)
         if current.state != state.PAUSED or current.untested:
             return False
-        _set(endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None)
+        _update_endpoint_row(
+            endpoint, state=state.ACTIVE, reason="", failures=0, failing_since=None, probes=0, probe_at=None
+        )
         claims.make_waiting_webhooks_due(endpoint.pk, clock.merchant_now(endpoint.merchant))
         audit_log.record_audit_entry(
             by, "resume", endpoint, before={"state": current.state}, after={"state": state.ACTIVE}
@@ -283,7 +285,7 @@ def resume_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> bool:
 
 
 def deactivate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> None:
-    """Nothing more is sent; what waits is cancelled and can be replayed."""
+    """Switch an endpoint off: nothing more is sent; waiting deliveries are cancelled and can be replayed."""
     with transaction.atomic():
         before = WebhookEndpoint.objects.select_for_update().get(pk=endpoint.pk).state
         claims.disable_endpoint(endpoint.pk, f"switched off: {by.name}"[:255], clock.merchant_now(endpoint.merchant))
@@ -294,7 +296,7 @@ def deactivate_endpoint(endpoint: WebhookEndpoint, *, by: Actor) -> None:
 
 
 def describe_endpoint(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """What may be shown of an endpoint."""
+    """The values of an endpoint that may be shown."""
     return {
         "id": endpoint.pk.hex,
         "entity": (endpoint.channel_id or endpoint.merchant_id).hex,
@@ -309,7 +311,7 @@ def describe_endpoint(endpoint: WebhookEndpoint) -> dict[str, Any]:
     }
 
 
-def _set(endpoint: WebhookEndpoint, **values: Any) -> None:
+def _update_endpoint_row(endpoint: WebhookEndpoint, **values: Any) -> None:
     WebhookEndpoint.objects.filter(pk=endpoint.pk).update(**values)
     for name, value in values.items():
         setattr(endpoint, name, value)

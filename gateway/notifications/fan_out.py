@@ -1,9 +1,9 @@
-"""From the outbox to the endpoints: each notification becomes one delivery for each endpoint that is to be told.
+"""Fan-out: turns each outbox notification into one delivery for each subscribed endpoint.
 
-Payments write their notifications and nothing more for it: no mark that would have to be set back, no second row. How
-far the outbox was handed on is one row (FannedOut), moved by whoever holds its lock. Numbers are given before
-transactions end, so a number may be missing that is visible a moment later: it is remembered as a gap and looked for
-until every transaction that was open when it was missed is over. docs/decisions/0021-webhooks.md.
+Payments write their notifications and nothing more: no mark to reset, no second row. The position in the outbox is one
+row (FannedOut), moved by the holder of its lock. Sequence numbers are assigned before transactions end, so a missing
+number may become visible a moment later: it is remembered as a gap and looked up until every transaction that was open
+at the time has ended. docs/decisions/0021-webhooks.md.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 
 FAN_OUT_BATCH_SIZE: Final = 500
 GAP_RETENTION: Final = timedelta(seconds=2)
-"""Beside the transactions: between a number's making and its transaction's first sign lies next to nothing."""
-_TOLD: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
+"""Minimum age of a gap before it is permanent: a number may be reserved just before its transaction gets its id."""
+_SUBSCRIBED_STATES: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
 
 _PENDING: Final = """
 SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position) OR f.gaps <> '[]' FROM gateway_fannedout f
 """
 _HOLD: Final = "SELECT position, gaps FROM gateway_fannedout FOR UPDATE SKIP LOCKED"
-# What is not in progress any more, and what has not begun yet.
+# The bounds of a snapshot: transactions below xmin have ended, those from xmax on have not begun.
 _HORIZON: Final = """
 SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s
 """
@@ -76,12 +76,12 @@ class SequenceGap:
     at: str
 
     def is_permanent(self, xmin: int, now: datetime) -> bool:
-        """Whether whoever drew these numbers has ended: what is still missing will never come."""
+        """True if the transactions that reserved these sequence numbers have ended, so gaps below are permanent."""
         return xmin >= self.xid and now - datetime.fromisoformat(self.at) >= GAP_RETENTION
 
 
 def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = FAN_OUT_BATCH_SIZE) -> int:
-    """Hand at most ``limit`` notifications on; how many. 0 also while somebody else does it."""
+    """Fan at most ``limit`` notifications out. Returns how many; 0 also if another worker does it."""
     found = execute_sql(_PENDING, {})
     if not found:
         execute_sql(_BEGIN, {})
@@ -97,7 +97,7 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
         late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
         create_deliveries(tell, [*late, *fresh])
-        left = _remaining_gaps(gaps, [one.pk for one in late], xmin, now)
+        left = _drop_filled_gaps(gaps, [one.pk for one in late], xmin, now)
         left += _find_gaps(position, [one.pk for one in fresh], xmax, now)
         execute_sql(
             _MOVE,
@@ -107,15 +107,15 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
 
 
 def _load_late_notifications(gaps: Sequence[SequenceGap]) -> list[Notification]:
-    """What has become visible in the gaps."""
+    """Notifications that have become visible in the gaps."""
     if not gaps:
         return []
     found = execute_sql(_IN_GAPS, {"first": [gap.first for gap in gaps], "last": [gap.last for gap in gaps]})
     return list(Notification.objects.filter(pk__in=[row[0] for row in found]).order_by("pk")) if found else []
 
 
-def _remaining_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int, now: datetime) -> list[SequenceGap]:
-    """The gaps without what has come, and without those that are over."""
+def _drop_filled_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int, now: datetime) -> list[SequenceGap]:
+    """The gaps without the numbers that arrived, and without permanent ones."""
     left: list[SequenceGap] = []
     for gap in gaps:
         if gap.is_permanent(xmin, now):
@@ -129,7 +129,7 @@ def _remaining_gaps(gaps: Sequence[SequenceGap], late: Sequence[int], xmin: int,
 
 
 def _find_gaps(position: int, numbers: Iterable[int], xmax: int, now: datetime) -> list[SequenceGap]:
-    """The gaps between ``position`` and the ``numbers`` that were seen, in their order."""
+    """The gaps between ``position`` and ``numbers``, which are sorted."""
     found: list[SequenceGap] = []
     for number in numbers:
         if number > position + 1:
@@ -139,29 +139,29 @@ def _find_gaps(position: int, numbers: Iterable[int], xmax: int, now: datetime) 
 
 
 def create_deliveries(tell: payload_format.PayloadBuilder, notifications: Sequence[Notification]) -> int:
-    """Make the deliveries of ``notifications`` that are not made yet; how many were."""
+    """Create the missing deliveries of ``notifications``. Returns how many."""
     if not notifications:
         return 0
-    endpoints = _endpoints({one.merchant_id for one in notifications})
+    endpoints = _load_endpoints({one.merchant_id for one in notifications})
     chosen = {one.pk: [e for e in endpoints.get(one.merchant_id, ()) if is_subscribed(e, one)] for one in notifications}
-    told = tell(notifications, {number for number, mine in chosen.items() if mine})
+    payloads = tell(notifications, {number for number, mine in chosen.items() if mine})
     rows: list[dict[str, Any]] = []
     returns: dict[UUID, WebhookEndpoint] = {}
     for one in notifications:
-        words = told.get(one.pk)
+        words = payloads.get(one.pk)
         if words is None:
             continue
         rows += [build_delivery_row(one, endpoint, body=words.text) for endpoint in chosen[one.pk]]
         if words.return_url:
             if one.merchant_id not in returns:
-                returns[one.merchant_id] = _return_endpoint(one.merchant_id)
+                returns[one.merchant_id] = _build_return_endpoint(one.merchant_id)
             rows.append(build_delivery_row(one, returns[one.merchant_id], url=words.return_url))
     return insert_deliveries(rows)
 
 
 def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
-    """One statement for all; a delivery that is there already stays as it is. As JSON, which both sides read and write
-    faster than arrays of long texts."""
+    """Insert deliveries in one statement; existing ones are left unchanged. Passed as JSON, which both sides read and
+    write faster than arrays of long texts."""
     if not rows:
         return 0
     try:
@@ -171,27 +171,27 @@ def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
         if len(rows) == 1:
             log.exception("delivery_not_made", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex)
             return 0
-    # One that cannot be kept must not hold back all that follow, of every merchant.
+    # One that cannot be stored must not block all that follow, of every merchant.
     return sum(insert_deliveries([row]) for row in rows)
 
 
 def is_subscribed(endpoint: WebhookEndpoint, notification: Notification) -> bool:
-    """Whether the endpoint is to be told of it."""
+    """True if the endpoint is subscribed to the notification."""
     return notification.kind in endpoint.kinds and endpoint.channel_id in (None, notification.channel_id)
 
 
-def _endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
+def _load_endpoints(merchants: set[UUID]) -> dict[UUID, list[WebhookEndpoint]]:
     found: dict[UUID, list[WebhookEndpoint]] = {}
-    asked = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_TOLD).exclude(
+    subscribed = WebhookEndpoint.objects.filter(merchant__in=merchants, state__in=_SUBSCRIBED_STATES).exclude(
         mode=WebhookEndpoint.Mode.RETURN
     )
-    for endpoint in asked.select_related("merchant"):
+    for endpoint in subscribed.select_related("merchant"):
         found.setdefault(endpoint.merchant_id, []).append(endpoint)
     return found
 
 
-def _return_endpoint(merchant: UUID) -> WebhookEndpoint:
-    """What stands for the addresses that this merchant's payments bring themselves."""
+def _build_return_endpoint(merchant: UUID) -> WebhookEndpoint:
+    """The stand-in endpoint for addresses that the merchant's payments bring themselves (notificationUrl)."""
     mode, state = WebhookEndpoint.Mode.RETURN, WebhookEndpoint.State.ACTIVE
     WebhookEndpoint.objects.bulk_create(
         [WebhookEndpoint(merchant_id=merchant, mode=mode, state=state)], ignore_conflicts=True
@@ -222,6 +222,6 @@ def build_delivery_row(
 
 
 def has_pending_notifications(merchant: Merchant) -> bool:
-    """Whether the outbox holds something of the merchant's that was not handed on yet."""
+    """True if the outbox has notifications of the merchant that were not fanned out yet."""
     found = execute_sql(_WAITING, {"merchant": merchant.pk})
     return bool(found and found[0][0])

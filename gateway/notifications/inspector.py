@@ -1,7 +1,8 @@
-"""The built-in inspector: an endpoint whose messages stay in the house, to be looked at as they would have gone out.
+"""The built-in webhook inspector: an endpoint whose messages are stored here, to be viewed exactly as they would be
+sent.
 
-The same machinery makes, seals, signs and retries them; only the call is not made. Test environment only.
-Source: docs/decisions/0029.
+Messages are made, sealed, signed and retried as for any endpoint; only the HTTP call is not made. Test environment
+only. Source: docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from gateway.models import InspectedWebhook
 from gateway.outbound import CallFailure, CallOutcome
 
 MAX_INSPECTED_MESSAGES: Final = 200
-"""Messages of one endpoint that are kept, the newest."""
+"""Messages stored for one endpoint, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedMessage:
-    """A message as it would have gone out ``at`` a real time."""
+    """A message as it would have been sent, ``at`` a real time."""
 
     endpoint: UUID
     delivery: UUID
@@ -34,14 +35,14 @@ class InspectedMessage:
 
 
 def build_inspector_answer() -> CallOutcome:
-    """What the inspector answers."""
+    """The inspector's answer to a delivery."""
     if settings.IS_LIVE:
         return CallOutcome(failure=CallFailure.FORBIDDEN, reason="the inspector is there in the test environment only")
     return CallOutcome(status=200, body=b"kept by the inspector")
 
 
 def store_inspected_messages(several: Sequence[InspectedMessage]) -> None:
-    """Keep what was received, and forget the oldest above MAX_INSPECTED_MESSAGES."""
+    """Store received messages, and delete the oldest above MAX_INSPECTED_MESSAGES."""
     if not several:
         return
     InspectedWebhook.objects.bulk_create(

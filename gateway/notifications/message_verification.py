@@ -1,7 +1,7 @@
-"""Whether a message that somebody received is what an endpoint was sent, and if not, what went wrong with it. Pure.
+"""Checks whether a received message is what an endpoint was sent, and explains what is wrong with it. Pure.
 
-``verify_message`` is given headers and body as they were pasted; it says right, old, wrong key, wrong encoding or which
-header is missing, each with words that help. Source: https://www.standardwebhooks.com.
+``verify_message`` gets headers and body as they were pasted; the result is right, old, wrong key, wrong encoding, or
+which header is missing. Source: https://www.standardwebhooks.com.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from gateway.notifications.signing import GCM_IV_BYTES, GCM_TAG_BYTES, SigningKeys
 
 TIMESTAMP_TOLERANCE: Final = timedelta(minutes=5)
-"""How old or early libraries for Standard Webhooks let a message be."""
+"""Largest age, past or future, that libraries for Standard Webhooks accept."""
 MAX_PASTED_CHARS: Final = 200_000
-"""Characters of headers and body that are looked at."""
+"""Characters of headers and body that are checked."""
 _ID, _AT, _SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 _IV, _TAG = "x-initialization-vector", "x-authentication-tag"
 _NAME: Final = re.compile(r"[A-Za-z0-9-]{1,128}")
@@ -34,6 +34,8 @@ _QUOTES: Final = ("'", '"')
 
 
 class VerificationResult(StrEnum):
+    """The possible results of a check."""
+
     RIGHT = "right"
     OLD = "old"
     WRONG_KEY = "wrong key"
@@ -43,8 +45,9 @@ class VerificationResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationVerdict:
-    """``why``: a name of REASONS in the back office's words. ``more``: what fills it. ``text``: the plain text of the
-    message, where it could be read. ``previous``: the key before the last rotation fitted."""
+    """Result of a check. ``why``: a name of the back office's table of reasons; ``more``: the value inserted into it.
+    ``text``: the plain text of the message, if it could be read. ``previous``: the secret before the last rotation
+    matched."""
 
     kind: VerificationResult
     why: str
@@ -54,32 +57,32 @@ class VerificationVerdict:
 
 
 def parse_pasted_headers(pasted: str) -> dict[str, str]:
-    """Names in lower case and values of pasted lines ("Name: value"); other lines, such as POST …, are passed over."""
+    """Names in lower case and values of pasted lines ("Name: value"); other lines, such as POST …, are skipped."""
     found: dict[str, str] = {}
     for line in pasted.splitlines():
         name, colon, value = line.partition(":")
-        name = _unquoted(name.strip())
+        name = _strip_quotes(name.strip())
         if colon and _NAME.fullmatch(name):
-            found.setdefault(name.lower(), _unquoted(value.strip().removesuffix(",").rstrip()))
+            found.setdefault(name.lower(), _strip_quotes(value.strip().removesuffix(",").rstrip()))
     return found
 
 
-def _unquoted(text: str) -> str:
-    """Without the quotes that a dictionary's text has around it; each end for itself, as people cut."""
+def _strip_quotes(text: str) -> str:
+    """``text`` without the quotes of a printed dictionary; each end on its own, since users cut anywhere."""
     text = text[1:] if text.startswith(_QUOTES) else text
     return text[:-1] if text.endswith(_QUOTES) else text
 
 
 def verify_message(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
-    """What became of a message for the endpoint with these ``keys``; ``now`` is real time."""
+    """Check a message of the endpoint with these ``keys``; ``now`` is real time."""
     if _SIGNATURE in headers:
-        return _signed(keys, headers, body, now)
+        return _verify_signed(keys, headers, body, now)
     if _IV in headers or _TAG in headers:
-        return _encrypted(keys, headers, body)
+        return _verify_encrypted(keys, headers, body)
     return VerificationVerdict(kind=VerificationResult.MISSING, why="no headers")
 
 
-def _each(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
+def _list_keys(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
     yield keys.current.reveal(), False
     if keys.previous is not None:
         yield keys.previous.reveal(), True
@@ -88,7 +91,7 @@ def _each(keys: SigningKeys) -> Iterator[tuple[bytes, bool]]:
 # --- signed -------------------------------------------------------------------------------------------------------
 
 
-def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
+def _verify_signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datetime) -> VerificationVerdict:
     for name in (_ID, _AT):
         if not headers.get(name):
             return VerificationVerdict(kind=VerificationResult.MISSING, why="header", more=name)
@@ -98,15 +101,15 @@ def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datet
     signatures, wrong = [], 0
     for each in headers[_SIGNATURE].split():
         version, comma, text = each.partition(",")
-        octets = _base64(text) if comma and version == "v1" else None
+        octets = _parse_base64(text) if comma and version == "v1" else None
         if octets is None or len(octets) != hashlib.sha256().digest_size:
             wrong += 1
         else:
             signatures.append(octets)
     if not signatures:
         return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="signature", more=_SIGNATURE)
-    for why, text in _variants(body):
-        for key, previous in _each(keys):
+    for why, text in _list_variants(body):
+        for key, previous in _list_keys(keys):
             made = hmac.digest(key, f"{headers[_ID].strip()}.{at}.{text}".encode(), hashlib.sha256)
             if any(hmac.compare_digest(made, one) for one in signatures):
                 if why:
@@ -126,10 +129,11 @@ def _signed(keys: SigningKeys, headers: Mapping[str, str], body: str, now: datet
     return VerificationVerdict(kind=VerificationResult.WRONG_KEY, why="no signature fits")
 
 
-def _variants(body: str) -> Iterator[tuple[str, str]]:
-    """The body, and what frameworks, editors and clipboards make of one: (what was done to it, as it was sent)."""
+def _list_variants(body: str) -> Iterator[tuple[str, str]]:
+    """The body, and what frameworks, editors and clipboards make of it: pairs of the change and the body as it was
+    sent."""
     yield "", body
-    # A form in a browser sends line ends as CR LF; our own bodies hold none.
+    # A browser form sends line ends as CR LF; our bodies contain none.
     if body.strip() != body:
         yield "white space", body.strip()
     if body[:1] == "\ufeff":
@@ -141,19 +145,19 @@ def _variants(body: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield "quoted", value
     else:
-        # Ours: compact, no escapes.
+        # Our own form: compact, no escapes.
         yield "written again", json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 # --- encrypted ----------------------------------------------------------------------------------------------------
 
 
-def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> VerificationVerdict:
+def _verify_encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> VerificationVerdict:
     found: dict[str, bytes] = {}
     for name, length in ((_IV, GCM_IV_BYTES), (_TAG, GCM_TAG_BYTES)):
         if not headers.get(name):
             return VerificationVerdict(kind=VerificationResult.MISSING, why="header", more=name)
-        octets = _hex(headers[name])
+        octets = _parse_hex(headers[name])
         if octets is None or len(octets) != length:
             return VerificationVerdict(
                 kind=VerificationResult.WRONG_ENCODING, why="hex header", more=f"{name}: {2 * length}"
@@ -166,14 +170,14 @@ def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> Veri
         except (ValueError, KeyError, TypeError):
             return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="no encryptedBody")
     text = text.strip().strip('"')
-    octets = _hex(text)
+    octets = _parse_hex(text)
     why = ""
     if octets is None:
-        octets = _base64(text)
+        octets = _parse_base64(text)
         if octets is None:
             return VerificationVerdict(kind=VerificationResult.WRONG_ENCODING, why="body is no hex")
         why = "body in base64"
-    for key, previous in _each(keys):
+    for key, previous in _list_keys(keys):
         for sealed, done in ((octets + found[_TAG], why), (octets, why or "tag inside")):
             try:
                 plain = AESGCM(key).decrypt(found[_IV], sealed, None).decode()
@@ -184,7 +188,7 @@ def _encrypted(keys: SigningKeys, headers: Mapping[str, str], body: str) -> Veri
     return VerificationVerdict(kind=VerificationResult.WRONG_KEY, why="does not open")
 
 
-def _hex(text: str) -> bytes | None:
+def _parse_hex(text: str) -> bytes | None:
     text = text.strip()
     try:
         return bytes.fromhex(text) if text and len(text) % 2 == 0 and not re.search(r"\s", text) else None
@@ -192,7 +196,7 @@ def _hex(text: str) -> bytes | None:
         return None
 
 
-def _base64(text: str) -> bytes | None:
+def _parse_base64(text: str) -> bytes | None:
     try:
         return base64.b64decode(text.strip(), validate=True) or None
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""What is said: the plain text of a notification, made once and never changed.
+"""The plain text of a notification, written once and never changed.
 
 ``{"type": …, "action": …, "payload": {…}}``. Source: decisions, section 6.
 """
@@ -20,16 +20,16 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookPayload:
-    """``text``: what endpoints are told, '' when nobody was to be; ``return_url``: where the shop asked to be called
-    with the final result of this one payment (notificationUrl), '' when it did not."""
+    """``text``: the message for endpoints, '' if none is subscribed; ``return_url``: the shop's address for the final
+    result of this one payment (notificationUrl), or ''."""
 
     text: str = ""
     return_url: str = ""
 
 
 PayloadBuilder = Callable[[Sequence[Notification], Collection[int]], Mapping[int, WebhookPayload]]
-"""Puts notifications into words: those whose ids are in the second argument have endpoints, the others may still have a
-``return_url``. One that has neither is left out."""
+"""Builds the payloads of notifications. The second argument has the ids of those with endpoints; the others may still
+have a ``return_url``. One that has neither is left out."""
 
 
 def serialize_payload(kind: str, action: str, payload: Mapping[str, Any]) -> str:

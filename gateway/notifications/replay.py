@@ -1,8 +1,7 @@
-"""Once more: deliveries that have ended, or events that an endpoint was never told of, are made due again.
+"""Replay: makes ended deliveries due again, and delivers events that an endpoint missed.
 
-What would be sent is counted first. A replayed delivery tells the same text, under the same id and sequence, so that a
-receiver that keeps books sees it for what it is. Every batch is one commit, and what was done is not chosen again: a
-broken replay is simply run again.
+The number is previewed first. A replayed delivery has the same text, id and sequence, so a receiver can recognize it.
+Every batch is one commit, and what was replayed is not selected again: an interrupted replay is simply repeated.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ ORDER BY n.id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySelection:
-    """Which of a merchant's deliveries; what is None or empty chooses all. Times are the merchant's clock and those of
-    the event's making, both ends included. ``among``: the endpoints that whoever asks may use."""
+    """Which of a merchant's deliveries to replay; None or empty selects all. Times are the merchant's clock and those
+    of the event, both ends included. ``among``: the endpoints that the user may use."""
 
     merchant: Merchant
     endpoint: WebhookEndpoint | None = None
@@ -60,7 +59,7 @@ class ReplaySelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPreview:
-    """What a replay would send. ``off``: chosen too, but their endpoint takes nothing as it is now."""
+    """What a replay would send. ``off``: also selected, but their endpoint receives nothing at present."""
 
     events: int
     payments: int
@@ -70,9 +69,9 @@ class ReplayPreview:
 
 
 def preview_replay(selection: ReplaySelection) -> ReplayPreview:
-    """Count, send nothing."""
+    """Count without sending."""
     chosen = _select_deliveries(selection)
-    open_ones = _only_receiving_endpoints(chosen)
+    open_ones = _filter_receiving_endpoints(chosen)
     counted = open_ones.aggregate(
         events=Count("pk"), payments=Count("payment", distinct=True), oldest=Min("created_at"), newest=Max("created_at")
     )
@@ -80,7 +79,7 @@ def preview_replay(selection: ReplaySelection) -> ReplayPreview:
 
 
 def replay_deliveries(selection: ReplaySelection, *, batch: int = REPLAY_BATCH_SIZE) -> Iterator[int]:
-    """Make them due now; yields how many were, after each batch. They go out with the next run."""
+    """Make them due now; yields the number after each batch. They are sent with the next run."""
     after: ReplayPosition | None = None
     while True:
         done, after = replay_next_batch(selection, after, batch=batch)
@@ -90,16 +89,16 @@ def replay_deliveries(selection: ReplaySelection, *, batch: int = REPLAY_BATCH_S
 
 
 ReplayPosition = tuple[datetime, UUID]
-"""Where a replay has come to: the making and the id of the last delivery that was made due."""
+"""Position of a replay: creation time and id of the last delivery that was made due."""
 
 
 def replay_next_batch(
     selection: ReplaySelection, after: ReplayPosition | None = None, *, batch: int = REPLAY_BATCH_SIZE
 ) -> tuple[int, ReplayPosition | None]:
-    """Make the next of them due; how many, and where the next begin (None: there were none left). It goes by the time
-    of their making, so that what is delivered meanwhile is not chosen again."""
+    """Make the next batch due. Returns how many, and the position of the next batch (None: none left). Ordered by
+    creation time, so that what is delivered meanwhile is not selected again."""
     now = clock.merchant_now(selection.merchant)
-    chosen = _only_receiving_endpoints(_select_deliveries(selection))
+    chosen = _filter_receiving_endpoints(_select_deliveries(selection))
     if WebhookDelivery.State.WAITING in selection.states:
         chosen = chosen.filter(Q(due_at__gt=now) | ~Q(state=WebhookDelivery.State.WAITING))
     if after is not None:
@@ -119,15 +118,16 @@ def replay_next_batch(
 
 
 def count_missed_events(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
-    """How many events of this time the endpoint was never told of: it was made later, or was off. At most a million
-    are counted."""
+    """Number of events of this time that the endpoint never got, since it was created later or switched off; counted up
+    to a million."""
     return len(_list_missed_ids(endpoint, since, until, 1_000_000))
 
 
 def deliver_missed_events(
     endpoint: WebhookEndpoint, since: datetime, until: datetime, tell: PayloadBuilder, *, batch: int = REPLAY_BATCH_SIZE
 ) -> Iterator[int]:
-    """Make deliveries of them; yields how many, after each batch. What is told is the event as of its own time."""
+    """Create deliveries of missed events; yields the number after each batch. The text is the event as of its own
+    time."""
     while numbers := _list_missed_ids(endpoint, since, until, batch):
         notifications = list(Notification.objects.filter(pk__in=numbers).order_by("pk"))
         words = tell(notifications, set(numbers))
@@ -157,7 +157,7 @@ def _list_missed_ids(endpoint: WebhookEndpoint, since: datetime, until: datetime
 
 
 def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
-    """The selected deliveries of the merchant; never test messages."""
+    """The selected deliveries of the merchant, without test messages."""
     chosen = WebhookDelivery.objects.filter(
         endpoint__in=WebhookEndpoint.objects.filter(merchant=selection.merchant), state__in=selection.states
     ).exclude(kind=TEST_TYPE)
@@ -174,7 +174,7 @@ def _select_deliveries(selection: ReplaySelection) -> QuerySet[WebhookDelivery]:
     return chosen.filter(**{name: value for name, value in conditions.items() if value is not None})
 
 
-def _only_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
-    """Those whose endpoint takes something."""
+def _filter_receiving_endpoints(chosen: QuerySet[WebhookDelivery]) -> QuerySet[WebhookDelivery]:
+    """Those whose endpoint receives deliveries at present."""
     state = WebhookEndpoint.State
     return chosen.filter(endpoint__state__in=(state.ACTIVE, state.PAUSED))

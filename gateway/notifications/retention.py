@@ -1,4 +1,4 @@
-"""Throw away what has had its time: deliveries that have ended, with their attempts; and end what waited too long."""
+"""Deletes ended deliveries with their attempts after their retention, and cancels those that waited too long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.models import WebhookAttempt, WebhookDelivery
 
 PURGE_BATCH_SIZE: Final = 10_000
 
-# A paused endpoint is asked for one thing at a time: what waits behind it has its thirty days all the same.
+# A paused endpoint is probed with one delivery at a time: those behind it still expire after thirty days.
 _GIVE_UP: Final = """
 UPDATE gateway_webhookdelivery d SET state = 'given_up', ended_at = %(now)s::timestamptz + m.clock_offset
 FROM gateway_merchant m
@@ -23,7 +23,7 @@ RETURNING 1
 
 
 def purge_webhook_deliveries(now: datetime) -> int:
-    """How many deliveries were forgotten. Ids follow real time, so only the oldest are looked at."""
+    """Delete expired deliveries. Returns how many. Ids follow real time, so only the oldest are examined."""
     execute_sql(_GIVE_UP, {"now": now})
     limit = now - timedelta(days=settings.GATEWAY_WEBHOOK_DAYS)
     oldest = WebhookDelivery.objects.order_by("id").values_list("pk", flat=True)[:PURGE_BATCH_SIZE]

@@ -1,6 +1,6 @@
-"""How a notification travels: encrypted with AES-256-GCM, or plain with the signature of Standard Webhooks.
+"""Encodes notifications for sending: encrypted with AES-256-GCM, or plain with the signature of Standard Webhooks.
 
-Both keep the secret to merchant and gateway: 64 hex digits, the same 32 bytes in either mode. Source: decisions,
+Both use a secret shared by merchant and gateway: 64 hex digits, the same 32 bytes in either mode. Source: decisions,
 section 6; https://www.standardwebhooks.com.
 """
 
@@ -28,20 +28,20 @@ _PREFIX: Final = "whsec_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKeys:
-    """An endpoint's secret, and the one before it as long as it is honoured."""
+    """An endpoint's secret, and the previous one as long as it is valid."""
 
     current: SecretBytes
     previous: SecretBytes | None = None
 
 
 def generate_webhook_secret() -> Secret:
-    """64 hex digits."""
+    """A new secret: 64 hex digits."""
     return Secret(secrets.token_hex(WEBHOOK_SECRET_BYTES))
 
 
 def parse_webhook_secret(text: str) -> Secret:
-    """A secret that a merchant brings: 64 hex digits, or Standard Webhooks' ``whsec_`` and 32 bytes in base64.
-    Raises ValueError."""
+    """A merchant's own secret: 64 hex digits, or Standard Webhooks' ``whsec_`` and 32 bytes in base64. Raises
+    ValueError."""
     text = text.strip()
     try:
         octets = base64.b64decode(text[len(_PREFIX) :], validate=True) if text.startswith(_PREFIX) else None
@@ -54,21 +54,21 @@ def parse_webhook_secret(text: str) -> Secret:
 
 
 def format_standard_secret(secret: Secret) -> Secret:
-    """The same secret as libraries for Standard Webhooks take it."""
+    """The secret in the form of libraries for Standard Webhooks (``whsec_…``)."""
     return Secret(_PREFIX + base64.b64encode(bytes.fromhex(secret.reveal())).decode())
 
 
 def sign_or_encrypt(
     mode: str, wrapper: str, keys: SigningKeys, ident: UUID, text: str, at: datetime
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body of one attempt. ``ident`` is the delivery's, the same in each of its attempts; ``at`` is real
-    time, which receivers compare with their own."""
+    """Headers and body of one attempt. ``ident``: the delivery's id, the same in each attempt; ``at``: real time, which
+    receivers compare with their own."""
     if mode == WebhookEndpoint.Mode.SIGNED:
-        return _signed(keys, f"msg_{ident.hex}", text.encode(), int(at.timestamp()))
-    return _encrypted(keys, text.encode(), wrapper)
+        return _sign(keys, f"msg_{ident.hex}", text.encode(), int(at.timestamp()))
+    return _encrypt(keys, text.encode(), wrapper)
 
 
-def _signed(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
+def _sign(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[str, str], bytes]:
     signed = f"{ident}.{at}.".encode() + body
     signatures = [
         base64.b64encode(hmac.digest(key.reveal(), signed, hashlib.sha256)).decode()
@@ -84,8 +84,9 @@ def _signed(keys: SigningKeys, ident: str, body: bytes, at: int) -> tuple[dict[s
     return headers, body
 
 
-def _encrypted(keys: SigningKeys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
-    """A body has one key: while a rotation overlaps, the one that the receiver has had all along."""
+def _encrypt(keys: SigningKeys, body: bytes, wrapper: str) -> tuple[dict[str, str], bytes]:
+    """Encrypt the body. It has one key: while a rotation overlaps, the previous one, which the receiver certainly
+    has."""
     key = keys.current if keys.previous is None else keys.previous
     iv = secrets.token_bytes(GCM_IV_BYTES)
     octets = AESGCM(key.reveal()).encrypt(iv, body, None)

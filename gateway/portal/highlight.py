@@ -1,4 +1,4 @@
-"""Colours for samples, made on the server: JSON and curl as safe HTML with a class per kind of word."""
+"""Syntax highlighting of samples on the server: JSON and curl as safe HTML with a class per kind of token."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _CURL = re.compile(
 
 
 def highlight_json(value: Any) -> SafeString:
-    """``value`` as indented JSON."""
-    return _coloured(json.dumps(value, indent=2, ensure_ascii=False), _JSON)
+    """``value`` as indented, highlighted JSON."""
+    return _color_parts(json.dumps(value, indent=2, ensure_ascii=False), _JSON)
 
 
 def highlight_curl(text: str) -> SafeString:
-    """A shell command; ``$ENTITY_ID`` becomes an element that the page's script can fill in."""
-    return _coloured(text, _CURL)
+    """A highlighted shell command; ``$ENTITY_ID`` becomes an element that the page's script fills in."""
+    return _color_parts(text, _CURL)
 
 
-def _coloured(text: str, words: re.Pattern[str]) -> SafeString:
+def _color_parts(text: str, words: re.Pattern[str]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in _parts(text, words)))
 
 

@@ -1,4 +1,4 @@
-"""An endpoint as a page of the reference: its parameters in groups, its conditions as sentences."""
+"""Reference page of an endpoint: its parameters in groups, its conditions as sentences."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gateway.catalogue.structure import Demand, Echo, Need, Param, Structure
 
 ENDPOINT_BY_NAME: Final = {endpoint.name: endpoint for endpoint in ENDPOINTS}
 MAX_UNFOLDED_VALUES: Final = 8
-"""Closed lists above this length fold away."""
+"""Longer lists of values are collapsed."""
 
 _NEEDS: Final = {Need.REQUIRED: "required", Need.CONDITIONAL: "conditional", Need.OPTIONAL: "optional"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParamDoc:
-    """One parameter. ``anchor`` is its name, as errors link to it."""
+    """One parameter. ``anchor``: its name, as error messages link to it."""
 
     anchor: str
     example_name: str
@@ -55,6 +55,8 @@ class ParamGroupDoc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointDoc:
+    """One endpoint with its parameter groups and rules."""
+
     endpoint: Endpoint
     groups: tuple[ParamGroupDoc, ...]
     rules: tuple[str, ...]
@@ -63,11 +65,13 @@ class EndpointDoc:
 
 @cache
 def build_endpoint_doc(name: str) -> EndpointDoc:
-    """The page of one endpoint. KeyError for a name that no endpoint has."""
+    """The page of one endpoint. Raises KeyError for an unknown name."""
     endpoint = ENDPOINT_BY_NAME[name]
     titles = [structure.title for structure in endpoint.structures]
-    groups = tuple(_group(structure, shared=titles.count(structure.title) > 1) for structure in endpoint.structures)
-    own = {rule for structure in endpoint.structures for rule in _own_rules(structure)}
+    groups = tuple(
+        _build_group(structure, shared=titles.count(structure.title) > 1) for structure in endpoint.structures
+    )
+    own = {rule for structure in endpoint.structures for rule in _list_own_rules(structure)}
     return EndpointDoc(
         endpoint=endpoint,
         groups=groups,
@@ -76,27 +80,27 @@ def build_endpoint_doc(name: str) -> EndpointDoc:
     )
 
 
-def _own_rules(structure: Structure) -> tuple[str, ...]:
+def _list_own_rules(structure: Structure) -> tuple[str, ...]:
     return tuple(render_rule(structure, rule) for rule in structure.rules)
 
 
-def _group(structure: Structure, *, shared: bool) -> ParamGroupDoc:
+def _build_group(structure: Structure, *, shared: bool) -> ParamGroupDoc:
     name = structure.prefix or structure.rows[0].base
     title = f"{structure.title}: {name}" if shared else structure.title
     return ParamGroupDoc(
-        anchor=_slug(title),
+        anchor=_slugify(title),
         title=title,
         source=structure.source,
         prefix=structure.prefix,
         note=structure.note,
-        demand=_demand(structure),
-        params=tuple(_param(structure, row) for row in structure.rows),
-        rules=_own_rules(structure),
+        demand=_describe_demand(structure),
+        params=tuple(_build_param(structure, row) for row in structure.rows),
+        rules=_list_own_rules(structure),
     )
 
 
-def _demand(structure: Structure) -> str:
-    """When the required rows are asked for, in words; empty where always, or where there are none."""
+def _describe_demand(structure: Structure) -> str:
+    """When the required rows are required, in words; '' if always, or if there are none."""
     if structure.demand is not Demand.WHEN_USED or not structure.required:
         return ""
     if structure.triggers:
@@ -105,7 +109,7 @@ def _demand(structure: Structure) -> str:
     return f"Required fields are asked for when anything of {structure.prefix or 'this table'} is sent."
 
 
-def _param(structure: Structure, row: Param) -> ParamDoc:
+def _build_param(structure: Structure, row: Param) -> ParamDoc:
     full = structure.full(row.name)
     tags = []
     if is_deprecated(structure, row):
@@ -121,7 +125,7 @@ def _param(structure: Structure, row: Param) -> ParamDoc:
         example_name=example_name(structure, row),
         need=_NEEDS[row.need],
         letter=row.need.value,
-        allowed=_allowed(row),
+        allowed=_describe_format(row),
         words=row.format.words,
         example=row.format.example,
         values=row.format.values,
@@ -131,8 +135,8 @@ def _param(structure: Structure, row: Param) -> ParamDoc:
     )
 
 
-def _allowed(row: Param) -> str:
-    """The format in words: what an error says, without its "must be"."""
+def _describe_format(row: Param) -> str:
+    """The format in words: an error's text without "must be"."""
     if len(row.format.values) > MAX_UNFOLDED_VALUES:
         return f"One of {len(row.format.values)} values"
     text = re.sub(r"^must be (?:an? )?", "", row.format.expects)
@@ -140,7 +144,7 @@ def _allowed(row: Param) -> str:
     return text if not row.key else f"{text}. Key: {row.key.words}"
 
 
-def _slug(text: str) -> str:
+def _slugify(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
@@ -151,7 +155,7 @@ def list_endpoints(live: bool) -> tuple[Endpoint, ...]:
 
 
 def filter_endpoint_doc(doc: EndpointDoc, word: str) -> EndpointDoc:
-    """The page with only the parameters that speak of ``word``: the filter box, for readers without JavaScript."""
+    """The page with only the parameters that mention ``word``: the filter box without JavaScript."""
     needle = word.lower()
     groups = (
         replace(group, params=tuple(p for p in group.params if needle in f"{p.anchor} {p.note} {p.words}".lower()))

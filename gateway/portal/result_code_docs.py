@@ -1,4 +1,4 @@
-"""The result codes as a page: by family, with what to do next and what the shopper may be told."""
+"""Docs page of result codes: by family, with advice for the merchant and a text for the shopper."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ FAMILY_TITLES: Final[Mapping[ResultFamily, str]] = MappingProxyType(
         ResultFamily.RATING: "Old rating codes",
     }
 )
-"""Families in the order of the page: what a newcomer meets first stands first."""
+"""Families in the order of the page: the most common first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeDoc:
-    """``advice`` is empty where the family's says it already; ``shopper`` is None where only the merchant can act."""
+    """One result code. ``advice``: '' if the family's advice covers it; ``shopper``: None if only the merchant can
+    act."""
 
     code: str
     meaning: str
@@ -60,6 +61,8 @@ class CodeDoc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyDoc:
+    """A family of result codes with its advice."""
+
     anchor: str
     title: str
     status: int
@@ -74,14 +77,14 @@ def list_families() -> tuple[FamilyDoc, ...]:
     rows: dict[ResultFamily, list[CodeDoc]] = {family: [] for family in FAMILY_TITLES}
     for row in result_codes.RESULT_CODES.values():
         family = result_codes.find_result_family(row.code)
-        own, told = advice.get_developer_advice(row.code), advice.get_shopper_message(row.code)
+        own, shopper_text = advice.get_developer_advice(row.code), advice.get_shopper_message(row.code)
         rows[family].append(
             CodeDoc(
                 code=row.code,
                 meaning=row.description,
                 status=result_codes.http_status(row.code),
                 advice="" if own == advice.DEVELOPER_ADVICE[family] else own,
-                shopper=told,
+                shopper=shopper_text,
             )
         )
     return tuple(
@@ -99,7 +102,7 @@ def list_families() -> tuple[FamilyDoc, ...]:
 
 
 def filter_families(word: str) -> Iterator[FamilyDoc]:
-    """The families with only the codes that speak of ``word``, for readers without JavaScript."""
+    """The families with only the codes that mention ``word``, for readers without JavaScript."""
     needle = word.strip().lower()
     for family in list_families():
         found = tuple(row for row in family.codes if needle in f"{row.code} {row.meaning}".lower())

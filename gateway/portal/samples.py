@@ -1,7 +1,7 @@
-"""Requests that the pages show as curl, and the answers that this gateway gives to them.
+"""Sample requests, shown as curl, and this gateway's real answers to them.
 
-A sample is data; its answer lies in ``answers/<name>.json``, written and compared by a test that sends every sample
-as it is shown. ``$TOKEN_VARIABLE``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
+A sample is data; its answer is in ``answers/<name>.json``, written and compared by a test that sends every sample as
+shown. ``$TOKEN``, ``$ENTITY_ID`` and ``$PAYMENT_ID`` are the reader's shell variables.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
 SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
 INVALID_TOKEN: Final = "not-a-token"  # noqa: S105
 SAMPLE_BASE_URL: Final = "http://testserver"
-"""The base address of the gateway that gave the kept answers. A page shows its own instead."""
+"""Base address of the gateway that gave the stored answers. A page shows its own instead."""
 BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
-"""Characters that stand in a form body and in a shell as they are."""
+"""Characters that need no quoting in a form body and in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSample:
-    """One request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's variable
-    names. ``about``: what the answer says, in plain words."""
+    """One sample request. ``token``: None leaves the header out. ``after``: the sample whose payment the path's
+    variable names. ``about``: explains the answer."""
 
     name: str
     title: str
@@ -58,11 +58,11 @@ class ApiSample:
 
     @property
     def answer(self) -> dict[str, Any]:
-        return _answer(self.name)
+        return _load_answer(self.name)
 
     @property
     def brief(self) -> dict[str, Any]:
-        """The fields of the answer to look at first."""
+        """The most important fields of the answer."""
         return {name: value for name, value in self.answer.items() if name in BRIEF_FIELDS}
 
     def curl(self, base_url: str) -> str:
@@ -71,7 +71,7 @@ class ApiSample:
         pairs = {"entityId": ENTITY_VARIABLE, **self.fields}
         lines = []
         if self.method == "POST":
-            lines += [_data(name, value) for name, value in pairs.items()]
+            lines += [_format_data_option(name, value) for name, value in pairs.items()]
         else:
             address += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
         head = "curl" if self.method in ("GET", "POST") else f"curl -X {self.method}"
@@ -81,7 +81,7 @@ class ApiSample:
         return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
 
 
-def _data(name: str, value: str) -> str:
+def _format_data_option(name: str, value: str) -> str:
     pair = f"{name}={value}"
     if value.startswith("$"):
         return f'-d "{pair}"'
@@ -91,7 +91,7 @@ def _data(name: str, value: str) -> str:
 
 
 @cache
-def _answer(name: str) -> dict[str, Any]:
+def _load_answer(name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads((SAMPLE_ANSWERS_DIR / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -101,10 +101,11 @@ def _answer(name: str) -> dict[str, Any]:
 
 _CARD: Final = REQUEST_EXAMPLES["payment"]
 _ONE: Final = f"/v1/payments/{PAYMENT_VARIABLE}"
+_NO_CHANGES: Final[Mapping[str, str | None]] = {}
 _NO_CARD: Final[Mapping[str, str | None]] = {
     name.replace(".", "__"): None for name in _CARD if name.startswith("card.")
 }
-_ACCOUNT: Final = {
+_ACCOUNT: Final[Mapping[str, str | None]] = {
     "bankAccount__holder": "Jane Jones", "bankAccount__iban": "DE23100000001234567890",
     "bankAccount__bic": "MARKDEF1100",
 }  # fmt: skip
@@ -115,24 +116,35 @@ _INITIAL: Final = {"standingInstruction.mode": "INITIAL", "standingInstruction.s
 _REPEATED: Final = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
 
 
-def _payment(name: str, title: str, status: int = 200, *, about: str = "", **changes: str | None) -> ApiSample:
-    fields = {key: value for key, value in {**_CARD, **_dotted(changes)}.items() if value is not None}
+def _payment_sample(
+    name: str,
+    title: str,
+    status: int = 200,
+    *,
+    about: str = "",
+    means: Mapping[str, str | None] = _NO_CHANGES,
+    **changes: str | None,
+) -> ApiSample:
+    changed = {**_CARD, **_with_dots(means), **_with_dots(changes)}
+    fields = {key: value for key, value in changed.items() if value is not None}
     return ApiSample(
         name=name, title=title, method="POST", path="/v1/payments", status=status, fields=fields, about=about
     )
 
 
-def _dotted(changes: Mapping[str, str | None]) -> dict[str, str | None]:
+def _with_dots(changes: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name.replace("__", "."): value for name, value in changes.items()}
 
 
-def _follow_up(name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str) -> ApiSample:
+def _follow_up_sample(
+    name: str, title: str, after: str, about: str = "", *, path: str = _ONE, **fields: str
+) -> ApiSample:
     return ApiSample(
         name=name, title=title, method="POST", path=path, status=200, after=after, fields=fields, about=about
     )
 
 
-def _clock(name: str, title: str, method: str, **fields: str) -> ApiSample:
+def _clock_sample(name: str, title: str, method: str, **fields: str) -> ApiSample:
     return ApiSample(name=name, title=title, method=method, path="/v1/test/clock", status=200, fields=fields)
 
 
@@ -141,8 +153,8 @@ _SUMS, _OTHER, _AGGREGATED = "/v1/reports/reconciliations", "/reports", "reconci
 _TWO_DAYS: Final = {"date__from": "2026-05-14", "date__to": "2026-05-15"}
 
 
-def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
-    """Made-up settlements: the same for every reader."""
+def _report_sample(name: str, title: str, path: str, about: str, **fields: str) -> ApiSample:
+    """A report in testMode=INTERNAL: the same settlements for every reader."""
     asked = {key.replace("__", "."): value for key, value in fields.items()}
     return ApiSample(
         name=name,
@@ -156,16 +168,16 @@ def _report(name: str, title: str, path: str, about: str, **fields: str) -> ApiS
 
 
 _TABLE: Final = (
-    _payment("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
-    _payment("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
-    _payment(
+    _payment_sample("pay", "Pay 92.00 euros", about="000.100.110: paid. Keep the id."),
+    _payment_sample("authorise", "Authorise 92.00 euros", paymentType="PA", about="The money is reserved, not taken."),
+    _payment_sample(
         "declined",
         "A declined card",
         400,
         card__number="4000015500000005",
         about="800.100.155: the card has not enough credit. There is a payment, and it was declined.",
     ),
-    _payment(
+    _payment_sample(
         "faults",
         "Three faults at once",
         400,
@@ -175,12 +187,11 @@ _TABLE: Final = (
         card__expiryMonth="13",
         about="Nothing was made. Each fault names its field and what is allowed.",
     ),
-    _payment(
+    _payment_sample(
         "direct-debit",
         "Debit a bank account",
         paymentBrand="DIRECTDEBIT_SEPA",
-        **_NO_CARD,
-        **_ACCOUNT,
+        means={**_NO_CARD, **_ACCOUNT},
         bankAccount__mandate__id="MANDATE-ABC",
         bankAccount__mandate__dateOfSignature="2026-01-15",
         transactionDueDate="2034-05-02",
@@ -189,19 +200,19 @@ _TABLE: Final = (
         customer__email="jane@mail.example",
         about="000.100.110: the bank takes the debit. Jane gets her mandate by mail.",
     ),
-    _payment(
+    _payment_sample(
         "online-transfer",
         "Send the shopper to the bank",
         paymentBrand="ONLINETRANSFER",
-        **_NO_CARD,
+        means=_NO_CARD,
         shopperResultUrl="https://shop.example/result",
         about="000.200.000: nothing is paid yet. Send the shopper to redirect.url.",
     ),
-    _payment(
+    _payment_sample(
         "prepayment",
         "Ask for a transfer in advance",
         paymentBrand="PREPAYMENT",
-        **_NO_CARD,
+        means=_NO_CARD,
         about="800.400.500: open until the money is there. Show the shopper merchant.bankAccount.",
     ),
     ApiSample(
@@ -214,19 +225,19 @@ _TABLE: Final = (
         fields=REQUEST_EXAMPLES["decide-transfer"],
         about="000.100.110: now it is paid.",
     ),
-    _payment(
+    _payment_sample(
         "gift-card",
         "Pay with a gift card",
         paymentBrand="GIFTCARD",
-        **_NO_CARD,
+        means=_NO_CARD,
         giftCard__number="GC-10020",
         giftCard__pin="4711",
         about="Approved for the 20.00 that it holds: amount says so.",
     ),
-    _payment(
+    _payment_sample(
         "network-token",
         "Pay with a network token",
-        **_NO_CARD,
+        means=_NO_CARD,
         tokenAccount__number=build_test_token("000.100.110"),
         tokenAccount__type="NETWORK",
         tokenAccount__expiryMonth="05",
@@ -234,7 +245,7 @@ _TABLE: Final = (
         tokenAccount__cryptogram=GOOD_CRYPTOGRAM,
         about="The cryptogram proves one use of the token.",
     ),
-    _follow_up(
+    _follow_up_sample(
         "capture",
         "Capture a part",
         "authorise",
@@ -243,15 +254,15 @@ _TABLE: Final = (
         amount="50.00",
         currency="EUR",
     ),
-    _follow_up(
+    _follow_up_sample(
         "refund-capture",
         "Refund some of it",
         "capture",
         path=f"/v1/payments/{CAPTURE_VARIABLE}",
         **REQUEST_EXAMPLES["follow-up"],
     ),
-    _follow_up("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
-    _follow_up(
+    _follow_up_sample("reverse", "Reverse what is left", "authorise", "The reservation is gone.", paymentType="RV"),
+    _follow_up_sample(
         "refund", "Refund a part", "pay", "10.00 go back; 82.00 may still follow.", **REQUEST_EXAMPLES["follow-up"]
     ),
     ApiSample(name="read", title="Read a payment", method="GET", path=_ONE, status=200, after="pay"),
@@ -464,8 +475,12 @@ _TABLE: Final = (
         status=200,
         after="register",
     ),
-    _payment("order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."),
-    _follow_up("refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]),
+    _payment_sample(
+        "order", "Pay for an order", merchantTransactionId="order-4712", about="Your own number goes along."
+    ),
+    _follow_up_sample(
+        "refund-order", "Refund some of it", "order", "Linked to the payment.", **REQUEST_EXAMPLES["follow-up"]
+    ),
     ApiSample(
         name="query",
         title="Find an order",
@@ -518,8 +533,8 @@ _TABLE: Final = (
         fields={"merchantTransactionId": "no-such-order"},
         about="700.400.580: nothing of yours fits.",
     ),
-    _report("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
-    _report(
+    _report_sample("settlements", "Two days to try with", _SUMS, "Each settlement with its sums.", **_TWO_DAYS),
+    _report_sample(
         "settlement",
         "One settlement's records",
         f"{_SUMS}/{SAMPLE_SETTLEMENT_ID}",
@@ -527,12 +542,14 @@ _TABLE: Final = (
         sortValue="SettlementTxDate",
         sortOrder="DESC",
     ),
-    _report("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
-    _report(
+    _report_sample("aggregations", "Two days to try with", f"{_OTHER}/v1/{_AGGREGATED}", "The same.", **_TWO_DAYS),
+    _report_sample(
         "aggregation", "One settlement's records", f"{_OTHER}/v1/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}", "The same."
     ),
-    _report("aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS),
-    _report(
+    _report_sample(
+        "aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS
+    ),
+    _report_sample(
         "aggregation-page",
         "Only the fees",
         f"{_OTHER}/v2/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}",
@@ -540,9 +557,9 @@ _TABLE: Final = (
         reconciliationType="FEE",
         pageNo="1",
     ),
-    _clock("clock", "Read the clock", "GET"),
-    _clock("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
-    _clock("reset-clock", "Put it back", "DELETE"),
+    _clock_sample("clock", "Read the clock", "GET"),
+    _clock_sample("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
+    _clock_sample("reset-clock", "Put it back", "DELETE"),
     ApiSample(
         name="mails",
         title="The mandate's mail",
@@ -565,7 +582,7 @@ _TABLE: Final = (
 _OPEN: Final = f"/v1/checkouts/{CHECKOUT_VARIABLE}"
 
 
-def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
+def _checkout_sample(name: str, title: str, path: str, about: str, *, after: str = "", **more: Any) -> ApiSample:
     method = "GET" if name.endswith(("status", "registration")) else "POST"
     fields = REQUEST_EXAMPLES.get(name, {})
     return ApiSample(
@@ -581,18 +598,18 @@ def _checkout(name: str, title: str, path: str, about: str, *, after: str = "", 
 
 
 _CHECKOUTS: Final = (
-    _checkout("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
-    _checkout("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
+    _checkout_sample("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
+    _checkout_sample("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
               after="checkout"),
-    _checkout("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
+    _checkout_sample("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
               after="checkout"),
-    _checkout("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
+    _checkout_sample("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
               after="pay-checkout"),
-    _checkout("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
+    _checkout_sample("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
               fields={"createRegistration": "true", "shopperResultUrl": "https://shop.example/cards"}),
-    _checkout("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
+    _checkout_sample("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
               after="register-checkout"),
-    _checkout("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
+    _checkout_sample("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
               after="store-checkout"),
 )  # fmt: skip
 API_SAMPLES: Final[Mapping[str, ApiSample]] = MappingProxyType(
@@ -638,9 +655,9 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "reset-clock": ("reset-clock",),
         "acquirer-messages": ("messages",),
         "mails": ("direct-debit", "mails"),
-        # A token is another one each time, and some thousand characters long.
+        # A token differs each time, and is some thousand characters long.
         "make-wallet-token": (),
         "decide-transfer": ("prepayment", "arrived"),
     }
 )
-"""The samples beside each endpoint of the reference."""
+"""The samples shown with each endpoint of the reference."""

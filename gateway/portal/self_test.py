@@ -1,8 +1,8 @@
-"""The test data's self-test: the gateway pays with each of its own test cards and accounts once a day, and notes how
-that went for the test-data page. Test environment only.
+"""Self-test of the test data: pays with each test card and account once a day, and stores the result for the test data
+page. Test environment only.
 
-Each row is tried by a merchant of its own, through the whole API, in a transaction that is rolled back: it leaves no
-payment, merchant or token behind, only its result. Source: Part A, What the service does, 5; decision 0049.
+Each row is tested by its own merchant through the whole API, in a transaction that is rolled back: no payment, merchant
+or token remains, only the result. Source: Part A, What the service does, 5; decision 0049.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from django.test import Client
 
 SELF_TEST_INTERVAL: Final = timedelta(days=1)
-"""From one try of a row to its next."""
+"""Time between two tests of a row."""
 MAX_SELF_TESTS_PER_RUN: Final = 8
-"""Rows that one run tries: the first pass takes half an hour, and a day's pass never fills a worker."""
+"""Rows tested by one run: the first pass takes half an hour, and a day's pass never occupies a worker."""
 MAX_FAULT_CHARS: Final = 500
-"""Characters of a fault that are kept."""
+"""Characters stored of a fault."""
 _MERCHANT: Final = UUID("5e1f7e57-0000-4000-8000-000000000001")
 _CHANNEL: Final = UUID("5e1f7e57-0000-4000-8000-000000000002")
 _BY: Final = audit_log.Actor(name="self-test")
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessGateway:
-    """This gateway within this process, as gateway.portal.self_test_checks asks it."""
+    """This gateway called within the process, as a GatewayClient of gateway.portal.self_test_checks."""
 
     http: Client
     merchant: Merchant
@@ -75,23 +75,23 @@ class InProcessGateway:
 
 
 def run_due_self_tests(merchant: Merchant | None = None) -> int:
-    """Try the rows whose last try is a day old, a few at a time; how many."""
+    """Test the rows whose last result is a day old, a few at a time. Returns how many."""
     if merchant is not None or settings.IS_LIVE or not settings.GATEWAY_SELF_TEST:
         return 0
     fresh = set(SelfTest.objects.filter(at__gt=clock.real_now() - SELF_TEST_INTERVAL).values_list("row", flat=True))
     return len(
-        run_self_tests([promise for promise in _promises() if promise.key not in fresh][:MAX_SELF_TESTS_PER_RUN])
+        run_self_tests([promise for promise in _list_checks() if promise.key not in fresh][:MAX_SELF_TESTS_PER_RUN])
     )
 
 
 def run_all_self_tests() -> list[SelfTest]:
-    """Try every row now."""
-    return run_self_tests(_promises())
+    """Test every row now."""
+    return run_self_tests(_list_checks())
 
 
 def run_self_tests(rows: Iterable[SelfCheck]) -> list[SelfTest]:
-    """Try these rows and keep how each went."""
-    results = [SelfTest(row=one.key, fault=_fault_of(one)[:MAX_FAULT_CHARS], at=clock.real_now()) for one in rows]
+    """Test these rows and store the results."""
+    results = [SelfTest(row=one.key, fault=_find_fault(one)[:MAX_FAULT_CHARS], at=clock.real_now()) for one in rows]
     SelfTest.objects.bulk_create(results, update_conflicts=True, unique_fields=["row"], update_fields=["fault", "at"])
     for one in results:
         if one.fault:
@@ -100,29 +100,29 @@ def run_self_tests(rows: Iterable[SelfCheck]) -> list[SelfTest]:
 
 
 def load_last_results() -> dict[str, SelfTest]:
-    """Row → its last try."""
+    """Row → its last result."""
     return SelfTest.objects.in_bulk()
 
 
 @cache
-def _promises() -> tuple[SelfCheck, ...]:
+def _list_checks() -> tuple[SelfCheck, ...]:
     return build_checks(testdata.build_test_data())
 
 
-def _fault_of(promise: SelfCheck) -> str:
-    """What is not as promised, '' for nothing. Whatever was written for it is gone."""
+def _find_fault(promise: SelfCheck) -> str:
+    """The difference from the promised result, '' if there is none. Everything written for the test is rolled back."""
     try:
         with transaction.atomic():
-            fault = "; ".join(promise.check(_open()))
+            fault = "; ".join(promise.check(_open_gateway()))
             transaction.set_rollback(True)
-    except Exception as error:  # a row that cannot be tried is a result, too, and the others are tried
+    except Exception as error:  # a row that cannot be tested is a result, too, and must not stop the others
         log.exception("self_test_broke", row=promise.key)
         return f"could not be tried: {type(error).__name__}"
     return fault
 
 
-def _open() -> InProcessGateway:
-    """A merchant, a channel without limits, and a token, for as long as the transaction lasts."""
+def _open_gateway() -> InProcessGateway:
+    """A merchant, a channel without limits, and a token, which exist only within the transaction."""
     from django.test import Client
 
     base = urlsplit(settings.GATEWAY_BASE_URL)
@@ -130,8 +130,7 @@ def _open() -> InProcessGateway:
     merchant = Merchant.objects.create(id=_MERCHANT, name="Self-test", division=division)
     channel = Channel.objects.create(id=_CHANNEL, name="Self-test", merchant=merchant, limits={"*": None})
     _, token = tokens.issue_token(merchant, name="self-test", by=_BY)
-    host = {"HTTP_HOST": base.netloc, "SERVER_NAME": base.hostname or "localhost"}
-    client = Client(raise_request_exception=False, **host)
+    client = Client(raise_request_exception=False, HTTP_HOST=base.netloc, SERVER_NAME=base.hostname or "localhost")
     return InProcessGateway(http=client, merchant=merchant, channel=channel, token=token.reveal())
 
 

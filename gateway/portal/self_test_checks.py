@@ -1,8 +1,8 @@
-"""The promises of the test-data page as checks: for each row the requests that a merchant and a shopper would send.
+"""Checks of the test data page: for each row, the requests of a merchant and a shopper and the promised result.
 
-Whoever runs them says how the gateway is reached: a script over HTTP (tests/promises.py), or the gateway itself
-(gateway.portal.self_test). The merchant's channel must be without limits, 3-D Secure and risk rules; where a row needs
-it, the merchant's clock is moved on and put back. Source: Part A, What the service does, 5.
+The caller provides access to the gateway: a script over HTTP (tests/promises.py), or the gateway itself
+(gateway.portal.self_test). The merchant's channel must have no limits, 3-D Secure or risk rules; if a row needs it, the
+merchant's clock is advanced and reset. Source: Part A, What the service does, 5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 CHECK_CARD: Final = {"card.expiryMonth": "05", "card.expiryYear": "2034", "card.holder": "Jane Jones"}
 CHECK_SHOPPER: Final = {"customer.ip": "192.0.2.77", "customer.browserFingerprint.id": "self-test"}
-"""One shopper for all rows: many failures from one address and one device must not change an answer."""
+"""One shopper for all rows: many failures from one address and device must not change a result."""
 SHOPPER_DEADLINE_S: Final = 86_400
 ACCOUNT_TABLES: Final = ("bankAccounts", "tokenAccounts", "virtualAccounts", "giftCards")
 
@@ -25,31 +25,32 @@ JsonBody = dict[str, Any]
 
 
 class GatewayClient(Protocol):
-    """How the promises are asked for: the API with a token, and a shopper's browser without one. ``patience_s``: how
-    long a row waits for due work."""
+    """Access to the gateway: the API with a token, and a shopper's browser without one. ``max_wait_s``: how long a row
+    waits for background work."""
 
-    max_wait_s: float
+    @property
+    def max_wait_s(self) -> float: ...
 
     def api(self, method: str, path: str, fields: Mapping[str, str]) -> tuple[int, JsonBody]: ...
     def browse(self, path: str, fields: Mapping[str, str] | None) -> tuple[int, str]:
-        """One request without following: (status, Location)."""
+        """One request without following redirects: (status, Location)."""
         ...
 
     def settle(self) -> None:
-        """Let due work be done."""
+        """Let due background work finish."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfCheck:
-    """One row. ``key``: its name for good. ``check``: a line for everything that is not as promised."""
+    """One row. ``key``: its permanent name. ``check``: returns a line for every difference from the promise."""
 
     key: str
     check: Callable[[GatewayClient], Iterator[str]]
 
 
 def build_check_key(group: str, row: CheckRow) -> str:
-    """A row's key: what it is found by on the page."""
+    """A row's key, by which the page finds its result."""
     if group in ("redirects", "transfers"):
         return f"{group} {row['brand']} {row['outcome']}"
     if group in ACCOUNT_TABLES:
@@ -58,14 +59,14 @@ def build_check_key(group: str, row: CheckRow) -> str:
 
 
 def build_checks(data: Mapping[str, Any]) -> tuple[SelfCheck, ...]:
-    """All of them. ``data``: as /testdata.json has it."""
+    """All checks. ``data``: the content of /testdata.json."""
     face = {"amount": data["amount"], "currency": data["currency"], "paymentType": "DB", **CHECK_SHOPPER}
     visa = {"paymentBrand": "VISA", "card.number": "4200000000000000", **CHECK_CARD}
     amex = {"paymentBrand": "AMEX", "card.number": "377777777777770", **CHECK_CARD}
     found: list[SelfCheck] = []
 
-    def promised(group: str, row: CheckRow, check: Callable[..., Iterator[str]], **told: Any) -> None:
-        found.append(SelfCheck(key=build_check_key(group, row), check=partial(check, row=row, **told)))
+    def promised(group: str, row: CheckRow, check: Callable[..., Iterator[str]], **arguments: Any) -> None:
+        found.append(SelfCheck(key=build_check_key(group, row), check=partial(check, row=row, **arguments)))
 
     for row in data["cards"]:
         sent = {"paymentBrand": row["brand"], "card.number": row["number"], **CHECK_CARD}
@@ -95,7 +96,7 @@ def build_checks(data: Mapping[str, Any]) -> tuple[SelfCheck, ...]:
 
 
 def run_checks(gateway: GatewayClient) -> Iterator[str]:
-    """One line for each promise that is not kept; nothing when all are."""
+    """One line for each failed check; empty if all pass."""
     status, data = gateway.api("GET", "/testdata.json", {})
     if status != 200:
         yield f"/testdata.json answers {status}"
@@ -104,68 +105,68 @@ def run_checks(gateway: GatewayClient) -> Iterator[str]:
         yield from promise.check(gateway)
 
 
-def _expect(what: str, promised: object, got: object) -> Iterator[str]:
+def _compare(what: str, promised: object, got: object) -> Iterator[str]:
     if got != promised:
         yield f"{what}: promised {promised}, got {got}"
 
 
 def _direct(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody, what: str, code: str) -> Iterator[str]:
     status, body = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what} ({row['title']})", code, body["result"]["code"])
+    yield from _compare(f"{what} ({row['title']})", code, body["result"]["code"])
     if code == row["resultCode"]:
-        yield from _expect(f"{what}: HTTP status", row["httpStatus"], status)
+        yield from _compare(f"{what}: HTTP status", row["httpStatus"], status)
     if row.get("approvedAmount"):
-        yield from _expect(f"{what}: amount", row["approvedAmount"], body.get("amount"))
+        yield from _compare(f"{what}: amount", row["approvedAmount"], body.get("amount"))
 
 
 def _check_result_field(
     gateway: GatewayClient, *, row: CheckRow, fields: JsonBody, name: str, what: str
 ) -> Iterator[str]:
     _, body = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(what, row[name], body["result"].get(name))
+    yield from _compare(what, row[name], body["result"].get(name))
 
 
 def _transfer(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody) -> Iterator[str]:
     what = f"{row['brand']} {row['outcome']}"
     _, first = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
+    yield from _compare(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
     if "id" in first:
         _, after = gateway.api("POST", f"/v1/test/transfers/{first['id']}", {"outcome": row["outcome"]})
-        yield from _expect(what, row["resultCode"], after["result"]["code"])
+        yield from _compare(what, row["resultCode"], after["result"]["code"])
 
 
 def _redirect(gateway: GatewayClient, *, row: CheckRow, fields: JsonBody) -> Iterator[str]:
     what = f"{row['brand']} {row['outcome']}"
     _, first = gateway.api("POST", "/v1/payments", fields)
-    yield from _expect(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
+    yield from _compare(f"{what}: first answer", row["firstResultCode"], first["result"]["code"])
     if "redirect" not in first:
         yield f"{what}: no redirect"
         return
     path = urlsplit(first["redirect"]["url"]).path
     status, back = gateway.browse(path, {"outcome": row["outcome"]})
     if row["outcome"] == "leave":
-        yield from _expect(what, row["resultCode"], _code_after_deadline(gateway, first["id"], row["resultCode"]))
+        yield from _compare(what, row["resultCode"], _get_code_after_deadline(gateway, first["id"], row["resultCode"]))
         return
-    yield from _expect(f"{what}: sent back", 303, status)
+    yield from _compare(f"{what}: sent back", 303, status)
     status, there = gateway.browse(urlsplit(back)._replace(scheme="", netloc="").geturl(), None)
-    yield from _expect(
+    yield from _compare(
         f"{what}: to the shop", True, there.startswith(f"{fields['shopperResultUrl']}?id={first['id']}&")
     )
-    yield from _expect(what, row["resultCode"], _code(gateway, first["id"]))
+    yield from _compare(what, row["resultCode"], _get_code(gateway, first["id"]))
 
 
-def _code(gateway: GatewayClient, ident: str) -> str:
+def _get_code(gateway: GatewayClient, ident: str) -> str:
     return str(gateway.api("GET", f"/v1/payments/{ident}", {})[1]["result"]["code"])
 
 
-def _code_after_deadline(gateway: GatewayClient, ident: str, promised: str) -> str:
-    """The payment's code once its shopper's time is over; the clock is back where it was."""
+def _get_code_after_deadline(gateway: GatewayClient, ident: str, promised: str) -> str:
+    """The payment's code after its shopper's deadline; the clock is reset afterwards."""
     gateway.api("POST", "/v1/test/clock", {"advance": str(SHOPPER_DEADLINE_S)})
     until = time.monotonic() + gateway.max_wait_s
     try:
         while True:
             gateway.settle()
-            code = _code(gateway, ident)
+            code = _get_code(gateway, ident)
             if code == promised or time.monotonic() > until:
                 return code
     finally:

@@ -1,4 +1,4 @@
-"""The test data page: the simulator's own tables, read out. Source: Part A, What the service does, 5."""
+"""Test data page: the simulator's own tables. Source: Part A, What the service does, 5."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ THREEDS_OUTCOME_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardGroup:
+    """Test cards with a common purpose."""
+
     anchor: str
     title: str
     about: str
@@ -87,7 +89,7 @@ _ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "bl
 
 @cache
 def list_card_groups() -> tuple[CardGroup, ...]:
-    """Every card once, in the first group that takes it."""
+    """Every card once, in the first group that matches it."""
     found: dict[str, list[SimulatedCard]] = {anchor: [] for anchor, *_ in _GROUPS}
     for card in SIMULATED_CARDS:
         found[next(anchor for anchor, _, _, takes in _GROUPS if takes(card))].append(card)
@@ -112,7 +114,7 @@ def render_card_row(card: SimulatedCard) -> dict[str, Any]:
         "description": result_codes.find_result_code(card.code).description,
         "httpStatus": result_codes.http_status(card.code),
         "approvedShare": str(card.approved_share),
-        # A number that fails its check is refused here: no acquirer is asked, so none answers.
+        # A number with a wrong check digit is refused by the gateway: no acquirer is called.
         "acquirerResponse": None if card.code == INVALID_NUMBER else card.acquirer_response or None,
         "merchantAdviceCode": mac,
         "merchantAdvice": ADVICE_MEANING[mac] if mac else None,
@@ -123,13 +125,15 @@ def render_card_row(card: SimulatedCard) -> dict[str, Any]:
 
 
 def get_cvv_length(brand: str) -> int:
-    """How many digits a card's CVV has; 3 where the brand knows no fixed length."""
+    """Digits of a card's CVV; 3 if the brand has no fixed length."""
     known = brands.CARD_BRANDS.get(brand)
     return max(known.cvv_lengths, default=3) or 3 if known else 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountGroup:
+    """Test accounts of one payment means."""
+
     anchor: str
     title: str
     about: str
@@ -149,7 +153,7 @@ _ACCOUNT_GROUPS: Final[tuple[tuple[str, str, str, tuple[SimulatedAccount, ...]],
 
 @cache
 def list_account_groups() -> tuple[AccountGroup, ...]:
-    """Every account that is no card, by its means."""
+    """Every account that is no card, by payment means."""
     return tuple(
         AccountGroup(anchor=anchor, title=title, about=about, rows=tuple(render_account_row(row) for row in table))
         for anchor, title, about, table in _ACCOUNT_GROUPS
@@ -167,12 +171,12 @@ def render_account_row(row: SimulatedAccount) -> dict[str, Any]:
         "request": fields,
         "shown": [(name, value) for name, value in fields.items() if name.rpartition(".")[2] in _TELLING],
         "behaviour": row.behaviour,
-        **_result(_code_of(row)),
+        **_result(_promised_code(row)),
         "approvedAmount": str(approved) if approved else None,
     }
 
 
-def _code_of(row: SimulatedAccount) -> str:
+def _promised_code(row: SimulatedAccount) -> str:
     """A payment whose answer was lost is pending until the acquirer is asked."""
     return OUTCOME_UNKNOWN_CODE if row.behaviour == "silence" else row.code
 
@@ -188,7 +192,7 @@ def _result(code: str) -> dict[str, Any]:
 
 @cache
 def list_redirect_rows() -> tuple[dict[str, Any], ...]:
-    """Every brand that sends the shopper away × everything that the shopper may do there."""
+    """Every redirect brand × every decision of the shopper there."""
     return tuple(
         {
             "brand": brand,
@@ -209,7 +213,7 @@ def list_redirect_rows() -> tuple[dict[str, Any], ...]:
 
 @cache
 def list_transfer_rows() -> tuple[dict[str, Any], ...]:
-    """Payments that wait for a bank, and what POST /v1/test/transfers/{id} makes of them."""
+    """Payments that wait for a bank transfer, and the effect of POST /v1/test/transfers/{id} on them."""
     debit = next(row for row in BANK_ACCOUNTS if row.code == CONFIRMED_LATER)
     waiting = ((orders.TRANSFER_ORDER, {"paymentBrand": "PREPAYMENT"}), (orders.DEBIT_ORDER, dict(debit.fields)))
     return tuple(
@@ -227,13 +231,13 @@ def list_transfer_rows() -> tuple[dict[str, Any], ...]:
 
 
 _AMOUNT: Final = Decimal("92.00")
-"""What the promises are about: 92.00 EUR."""
+"""The amount that the promised results are for: 92.00 EUR."""
 _TELLING: Final = ("iban", "number", "bankCode", "accountId", "cryptogram", "dtvc", "pin", "expiryYear", "type")
 
 
 @cache
 def build_test_data() -> dict[str, Any]:
-    """Everything there is on the page, as data."""
+    """All content of the page, as data."""
     return {
         "amount": str(_AMOUNT),
         "currency": "EUR",

@@ -1,4 +1,4 @@
-"""The routes of the pages, and of the OpenAPI document."""
+"""The routes of the portal and of the OpenAPI document."""
 
 from __future__ import annotations
 

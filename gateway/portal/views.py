@@ -1,7 +1,7 @@
-"""The pages that people read: start page, docs, test data, and the OpenAPI document for their tools.
+"""Views of the portal: start page, docs, test data, and the OpenAPI document.
 
-All of them are public. What they tell comes from the catalogue and the simulator's tables; only the test-data page
-reads the database, for the results of its self-test.
+All of them are public. Their content comes from the catalogue and the simulator's tables; only the test data page reads
+the database, for its self-test results.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 @require_safe
 def start_page_view(request: HttpRequest) -> HttpResponse:
-    """The start page: what this is, and the ways in."""
-    return _page(request, "pages/start.html", sample=render_sample(API_SAMPLES["pay"]))
+    """The start page: what the gateway is, with links to everything."""
+    return _render_page(request, "pages/start.html", sample=render_sample(API_SAMPLES["pay"]))
 
 
 @require_safe
@@ -72,7 +72,7 @@ def guide_view(request: HttpRequest, name: str = navigation.QUICK_START_PAGE.nam
 
 @require_safe
 def endpoint_view(request: HttpRequest, name: str) -> HttpResponse:
-    """One endpoint of the reference. ``?q=`` keeps only the parameters that speak of it."""
+    """One endpoint of the reference. ``?q=`` keeps only the parameters that mention it."""
     if name not in {one.name for one in reference.list_endpoints(settings.IS_LIVE)}:
         raise Http404
     whole = reference.build_endpoint_doc(name)
@@ -95,7 +95,7 @@ def endpoint_view(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_safe
 def result_codes_view(request: HttpRequest) -> HttpResponse:
-    """Every result code. ``?q=`` keeps only those that speak of it."""
+    """Every result code. ``?q=`` keeps only those that mention it."""
     wanted = request.GET.get("q", "")
     families = tuple(result_code_docs.filter_families(wanted)) if wanted else result_code_docs.list_families()
     return render_docs_page(
@@ -171,33 +171,33 @@ def testdata_json_view(request: HttpRequest) -> HttpResponse:
 
 
 @cache
-def _document(base_url: str, environment: str) -> tuple[bytes, str]:
+def _build_document(base_url: str, environment: str) -> tuple[bytes, str]:
     body = json.dumps(build_openapi(base_url, environment), ensure_ascii=False, separators=(",", ":")).encode()
     return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
 
 
 def openapi_view(request: HttpRequest) -> HttpResponse:
-    """The API as OpenAPI 3.1: one string of bytes for everybody, with an ETag."""
+    """The API as OpenAPI 3.1: the same bytes for everyone, with an ETag."""
     if request.method not in ("GET", "HEAD"):
         answer = build_plain_response(405, WRONG_METHOD_CODE, "this path takes GET")
         answer["Allow"] = "GET"
         return answer
-    body, etag = _document(settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    body, etag = _build_document(settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
     response = HttpResponse(body, content_type="application/json; charset=utf-8")
     response["ETag"] = etag
     response["Cache-Control"] = "public, no-cache"
-    return response if not _unchanged(request, etag) else _not_modified(etag)
+    return response if not _is_unchanged(request, etag) else _build_not_modified(etag)
 
 
 @require_safe
 def client_file_view(request: HttpRequest, file: str) -> HttpResponse:
-    """A ready client, made out of the OpenAPI document: a download with an ETag."""
+    """A ready client, generated from the OpenAPI document: a download with an ETag."""
     language = clients.CLIENT_LANGUAGES.get(file)
     if language is None:
         raise Http404
-    body, etag = _client(file, settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
-    if _unchanged(request, etag):
-        return _not_modified(etag)
+    body, etag = _render_client_file(file, settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    if _is_unchanged(request, etag):
+        return _build_not_modified(etag)
     response = HttpResponse(body, content_type=f"{language.media_type}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{file}"'
     response["ETag"] = etag
@@ -206,24 +206,24 @@ def client_file_view(request: HttpRequest, file: str) -> HttpResponse:
 
 
 @cache
-def _client(file: str, base_url: str, environment: str) -> tuple[bytes, str]:
+def _render_client_file(file: str, base_url: str, environment: str) -> tuple[bytes, str]:
     body = clients.render_client(clients.CLIENT_LANGUAGES[file], build_openapi(base_url, environment)).encode()
     return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
 
 
-def _unchanged(request: HttpRequest, etag: str) -> bool:
+def _is_unchanged(request: HttpRequest, etag: str) -> bool:
     known = parse_etags(request.headers.get("If-None-Match", ""))
     return "*" in known or any(one.removeprefix("W/") == etag for one in known)
 
 
-def _not_modified(etag: str) -> HttpResponse:
+def _build_not_modified(etag: str) -> HttpResponse:
     response = HttpResponseNotModified()
     response["ETag"] = etag
     return response
 
 
 def render_sample(sample: ApiSample) -> dict[str, Any]:
-    """A sample as its template walks it."""
+    """A sample for its template."""
     return {
         "sample": sample,
         "curl": highlight_curl(sample.curl(settings.GATEWAY_BASE_URL)),
@@ -234,7 +234,7 @@ def render_sample(sample: ApiSample) -> dict[str, Any]:
 
 
 def _localize_addresses(answer: Any) -> Any:
-    """An answer as this installation gives it: addresses of its own begin with its own base address."""
+    """An answer with this installation's base address in place of the samples' one."""
     if isinstance(answer, dict):
         return {key: _localize_addresses(value) for key, value in answer.items()}
     if isinstance(answer, list):
@@ -253,10 +253,10 @@ def render_docs_page(
 ) -> HttpResponse:
     """A page of the docs with its menu; ``current`` names it there."""
     menu = navigation.build_menu(current, live=settings.IS_LIVE, groups=groups)
-    return _page(request, template, menu=menu, section="docs", **context)
+    return _render_page(request, template, menu=menu, section="docs", **context)
 
 
-def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
     build = settings.GATEWAY_BUILD_NUMBER
     response = render(
         request,
@@ -267,7 +267,9 @@ def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
             "live": settings.IS_LIVE,
             "build": build,
             "commit": build[:7],
-            "assets": {name.replace(".", "_"): _asset(name) for name in ("tollhouse.css", "docs.css", "docs.js")},
+            "assets": {
+                name.replace(".", "_"): _build_asset_address(name) for name in ("tollhouse.css", "docs.css", "docs.js")
+            },
             **context,
         },
     )
@@ -276,7 +278,7 @@ def _page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
 
 
 @cache
-def _asset(name: str) -> str:
-    """A static file's address with a mark of its content, so that a new one is fetched at once."""
+def _build_asset_address(name: str) -> str:
+    """A static file's address with a hash of its content, so that a new version is fetched at once."""
     mark = hashlib.sha256((_STATIC / name).read_bytes()).hexdigest()[:8]
     return f"{static(name)}?v={mark}"

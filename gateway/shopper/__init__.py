@@ -1,1 +1,1 @@
-"""The shopper's pages: where a redirect leads, and the way back to the merchant."""
+"""Shopper pages: the redirect after a payment, and the return to the merchant."""

@@ -1,6 +1,6 @@
-"""In which language a shopper's page speaks, and its words.
+"""Language and texts of a shopper page.
 
-The form says it in the address; a page that nobody led to speaks as the merchant asked, else as the browser does.
+The form passes the language in the address; a page opened otherwise uses the merchant's locale, else the browser's.
 Source: Part A, What the service does, 8; Basic payment (locale).
 """
 
@@ -14,12 +14,12 @@ from gateway.core import languages
 
 
 def build_language_context(request: HttpRequest, merchants: str = "") -> dict[str, Any]:
-    """What templates need: ``locale``, ``lang`` and ``dir`` for the document, ``t`` the texts by key.
-    ``merchants``: the payment's locale."""
-    asked = request.POST.get("locale") or request.GET.get("locale") or ""
+    """Template context: ``locale``, ``lang`` and ``dir`` for the document, ``t`` with the texts by key. ``merchants``:
+    the payment's locale."""
+    requested = request.POST.get("locale") or request.GET.get("locale") or ""
     header = request.headers.get("Accept-Language", "")
     code = (
-        languages.resolve_language(asked)
+        languages.resolve_language(requested)
         or languages.resolve_language(merchants)
         or languages.negotiate_language(header)
     )

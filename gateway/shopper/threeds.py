@@ -1,9 +1,9 @@
-"""The shopper's pages of an authentication: the issuer's method page, the simulated bank's challenge, its banking app.
+"""Shopper pages of 3-D Secure: the issuer's method page, the simulated bank's challenge, its banking app.
 
-A page is read off the authentication's row, so reloading, going back or a second tab show where it stands; every move
-is a POST that ends in a redirect to the page. The address carries the token of its payment (or of an authentication
-alone), and nothing here needs a cookie or a script. The simulated bank is there in the test environment only, with the
-simulated directory. Source: Part B, 3D Secure; decisions, section 5.
+A page is rendered from the authentication's row, so reloading, going back or a second tab show the current step; every
+move is a POST that ends in a redirect to the page. The address carries the token of its payment (or of a standalone
+authentication), and no page needs a cookie or a script. The simulated bank exists in the test environment only, with
+the simulated directory server. Source: Part B, 3D Secure; decisions, section 5.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CREQ_BY_BUTTON: Final[Mapping[str, ThreeDSMessage]] = {
     "fail": {"simulate": "N"},
     "unavailable": {"simulate": "U"},
 }
-"""What a button of the page says to the bank; ``code`` says what was typed."""
+"""What each button sends to the bank; ``code`` sends what was typed."""
 CHALLENGE_NOTICES: Final = ("wrong", "resent", "resends", "empty")
 MAX_CREQ_BYTES: Final = 8_192
 _SDK_NAMES: Final = frozenset({"challengeDataEntry", "challengeCancel", "resendChallenge", "oobContinue"})
@@ -49,7 +49,7 @@ _SDK_VALUE: Final = re.compile("[ -~]{0,64}").fullmatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeVisit:
-    """One shopper at one authentication. ``payment``: None for an authentication alone."""
+    """One shopper at one authentication. ``payment``: None for a standalone authentication."""
 
     row: Authentication
     payment: Payment | None
@@ -60,16 +60,17 @@ class ChallengeVisit:
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
 def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
-    """GET /shopper/{id}: the page of the step the authentication stands at, or the way back to the merchant. POST: a
-    move of the shopper, or of an app's SDK (JSON)."""
-    visit = _visit(request, target)
+    """GET /shopper/{id}: the page of the authentication's current step, or the redirect to the merchant. POST: a move
+    of the shopper, or of an app's SDK (JSON)."""
+    visit = _find_visit(request, target)
     if visit is None:
         return redirect_to_merchant(request, find_shopper_payment(request, target))
-    if visit.row.step != AuthenticationStep.DONE and clock.merchant_now(visit.row.merchant) >= visit.row.deadline:
+    deadline = visit.row.deadline if visit.row.step != AuthenticationStep.DONE else None
+    if deadline is not None and clock.merchant_now(visit.row.merchant) >= deadline:
         _continue_payment(request, visit, server.expire_authentication(visit.row.id))
         visit.row.refresh_from_db()
     if request.method == "POST" and request.content_type == "application/json":
-        return _sdk(request, visit)
+        return _answer_sdk(request, visit)
     if request.method == "POST":
         info = _apply_move(request, visit)
         more = {"info": info} if info else {}
@@ -77,20 +78,23 @@ def authentication_view(request: HttpRequest, target: str) -> HttpResponse:
             more["embedded"] = "true"
         if code := languages.resolve_language(request.POST.get("locale", "")):
             more["locale"] = code
-        return _no_store(HttpResponse(status=303, headers={"Location": _address(target, visit.token, **more)}))
-    return _page(request, visit)
+        return _forbid_storing(
+            HttpResponse(status=303, headers={"Location": _build_step_address(target, visit.token, **more)})
+        )
+    return _render_step(request, visit)
 
 
 @csrf_exempt
 @xframe_options_exempt
 @require_http_methods(["GET", "POST"])
 def method_page_view(request: HttpRequest) -> HttpResponse:
-    """/shopper/method: the simulated issuer's method page, loaded unseen. It learns nothing and says nothing."""
-    return _framed(render(request, "shopper/method_page.html"))
+    """GET /shopper/method: the simulated issuer's method page, loaded in a hidden frame. It collects nothing."""
+    return _allow_framing(render(request, "shopper/method_page.html"))
 
 
-def _visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
-    """Who is there; None for a payment that was never authenticated. Raises Http404 without the right token."""
+def _find_visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
+    """The visit for a valid token; None for a payment without an authentication. Raises Http404 without the right
+    token."""
     ident = identifiers.parse_id(target)
     token = request.GET.get("token") or request.POST.get("token") or ""
     if ident is None or not shopper_tokens.is_shopper_token(ident, token):
@@ -106,7 +110,7 @@ def _visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
 
 
 def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
-    """Do what the shopper asked for; what the page has to say about it."""
+    """Apply the shopper's button. Returns a message for the page, or ''."""
     move = request.POST.get("move", "")
     if visit.row.step in (AuthenticationStep.METHOD, AuthenticationStep.ASKING):
         _continue_payment(
@@ -120,23 +124,23 @@ def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
     return info if info in CHALLENGE_NOTICES else ""
 
 
-def _sdk(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
-    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro where it is none (101) or a
-    value has no form that a bank takes (203)."""
+def _answer_sdk(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
+    """A CReq of an app's SDK as plain JSON by EMV names, answered with the CRes; with Erro if it is no CReq (101) or a
+    value has the wrong format (203)."""
     try:
         sent = json.loads(request.body[:MAX_CREQ_BYTES])
         creq = {name: value for name, value in sent.items() if name in _SDK_NAMES}
     except (ValueError, AttributeError, RecursionError):
-        return _error("101")
+        return _build_erro("101")
     if not all(isinstance(value, str) and _SDK_VALUE(value) for value in creq.values()):
-        return _error("203")
+        return _build_erro("203")
     cres, outcome = server.continue_challenge(visit.row.id, creq)
     _continue_payment(request, visit, outcome)
-    return _no_store(JsonResponse(cres))
+    return _forbid_storing(JsonResponse(cres))
 
 
-def _error(code: str) -> HttpResponse:
-    return _no_store(JsonResponse({"messageType": "Erro", "errorCode": code}, status=400))
+def _build_erro(code: str) -> HttpResponse:
+    return _forbid_storing(JsonResponse({"messageType": "Erro", "errorCode": code}, status=400))
 
 
 def _continue_payment(request: HttpRequest, visit: ChallengeVisit, outcome: AuthenticationOutcome) -> None:
@@ -144,7 +148,7 @@ def _continue_payment(request: HttpRequest, visit: ChallengeVisit, outcome: Auth
         shopper_return.apply_authentication_outcome(visit.payment, outcome, build_shopper_trace(request, visit.payment))
 
 
-def _page(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
+def _render_step(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
     row = visit.row
     if row.step == AuthenticationStep.DONE:
         return _finish_authentication(request, visit)
@@ -155,14 +159,14 @@ def _page(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
         AuthenticationStep.DECOUPLED: "shopper/decoupled.html",
     }[AuthenticationStep(row.step)]
     info = request.GET.get("info", "")
-    words = _words(request, visit)
+    words = _choose_texts(request, visit)
     t = words["t"]
     context = words | {
         "row": row,
         "token": visit.token,
         "embedded": request.GET.get("embedded") == "true",
         "asking": row.step == AuthenticationStep.ASKING,
-        "bank": _bank(row),
+        "bank": _get_bank(row),
         "network": THREEDS_NETWORK_BY_KEY[row.network].title,
         "merchant": row.merchant.name,
         "info": info if info in CHALLENGE_NOTICES else "",
@@ -170,14 +174,14 @@ def _page(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
         "no_more": row.resends >= acs.MAX_CODE_RESENDS,
         "code": t["codeHint"].format(code=acs.ONE_TIME_CODE),
         "until": t["until"].format(time=f"{row.deadline:%H:%M}"),
-        "hints": _hints(row),
+        "hints": _list_hints(row),
         "window": row.window,
     }
-    return _framed(render(request, template, context), _return_url(visit))
+    return _allow_framing(render(request, template, context), _build_return_url(visit))
 
 
 def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
-    """It is over. A payment that is still waiting is taken on first: whoever authenticated may have left in between."""
+    """Redirect at the end. A payment that is still waiting is continued first: the shopper may have left in between."""
     payment = visit.payment
     if payment is not None:
         payment = shopper_return.apply_authentication_outcome(
@@ -185,22 +189,26 @@ def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpR
         )
     if request.GET.get("embedded") == "true":
         ident = payment.id if payment is not None else visit.row.id
-        return _framed(render(request, "shopper/done.html", {"ident": ident.hex} | _words(request, visit)))
+        return _allow_framing(
+            render(request, "shopper/done.html", {"ident": ident.hex} | _choose_texts(request, visit))
+        )
     if payment is not None:
-        return _framed(redirect_to_merchant(request, payment), _return_url(visit))
-    url = _return_url(visit)
+        return _allow_framing(redirect_to_merchant(request, payment), _build_return_url(visit))
+    url = _build_return_url(visit)
     if not url:
-        return _framed(render(request, "shopper/authenticated.html", {"row": visit.row} | _words(request, visit)))
-    return _no_store(HttpResponse(status=303, headers={"Location": url}))
+        return _allow_framing(
+            render(request, "shopper/authenticated.html", {"row": visit.row} | _choose_texts(request, visit))
+        )
+    return _forbid_storing(HttpResponse(status=303, headers={"Location": url}))
 
 
-def _words(request: HttpRequest, visit: ChallengeVisit) -> dict[str, Any]:
+def _choose_texts(request: HttpRequest, visit: ChallengeVisit) -> dict[str, Any]:
     payment = visit.payment
     return build_language_context(request, str(payment.request.get("locale", "")) if payment is not None else "")
 
 
-def _return_url(visit: ChallengeVisit) -> str:
-    """shopperResultUrl with id and resourcePath; empty for none, or one that no browser should be sent to."""
+def _build_return_url(visit: ChallengeVisit) -> str:
+    """shopperResultUrl with id and resourcePath; '' if there is none, or a browser must not be sent to it."""
     if visit.payment is not None:
         url = shopper_return.build_result_url(visit.payment) or ""
     elif visit.row.return_url:
@@ -210,17 +218,17 @@ def _return_url(visit: ChallengeVisit) -> str:
     return url if is_openable_address(url) else ""
 
 
-def _address(target: str, token: str, **more: str) -> str:
+def _build_step_address(target: str, token: str, **more: str) -> str:
     return f"/shopper/{target}?{urlencode({'token': token, **more})}"
 
 
-def _bank(row: Authentication) -> str:
+def _get_bank(row: Authentication) -> str:
     issuer = brands.find_issuer(row.card[: brands.ISSUER_BIN_DIGITS])
     return issuer.bank if issuer is not None else "Test Bank"
 
 
-def _hints(row: Authentication) -> list[tuple[str, str]]:
-    """What the merchant told the bank, for the test panel (B11.12)."""
+def _list_hints(row: Authentication) -> list[tuple[str, str]]:
+    """The merchant's hints to the bank, for the test panel (ruling B11.12)."""
     areq: dict[str, Any] = next((said for said in row.messages if said.get("messageType") == "AReq"), {})
     names = (
         "messageCategory",
@@ -236,9 +244,9 @@ def _hints(row: Authentication) -> list[tuple[str, str]]:
     return [(name, str(areq[name])) for name in names if name in areq]
 
 
-def _framed(response: HttpResponse, form_target: str = "") -> HttpResponse:
-    """A page that a merchant's page may frame: a challenge is shown in its window. A form's answer may lead on to the
-    merchant, which browsers count as the form's target."""
+def _allow_framing(response: HttpResponse, form_target: str = "") -> HttpResponse:
+    """A page that a merchant's page may frame: a challenge is shown in its window. The response to a form may redirect
+    to the merchant, which browsers count as the form's target."""
     csp: dict[str, list[str]] = {"frame-ancestors": ["*"], "frame-src": ["'self'"]}
     if form_target:
         parts = urlsplit(form_target)
@@ -248,7 +256,7 @@ def _framed(response: HttpResponse, form_target: str = "") -> HttpResponse:
             f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if web else f"{parts.scheme}:",
         ]
     response._csp_config = _POLICY | csp  # type: ignore[attr-defined]
-    return _no_store(response)
+    return _forbid_storing(response)
 
 
 _POLICY: Final[dict[str, list[str]]] = {
@@ -262,7 +270,7 @@ _POLICY: Final[dict[str, list[str]]] = {
 }
 
 
-def _no_store(response: HttpResponse) -> HttpResponse:
+def _forbid_storing(response: HttpResponse) -> HttpResponse:
     response["Cache-Control"] = "no-store"
     response["Referrer-Policy"] = "no-referrer"
     return response

@@ -1,4 +1,4 @@
-"""A shopper comes back from a bank or wallet: how it went is asked of the connector, never read from the address.
+"""The shopper's return from a bank or wallet. The result is asked of the connector, never read from the address.
 
 Source: Part A, Events, 1; decisions, section 5.
 """
@@ -20,7 +20,7 @@ from gateway.shopper.page_language import build_language_context
 
 
 def find_shopper_payment(request: HttpRequest, target: str) -> Payment:
-    """The payment in the address, for whoever shows its token. Raises Http404 for anybody else."""
+    """The payment in the address, if the request has its token. Raises Http404 otherwise."""
     found = shopper_return.find_payment_by_token(
         identifiers.parse_id(target), request.GET.get("token") or request.POST.get("token") or ""
     )
@@ -30,7 +30,7 @@ def find_shopper_payment(request: HttpRequest, target: str) -> Payment:
 
 
 def build_shopper_trace(request: HttpRequest, payment: Payment) -> RequestTrace:
-    """A shopper's request as the request log keeps it: without its token."""
+    """A shopper's request for the request log, without its token."""
     return RequestTrace(
         request=identifiers.row_id(),
         method=request.method or "",
@@ -42,19 +42,19 @@ def build_shopper_trace(request: HttpRequest, payment: Payment) -> RequestTrace:
 
 
 def redirect_to_merchant(request: HttpRequest, payment: Payment) -> HttpResponse:
-    """Send the shopper to shopperResultUrl; without one, say how it went."""
+    """Redirect the shopper to shopperResultUrl; without one, show the result."""
     url = shopper_return.build_result_url(payment)
     if url is None or not is_openable_address(url):
         words = build_language_context(request, str(payment.request.get("locale", "")))
         paid = words["t"]["paidText"].format(amount=f"{payment.amount} {payment.currency}")
         return render(request, "shopper/ended.html", {"payment": payment, "paid": paid} | words)
-    # Apps have schemes of their own, which Django's redirect refuses.
+    # Apps have their own URL schemes, which Django's redirect refuses.
     return HttpResponse(status=303, headers={"Location": url, "Cache-Control": "no-store"})
 
 
 @require_GET
 def return_view(request: HttpRequest, target: str) -> HttpResponse:
-    """GET /shopper/{payment}/return: from a bank or wallet, once or again."""
+    """GET /shopper/{payment}/return: the return from a bank or wallet; may be repeated."""
     payment = find_shopper_payment(request, target)
     return redirect_to_merchant(
         request, shopper_return.complete_shopper_return(payment, build_shopper_trace(request, payment))

@@ -1,1 +1,1 @@
-"""The simulated bank, wallets and invoice house as a shopper sees them: pages of another party, for tests."""
+"""The simulated bank, wallets and invoice provider: pages of another party, for tests."""

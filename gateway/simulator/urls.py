@@ -1,4 +1,4 @@
-"""The simulator's routes, below /simulator/. The secret part of the address is what lets a shopper in."""
+"""The simulator's routes, below /simulator/. The secret part of the address is the access right."""
 
 from __future__ import annotations
 

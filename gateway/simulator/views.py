@@ -1,7 +1,7 @@
-"""What a shopper sees at the simulated bank, wallets and invoice house, and decides there: one click, one decision.
+"""Pages of the simulated bank, wallets and invoice provider, on which the shopper picks the outcome with one click.
 
-The gateway hears of a decision as it would from a real bank: the shopper comes back, and it asks. Nothing here moves
-a payment. Source: Part A, What the service does, 6, Events, 1; docs/decisions/0014.
+The gateway learns the decision as from a real bank: the shopper returns, and it asks. Nothing here changes a payment.
+Source: Part A, What the service does, 6, Events, 1; docs/decisions/0014.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ CSP_SELF: Final = "'self'"
 LEAVE_OUTCOME: Final = "leave"
 
 
-# No cookie lets anybody in: the secret address does, so there is nothing that another site could borrow.
+# Access is by the secret address, not by a cookie, so cross-site requests gain nothing (no CSRF).
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def simulated_order_view(request: HttpRequest, handle: str) -> HttpResponse:
     """GET or POST /simulator/{handle}: the order's page. POST with ``outcome``: the decision, then back to the shop."""
-    found = _find(handle)
+    found = _find_order(handle)
     outcome = request.POST.get("outcome", "")
     if outcome == LEAVE_OUTCOME:
-        return _page(request, found, "simulator/left.html")
+        return _render_order(request, found, "simulator/left.html")
     if outcome in orders.ORDER_OUTCOMES:
-        # Whoever comes second finds the first decision; both go back, and the shop tells how it went.
+        # The first decision counts; every later visitor is redirected too, and the shop shows the result.
         orders.decide_simulated_order(found, orders.ORDER_OUTCOMES[outcome])
         return HttpResponse(status=303, headers={"Location": found.return_url, "Cache-Control": "no-store"})
     if found.state != SimulatedOrder.State.OPEN:
-        return _page(request, found, "simulator/decided.html")
-    return _page(request, found, f"simulator/{found.kind}.html")
+        return _render_order(request, found, "simulator/decided.html")
+    return _render_order(request, found, f"simulator/{found.kind}.html")
 
 
-def _find(handle: str) -> SimulatedOrder:
+def _find_order(handle: str) -> SimulatedOrder:
     ident = identifiers.parse_id(handle)
     if settings.IS_LIVE or ident is None:
         raise Http404
@@ -52,9 +52,9 @@ def _find(handle: str) -> SimulatedOrder:
     return found
 
 
-def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
+def _render_order(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpResponse:
     kind = orders.SIMULATED_ORDER_KINDS[found.kind]
-    # A real bank has the merchant's name from its contract.
+    # A real bank knows the merchant's name from its contract.
     payment = Payment.objects.select_related("merchant").only("merchant__name", "request").get(pk=found.payment)
     merchant: Merchant = payment.merchant
     context: dict[str, Any] = {
@@ -67,7 +67,7 @@ def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpRes
         "ran_out": result_codes.find_result_code(orders.SHOPPER_TIMED_OUT),
         "approved": result_codes.find_result_code(kind.code(SimulatedOrder.State.APPROVED)),
     }
-    # As the merchant asked, else as the shopper's browser does.
+    # The merchant's locale, else the browser's.
     code = languages.resolve_language(str(payment.request.get("locale", "")))
     code = code or languages.negotiate_language(request.headers.get("Accept-Language", ""))
     words, texts = languages.load_bank_texts(code), languages.load_page_texts(code)
@@ -84,14 +84,14 @@ def _page(request: HttpRequest, found: SimulatedOrder, template: str) -> HttpRes
     response = render(request, template, context)
     response["Cache-Control"] = "no-store"
     response["Referrer-Policy"] = "no-referrer"
-    # Browsers hold the whole way of a form against this: our return page, then the merchant's.
-    away = _source(str(payment.request.get("shopperResultUrl", "")))
+    # Browsers apply form-action to every redirect of a form: our return page, then the merchant's.
+    away = _policy_source(str(payment.request.get("shopperResultUrl", "")))
     response._csp_replace = {"form-action": [CSP_SELF, *([away] if away else [])]}  # type: ignore[attr-defined]
     return response
 
 
-def _source(url: str) -> str:
-    """The origin of a web address, or the scheme of an app's, as a policy names it; empty for none."""
+def _policy_source(url: str) -> str:
+    """The origin of a web address, or the scheme of an app's, as a policy source; '' for anything else."""
     parts = urlsplit(url)
     if parts.scheme in ("http", "https") and parts.hostname:
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname.encode("idna").decode()

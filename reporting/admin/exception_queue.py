@@ -1,6 +1,6 @@
-"""The queue of settlement: lines with several candidates or none, findings, and what a clerk does about them.
+"""Back-office page of the exception queue: records without exactly one payment, open findings, and a clerk's actions.
 
-Verbs: reporting.settlement.exception_queue.
+The actions themselves are in reporting.settlement.exception_queue.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ MATCH_STATE_PILLS: Final = {
 
 @admin.register(SettlementRecord)
 class SettlementRecordAdmin(ReadOnlyPage):
+    """The exception queue and the page of one settlement record."""
+
     channel_path = None
 
     def get_urls(self) -> list[URLPattern]:
@@ -69,20 +71,21 @@ class SettlementRecordAdmin(ReadOnlyPage):
             path("<uuid:record>/do/", wrap(self.do_view), name=f"{name}do"),
             path("<uuid:record>/finding/<int:finding>/", wrap(self.finding_view), name=f"{name}finding"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
         file, kind = identifiers.parse_id(request.GET.get("file", "").replace("-", "")), request.GET.get("kind", "")
         kind = kind if kind in FINDING_KIND_BY_NAME else ""
-        # All lines there are, of every file, are no list of something to do.
+        # Without a file the list of all records is refused: it would not be a list of things to do.
         lists = {name: title for name, title in EXCEPTION_LISTS.items() if file is not None or name != "lines"}
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
         kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
-        missed = self._missing(request) if chosen == "missing" else None
-        rows, pages = self._listed(request, chosen, file, kind, kept) if missed is None else ([], None)
+        missed = self._list_missing_payments(request) if chosen == "missing" else None
+        rows, pages = self._read_list_page(request, chosen, file, kind, kept) if missed is None else ([], None)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Exceptions"),
@@ -96,15 +99,15 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "pages": pages,
             "most": MAX_SHOWN_EXCEPTIONS,
             "narrowed": bool(kept),
-            "last": self._last(request),
+            "last": self._find_last_resolved(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/exceptions.html", context)
 
-    def _listed(
+    def _read_list_page(
         self, request: HttpRequest, chosen: str, file: UUID | None, kind: str, kept: dict[str, str]
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
-        """A page of one of the lists, of one file or all, as rows and where to go from here."""
+        """One page of the chosen list, of one file or of all: its rows and the keyset page."""
         own = [("list", chosen), *kept.items()]
         rows = self.get_queryset(request).select_related("institute", "merchant")
         if file is not None:
@@ -113,17 +116,19 @@ class SettlementRecordAdmin(ReadOnlyPage):
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
                 "record__institute", "record__merchant"
             )
-            told = keyset.read_keyset_page(found.filter(kind=kind) if kind else found, FINDING_ORDER, request.GET, own)
-            return [{**_line(one.record), "finding": one} for one in told.rows], told
+            findings = keyset.read_keyset_page(
+                found.filter(kind=kind) if kind else found, FINDING_ORDER, request.GET, own
+            )
+            return [{**_render_line(one.record), "finding": one} for one in findings.rows], findings
         states: Sequence[str] = exception_queue.UNMATCHED_STATES
         if chosen in ("multiple", "unmatched"):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, marked=chosen == "marked")
         page = keyset.read_keyset_page(rows, FILE_LINE_ORDER if chosen == "lines" else RECORD_ORDER, request.GET, own)
-        return [_line(row) for row in page.rows], page
+        return [_render_line(row) for row in page.rows], page
 
-    def _missing(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def _list_missing_payments(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Payments of the user's merchants that their institute should have settled by now."""
         merchants = permissions.list_permitted_merchants(request.user, "reporting.view_settlementrecord").order_by(
             "name"
@@ -139,11 +144,11 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 ]
         return found
 
-    def _last(self, request: HttpRequest) -> SettlementRecord | None:
-        """The line that this user has just worked on, while that can be taken back."""
+    def _find_last_resolved(self, request: HttpRequest) -> SettlementRecord | None:
+        """The record this user resolved last, as long as that can be undone."""
         ident = identifiers.parse_id(request.GET.get("last", "").replace("-", ""))
         row = self.get_queryset(request).filter(pk=ident).first() if ident else None
-        return row if row is not None and self.may(request, "change", row) and _undoable(row) else None
+        return row if row is not None and self.may(request, "change", row) and _find_undoable(row) else None
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -151,7 +156,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         record = self._record(request, unquote(object_id))
-        found, told = self._found(request, record)
+        found, message = self._search_payments(request, record)
         open_ = record.state in exception_queue.UNMATCHED_STATES
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
@@ -162,15 +167,15 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "record": record,
             "pill": match_state_pill(record),
             "open": open_ and not record.marked,
-            "facts": _facts(record),
+            "facts": _render_record_facts(record),
             "q": request.GET.get("q", ""),
-            "searched": told,
+            "searched": message,
             "found": found,
-            "columns": self._columns(request, record) if open_ else [],
+            "columns": self._build_candidate_columns(request, record) if open_ else [],
             "matched": matched,
             "payment": Payment.objects.filter(pk=matched.payment).first() if matched else None,
             "may_change": self.may(request, "change", record),
-            "undoable": _undoable(record),
+            "undoable": _find_undoable(record),
             "findings": [(one, _(FINDING_KIND_BY_NAME[one.kind].about)) for one in record.findings.order_by("id")],
             "bookable": record.record_type in CHARGEBACK_TYPE_VALUES and bool(matched) and record.chargeback is None,
             "note_max": exception_queue.MAX_NOTE_CHARS,
@@ -178,8 +183,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/books/exception.html", context)
 
-    def _columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
-        """Candidates side by side, with what speaks for each; those the user may see."""
+    def _build_candidate_columns(self, request: HttpRequest, record: SettlementRecord) -> list[dict[str, Any]]:
+        """The candidate payments that the user may see, side by side, with what speaks for each."""
         scope = permissions.find_access_scope(request.user, "gateway.view_payment")
         return [
             {"candidate": one, **_render_payment_facts(one.payment)}
@@ -187,8 +192,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
             if scope.covers(permissions.find_row_owner(one.payment))
         ]
 
-    def _found(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
-        """What the search box found, and what to say about it."""
+    def _search_payments(self, request: HttpRequest, record: SettlementRecord) -> tuple[list[dict[str, Any]], str]:
+        """The payments that the search box found, and a message about them."""
         if not (text := request.GET.get("q", "")):
             return [], ""
         scope = permissions.find_access_scope(request.user, "gateway.view_payment")
@@ -201,7 +206,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         rows = [row for row in rows if record.merchant_id in (None, row.merchant_id)][:MAX_SHOWN_CANDIDATES]
         return [_render_payment_facts(row) for row in rows], "" if rows else _("No payment of this merchant was found.")
 
-    # --- what is done -----------------------------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, record: Any) -> HttpResponse:
         row = self._record(request, str(record))
@@ -235,7 +240,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?last={row.pk.hex}")
 
     def _payment(self, request: HttpRequest) -> Payment:
-        """The payment that was chosen, if the user may see it. Raises ExceptionActionError."""
+        """The chosen payment, if the user may see it. Raises ExceptionActionError."""
         ident = identifiers.parse_id(request.POST.get("payment", "").replace("-", ""))
         found = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first() if ident else None
         if found is None or not permissions.has_permission(request.user, "gateway.view_payment", found):
@@ -270,20 +275,21 @@ class SettlementRecordAdmin(ReadOnlyPage):
 
 
 def match_state_pill(record: SettlementRecord) -> dict[str, str]:
+    """A record's matching status as a coloured pill: its tone and text."""
     tone, text = MATCH_STATE_PILLS[record.state]
     return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
 
 
 def count_open_exceptions(user: Any) -> int:
-    """Lines and findings of the user's merchants that wait for somebody, up to MAX_COUNTED_EXCEPTIONS."""
+    """Count of unmatched records and open findings of the user's merchants, up to MAX_COUNTED_EXCEPTIONS."""
     own = permissions.find_access_scope(user, "reporting.view_settlementrecord").where("merchant", None)
     lines = exception_queue.list_unmatched_records().filter(own).order_by()[:MAX_COUNTED_EXCEPTIONS].count()
     found = exception_queue.list_open_findings().filter(own).order_by()[:MAX_COUNTED_EXCEPTIONS].count()
     return min(MAX_COUNTED_EXCEPTIONS, lines + found)
 
 
-def _undoable(record: SettlementRecord) -> str:
-    """What can be taken back: "hand", what a clerk did; "match", what matching did; or ''."""
+def _find_undoable(record: SettlementRecord) -> str:
+    """What can be undone: "hand", what a clerk did; "match", what matching did; or ''."""
     if record.marked:
         return "hand"
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
@@ -292,7 +298,7 @@ def _undoable(record: SettlementRecord) -> str:
     return "hand" if linked.rule == "clerk" else "match"
 
 
-def _line(record: SettlementRecord) -> dict[str, Any]:
+def _render_line(record: SettlementRecord) -> dict[str, Any]:
     return {
         "row": record,
         "pill": match_state_pill(record),
@@ -310,7 +316,7 @@ def _render_payment_facts(payment: Payment) -> dict[str, Any]:
     }
 
 
-def _facts(record: SettlementRecord) -> list[tuple[str, str]]:
+def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
     named = (
         (_("What"), f"{record.record_type} {record.transaction_type} ({record.cashflow})"),
         (_("Institute"), str(record.institute)),

@@ -1,4 +1,4 @@
-"""Reconciliation files on their way to merchants' servers, on the first page: what was sent, and what was not."""
+"""Home page panel of reconciliation files: how many reached the merchants' SFTP servers, and which did not."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from gateway.backoffice.kit import charts
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
-from reporting.reconciliation.models import Delivery, DeliveryAttempt, SftpTarget
+from reporting.models import Delivery, DeliveryAttempt, SftpTarget
 
 DELIVERY_PANEL_DAYS: Final = 14
 MAX_COUNTED_ATTEMPTS: Final = 20_000
-"""Tries that the picture counts, the newest."""
+"""Attempts counted by the chart, the newest."""
 MAX_PANEL_FAILURES: Final = 5
 
 
 def draw_delivery_panel(scope: AccessScope) -> Panel | None:
+    """The panel of reconciliation file deliveries, cached for the scope."""
     panel: Panel | None = dashboard.cache_for_scope("sending", scope, lambda: build_delivery_panel(scope))
     return panel
 
 
 def build_delivery_panel(scope: AccessScope) -> Panel | None:
-    """Nothing, where nobody has named a server yet."""
+    """The panel's data; None where no merchant in reach has an SFTP target."""
     if not SftpTarget.objects.filter(scope.where("merchant", None)).exists():
         return None
     files = reverse("admin:reporting_reconciliationfile_changelist")
@@ -57,7 +58,7 @@ def build_delivery_panel(scope: AccessScope) -> Panel | None:
 
 
 def _count_attempts(scope: AccessScope, first: date) -> dict[date, tuple[int, int]]:
-    """Day → tries that went well, and those that did not."""
+    """Deliveries by day: how many attempts succeeded, and how many failed."""
     rows = DeliveryAttempt.objects.filter(scope.where("delivery__file__merchant", None), at__date__gte=first)
     found: dict[date, tuple[int, int]] = {}
     for at, why in rows.order_by("-id").values_list("at", "why")[:MAX_COUNTED_ATTEMPTS]:
@@ -67,7 +68,7 @@ def _count_attempts(scope: AccessScope, first: date) -> dict[date, tuple[int, in
 
 
 def _list_failures(rows: QuerySet[Delivery]) -> list[tuple[str, str, str]]:
-    """The newest files that did not arrive: whose and of which day, why, and where their page is."""
+    """The newest files that did not arrive: merchant and day, the failure, and a link to their page."""
     return [
         (
             f"{one.file.merchant.name} {one.file.day:%Y-%m-%d}",

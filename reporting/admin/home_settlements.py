@@ -1,4 +1,4 @@
-"""Due settlements on the first page: files that came and that are missed, and what of the books waits for somebody."""
+"""Home page panel of settlement: files received and missing, and how many exceptions and findings are open."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ MAX_PANEL_MISSING: Final = 5
 
 
 def draw_settlement_panel(scope: AccessScope) -> Panel | None:
+    """The panel of settlement, cached for the scope."""
     panel: Panel | None = dashboard.cache_for_scope("settlements", scope, lambda: _build_settlement_panel(scope))
     return panel
 
 
 def _build_settlement_panel(scope: AccessScope) -> Panel | None:
-    institutes = _institutes(scope)
+    institutes = _list_institutes(scope)
     if not institutes:
         return None
     files = reverse("admin:reporting_settlementfile_changelist")
     queue = reverse("admin:reporting_settlementrecord_changelist")
-    # Each institute has a day of its own; the picture ends with the latest of them.
+    # Each institute has its own time zone and so its own today; the chart ends with the latest of them.
     today = max(clock.real_now().astimezone(one.zone).date() for one in institutes)
     days = [today - timedelta(days=back) for back in range(SETTLEMENT_PANEL_DAYS - 1, -1, -1)]
     came, missed = _count_received(institutes, days[0]), _list_missing_days(institutes, days[0])
@@ -47,7 +48,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
         (_("findings"), Finding.objects.filter(scope.where("merchant", None), closed_at=None), "findings"),
     ]
     figures = [
-        Figure(name=name, value=_figure(number), link=f"{queue}?list={chosen}", tone="warn" if number else "")
+        Figure(name=name, value=_build_figure(number), link=f"{queue}?list={chosen}", tone="warn" if number else "")
         for name, rows, chosen in counted
         if (number := rows.order_by()[: MAX_COUNTED_PAYMENTS + 1].count()) is not None
     ]
@@ -59,7 +60,7 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
             Figure(name=_("files missing"), value=str(len(missed)), link=files, tone="bad" if missed else ""),
             Figure(
                 name=_("payments not settled"),
-                value=_figure(late),
+                value=_build_figure(late),
                 link=f"{queue}?list=missing",
                 tone="bad" if late else "",
             ),
@@ -75,12 +76,12 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
     )
 
 
-def _figure(number: int) -> str:
+def _build_figure(number: int) -> str:
     return f"{number:,}" if number <= MAX_COUNTED_PAYMENTS else f"> {MAX_COUNTED_PAYMENTS:,}"
 
 
-def _institutes(scope: AccessScope) -> list[ClearingInstitute]:
-    """Those that settle for somebody the user reaches; of the whole installation, all."""
+def _list_institutes(scope: AccessScope) -> list[ClearingInstitute]:
+    """The institutes that settle for a merchant within reach; for the whole installation, all of them."""
     rows = ClearingInstitute.objects.filter(active=True)
     if not scope.everything:
         of = Settlement.objects.filter(scope.where("merchant", None)).order_by().values("institute").distinct()
@@ -99,8 +100,8 @@ def _count_received(institutes: Sequence[ClearingInstitute], first: date) -> dic
 
 
 def _list_missing_days(institutes: Sequence[ClearingInstitute], first: date) -> list[tuple[date, str]]:
-    """(day, institute) of files that were expected and did not come, oldest first: days that are over where the
-    institute is, none before it was set up."""
+    """(day, institute) of expected files that did not come, oldest first: only days that are over in the institute's
+    time zone, and none before it was set up."""
     found = [
         (day, one.name)
         for one in institutes

@@ -1,4 +1,4 @@
-"""What did not come: days without a file, and payments that no line has settled."""
+"""Back-office page of one institute's missing settlements: days without a file, and overdue payments."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from gateway.core import clock
 from reporting.models import ClearingInstitute
 from reporting.settlement import missing_settlements
 
-MISSING_PAGE_LOOKBACK: Final = timedelta(days=14)
 MAX_PERIOD: Final = timedelta(days=31)
 MAX_SHOWN_PAYMENTS: Final = 200
 
 
 def list_page_days(institute: ClearingInstitute) -> list[date]:
-    """Of the last two weeks before today, the newest first; no day before the institute was set up."""
+    """The days of the two weeks before today, newest first; none before the institute was set up."""
     today = clock.real_now().astimezone(institute.zone).date()
-    first = max(today - MISSING_PAGE_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
+    first = max(today - missing_settlements.MISSING_LOOKBACK, institute.created_at.astimezone(institute.zone).date())
     return (
         missing_settlements.list_days_without_file(institute, first, today - timedelta(days=1))[::-1]
         if first < today
@@ -34,7 +33,7 @@ def list_page_days(institute: ClearingInstitute) -> list[date]:
 
 
 def list_institutes_with_gaps() -> list[dict[str, Any]]:
-    """Every active institute with the days whose file is missed."""
+    """Every active institute with the days whose file is missing."""
     return [
         {
             "institute": one,
@@ -46,10 +45,10 @@ def list_institutes_with_gaps() -> list[dict[str, Any]]:
 
 
 def missing_settlements_view(page: BackofficePage, request: HttpRequest, institute: ClearingInstitute) -> HttpResponse:
-    """One institute's; the right to see files was asked for."""
+    """The page of one institute. The caller has checked the right to see files."""
     now = clock.real_now().astimezone(institute.zone).date()
-    last = _day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
-    first = _day(request.GET.get("from", "")) or last - MISSING_PAGE_LOOKBACK
+    last = _parse_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
+    first = _parse_day(request.GET.get("from", "")) or last - missing_settlements.MISSING_LOOKBACK
     first = max(first, last - MAX_PERIOD)
     found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
@@ -73,7 +72,7 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     return TemplateResponse(request, "admin/books/missing.html", context)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -1,12 +1,12 @@
-"""What was paid out: settled and fees by day, how far lines are matched, and each payout with its lines.
+"""Back-office pages of payouts: paid out and fees by day, matching status, and each payout with its records.
 
-Every picture is a sum of rows that the page leads to.
+Every chart is a sum of rows that the page links to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -25,33 +25,33 @@ from django.utils.translation import gettext as _
 from gateway.backoffice.kit import charts, keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.core import clock
-from reporting.admin.exception_queue import match_state_pill
-from reporting.admin.totals import shorten_amount, sum_by_currency
+from reporting.admin.exception_queue import FILE_LINE_ORDER, match_state_pill
+from reporting.admin.totals import ZERO_TOTAL, shorten_amount, sum_by_currency
 from reporting.models import MatchState, Settlement, SettlementFile, SettlementRecord
 
 PAYOUT_CHART_DAYS: Final = 31
 PAYOUT_ORDER: Final = keyset.KeysetOrder(columns=(("date", date), ("id", UUID)), newest_first=True)
-PAYOUT_LINE_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", UUID)))
 ACCEPTED_YEARS: Final = (2000, 2100)
-ZERO_PAYOUT: Final = Decimal("0.00")
 MAX_CHARTED_CURRENCIES: Final = 6
-"""Pictures of one page; further currencies stand in the table."""
+"""Charts on one page; further currencies are in the table only."""
 
 
 @admin.register(Settlement)
 class SettlementAdmin(ReadOnlyPage):
+    """The list of payouts with its charts, and the page of one payout."""
+
     channel_path = None
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        day, last = _day(request.GET.get("day", "")), _day(request.GET.get("to", ""))
+        day, last = _parse_day(request.GET.get("day", "")), _parse_day(request.GET.get("to", ""))
         own = self.get_queryset(request)
         newest = own.order_by("-date").values_list("date", flat=True).first()
         last = last or newest or clock.real_now().date()
         first = last - timedelta(days=PAYOUT_CHART_DAYS - 1)
         within = own.filter(date__range=(first, last))
-        figures = _figures(within)
+        figures = _sum_by_day(within)
         listed = own.filter(date=day) if day else within
         kept = [("day", f"{day:%Y-%m-%d}")] if day else []
         pages = keyset.read_keyset_page(
@@ -68,9 +68,9 @@ class SettlementAdmin(ReadOnlyPage):
             "first": first,
             "last": last,
             "earlier": first - timedelta(days=1),
-            "currencies": _by_currency(figures),
-            "matching": _matching(figures, first),
-            "rows": _with_sums(pages.rows),
+            "currencies": _chart_currencies(figures),
+            "matching": _summarize_matching(figures, first),
+            "rows": _add_sums(pages.rows),
             "pages": pages,
             "settled": newest is not None,
             "later": last + timedelta(days=PAYOUT_CHART_DAYS) if newest and last < newest else None,
@@ -89,7 +89,7 @@ class SettlementAdmin(ReadOnlyPage):
         if row is None:
             raise Http404
         records = list_completed_records().filter(settlement=row)
-        pages = keyset.read_keyset_page(records, PAYOUT_LINE_ORDER, request.GET)
+        pages = keyset.read_keyset_page(records, FILE_LINE_ORDER, request.GET)
         context = {
             **self.admin_site.each_context(request),
             "title": f"{_('Payout')} {row}",
@@ -112,12 +112,12 @@ class SettlementAdmin(ReadOnlyPage):
 
 
 def list_completed_records() -> QuerySet[SettlementRecord]:
-    """Lines of files that were read to their end: what reports and reconciliation files tell of."""
+    """Records of files that were read to their end: the same that reports and reconciliation files show."""
     return SettlementRecord.objects.filter(file__state=SettlementFile.State.DONE)
 
 
-def _day(text: str) -> date | None:
-    """A day of this century, of which there are days before and after; None for anything else."""
+def _parse_day(text: str) -> date | None:
+    """The date in ``text``, within ACCEPTED_YEARS; None for anything else."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -125,8 +125,8 @@ def _day(text: str) -> date | None:
     return day if ACCEPTED_YEARS[0] <= day.year <= ACCEPTED_YEARS[1] else None
 
 
-def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
-    """Sums of the lines of ``payouts`` by day and currency; what could not be settled is not among the amounts."""
+def _sum_by_day(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
+    """Sums of the records of ``payouts`` by day and currency. Amounts leave out records that failed to settle."""
     good = Q(settlement_status="SUCCESS")
     counted = {
         name: Count("id", filter=Q(state=state))
@@ -147,40 +147,42 @@ def _figures(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
         {
             "day": row["settlement__date"],
             "currency": row["settlement_currency"],
-            "paid": (row["pos"] or ZERO_PAYOUT) - (row["neg"] or ZERO_PAYOUT),
-            "fees": shorten_amount(row["fees"] or ZERO_PAYOUT),
-            **{name: row[name] for name in counted},
+            "paid": (row["pos"] or ZERO_TOTAL) - (row["neg"] or ZERO_TOTAL),
+            "fees": shorten_amount(row["fees"] or ZERO_TOTAL),
+            **{name: row[name] for name in counted},  # type: ignore[literal-required]  # the names that counted annotates
         }
         for row in found
     ]
 
 
-def _link(day: date) -> str:
+def _day_link(day: date) -> str:
     return f"?day={day:%Y-%m-%d}&to={day:%Y-%m-%d}"
 
 
-def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each currency its sums and a picture of every day, paid out and fees; the most lines first."""
+def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each currency its sums and a chart by day of payouts and fees; the currency with the most rows first."""
     of: dict[str, list[dict[str, Any]]] = {}
     for row in figures:
         of.setdefault(row["currency"], []).append(row)
     found = []
     for number, (currency, rows) in enumerate(sorted(of.items(), key=lambda each: -len(each[1]))):
-        # What the institute takes back has its own colour below the line, and its own column in the table.
-        parts = [
-            ("good", _("paid out"), lambda row: max(row["paid"], ZERO_PAYOUT)),
+        # A day on which the institute collected more than it paid is drawn below the axis in its own colour.
+        parts: list[tuple[str, str, Callable[[dict[str, Any]], Decimal]]] = [
+            ("good", _("paid out"), lambda row: max(row["paid"], ZERO_TOTAL)),
             ("note", _("fees"), lambda row: row["fees"]),
-            ("bad", _("taken back"), lambda row: min(row["paid"], ZERO_PAYOUT)),
+            ("bad", _("taken back"), lambda row: min(row["paid"], ZERO_TOTAL)),
         ]
         parts = parts if any(row["paid"] < 0 for row in rows) else parts[:2]
         kinds = [(kind, name) for kind, name, _of in parts]
-        shown = [(f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _link(row["day"])) for row in rows]
+        shown = [
+            (f"{row['day']:%d.%m.}", [of(row) for _kind, _name, of in parts], _day_link(row["day"])) for row in rows
+        ]
         title = _("Paid out and fees by day in %s") % currency
         found.append(
             {
                 "currency": currency,
                 "paid": sum(row["paid"] for row in rows),
-                "fees": shorten_amount(sum((row["fees"] for row in rows), ZERO_PAYOUT)),
+                "fees": shorten_amount(sum((row["fees"] for row in rows), ZERO_TOTAL)),
                 "picture": charts.draw_stacked_bars(shown, kinds, title=title)
                 if number < MAX_CHARTED_CURRENCIES
                 else "",
@@ -189,8 +191,8 @@ def _by_currency(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
-    """How many lines have their payment, in all and by day."""
+def _summarize_matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
+    """Records by matching status, in all and by day."""
     days: dict[date, Counter[str]] = {}
     for row in figures:
         days.setdefault(row["day"], Counter()).update(
@@ -198,7 +200,7 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
         )
     total = sum(days.values(), Counter[str]())
     shown = [
-        (f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _link(day))
+        (f"{day:%d.%m.}", (one["matched"], one["multiple"], one["unmatched"]), _day_link(day))
         for day, one in sorted(days.items())
     ]
     kinds = (("good", _("matched")), ("note", _("several candidates")), ("bad", _("not matched")))
@@ -206,8 +208,8 @@ def _matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
     return {"total": {name: total[name] for name in ("matched", "multiple", "unmatched")}, "picture": picture}
 
 
-def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
-    """Payouts with the sums of their lines, of one statement."""
+def _add_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
+    """Payouts with the sums of their records, in one statement."""
     good = Q(settlement_status="SUCCESS")
     sums = {
         each["settlement"]: each
@@ -224,13 +226,13 @@ def _with_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
     }
     found = []
     for row in rows:
-        one = sums.get(row.pk, {})
-        paid = (one.get("pos") or ZERO_PAYOUT) - (one.get("neg") or ZERO_PAYOUT)
+        one: Mapping[str, Any] = sums.get(row.pk, {})
+        paid = (one.get("pos") or ZERO_TOTAL) - (one.get("neg") or ZERO_TOTAL)
         found.append(
             {
                 "row": row,
                 "paid": paid,
-                "fees": shorten_amount(one.get("fees") or ZERO_PAYOUT),
+                "fees": shorten_amount(one.get("fees") or ZERO_TOTAL),
                 "lines": one.get("lines", 0),
                 "open": one.get("open", 0),
                 "address": reverse("admin:reporting_settlement_change", args=[row.pk]),

@@ -1,4 +1,4 @@
-"""Reconciliation files: each day's with its download, made again, and where they are sent."""
+"""Back-office pages of reconciliation files: download, rewriting, deliveries, and the merchant's SFTP target."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core.secret import Secret
 from gateway.models import Merchant
+from reporting.models import Delivery, ReconciliationFile, SftpTarget
 from reporting.reconciliation import daily_files, deliveries
-from reporting.reconciliation.models import Delivery, ReconciliationFile, SftpTarget
 from reporting.sftp import SftpUnreachableError
 
 RECONCILIATION_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("day", date), ("id", UUID)), newest_first=True)
@@ -38,7 +38,7 @@ _STATES: Final = {
 
 
 class SftpTargetForm(forms.Form):
-    """Where files go. The secret is never shown; it is given anew with every change."""
+    """A merchant's SFTP target. The secret is never shown and must be entered again with every change."""
 
     host = forms.CharField(max_length=255, label=lazy("Host"))
     port = forms.IntegerField(min_value=1, max_value=65535, initial=22, label=lazy("Port"))
@@ -62,6 +62,8 @@ class SftpTargetForm(forms.Form):
 
 @admin.register(ReconciliationFile)
 class ReconciliationFileAdmin(ReadOnlyPage):
+    """The list of reconciliation files, the download and the SFTP target of a merchant."""
+
     channel_path = None
 
     def get_urls(self) -> list[URLPattern]:
@@ -71,7 +73,8 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
             path("target/<uuid:merchant>/", wrap(self.target_view), name=f"{name}target"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -229,7 +232,7 @@ def _target_initial_values(target: SftpTarget | None) -> dict[str, Any]:
 
 
 def _save_target(form: SftpTargetForm, merchant: Merchant, by: audit_log.Actor) -> bool:
-    """Save the target; a key that is none is told beside its field."""
+    """Save the target. An invalid key becomes an error of its form field."""
     value = form.cleaned_data
     try:
         deliveries.set_sftp_target(

@@ -1,6 +1,6 @@
-"""Settlement files: upload with a preview, reading in the background, and what came of it.
+"""Back-office pages of settlement files: upload with a preview, progress of reading, and the results.
 
-A file speaks of many merchants, so its pages are for those who reach all of them; others find their own lines under
+A file concerns many merchants, so its pages need the right on every merchant; other users find their records under
 Exceptions and Payouts.
 """
 
@@ -35,10 +35,10 @@ from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
 from reporting.settlement.intake import UNFINISHED_STATES
 from reporting.settlement.layout import SETTLEMENT_COLUMNS
+from reporting.settlement.watched_folder import INTAKE_TIMER
 
 FILE_ORDER: Final = keyset.KeysetOrder(columns=(("received_at", datetime), ("id", UUID)), newest_first=True)
 LINE_ERROR_ORDER: Final = keyset.KeysetOrder(columns=(("line", int), ("id", int)))
-INTAKE_TIMER_NAME: Final = "settlement files"
 DisplayedFileState = SettlementFile.State
 _STATES: Final = {
     DisplayedFileState.RECEIVED: ("wait", lazy("Waits to be read")),
@@ -51,7 +51,7 @@ _STATES: Final = {
 
 
 def has_right_everywhere(request: HttpRequest, right: str) -> bool:
-    """Whether the user has ``right`` on every merchant there is."""
+    """True if the user has ``right`` on every merchant of the installation."""
     scope = permissions.find_access_scope(request.user, right)
     if scope.everything or not scope.merchants:
         return scope.everything
@@ -60,6 +60,8 @@ def has_right_everywhere(request: HttpRequest, right: str) -> bool:
 
 @admin.register(SettlementFile)
 class SettlementFileAdmin(BackofficePage):
+    """The list of settlement files, the upload in two steps, and the page of one file."""
+
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementfile_", self.admin_site.admin_view
         own = [
@@ -70,7 +72,8 @@ class SettlementFileAdmin(BackofficePage):
             path("missing/<uuid:institute>/", wrap(self.missing_view), name=f"{name}missing"),
             path("<uuid:file>/state/", wrap(self.state_view), name=f"{name}state"),
         ]
-        return own + super().get_urls()
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return has_right_everywhere(request, "reporting.view_settlementfile")
@@ -88,7 +91,8 @@ class SettlementFileAdmin(BackofficePage):
         return self.has_view_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SettlementFile]:
-        return super().get_queryset(request).select_related("institute")
+        rows: QuerySet[SettlementFile] = super().get_queryset(request).select_related("institute")
+        return rows
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -98,7 +102,7 @@ class SettlementFileAdmin(BackofficePage):
             **self.admin_site.each_context(request),
             "title": _("Settlement files"),
             "opts": self.opts,
-            "rows": [{"row": row, "pill": _pill(row)} for row in pages.rows],
+            "rows": [{"row": row, "pill": _render_pill(row)} for row in pages.rows],
             "pages": pages,
             "may_upload": _may_upload(request),
             "lacking": missing_settlements.list_institutes_with_gaps(),
@@ -109,7 +113,7 @@ class SettlementFileAdmin(BackofficePage):
         }
         return TemplateResponse(request, "admin/books/files.html", context)
 
-    # --- uploading --------------------------------------------------------------------------------------------------
+    # --- upload -----------------------------------------------------------------------------------------------------
 
     @allow_uploads(
         UploadPolicy(
@@ -139,14 +143,14 @@ class SettlementFileAdmin(BackofficePage):
         return TemplateResponse(request, "admin/books/upload.html", context, status=400 if fault else 200)
 
     def confirm_view(self, request: HttpRequest, upload: Any) -> HttpResponse:
-        """The preview, and the yes."""
+        """The preview of an upload (GET), and its confirmation (POST)."""
         if not _may_upload(request):
             raise PermissionDenied
         try:
             kept = pending_uploads.find_upload(upload, int(request.user.pk or 0))
             institute = ClearingInstitute.objects.get(pk=kept.institute)
             if request.method == "POST":
-                return self._taken_in(request, kept, institute)
+                return self._take_in_upload(request, kept, institute)
             preview = files.preview_file(pending_uploads.open_upload(kept), institute, files.MAX_PREVIEW_SCAN_LINES)
         except (pending_uploads.UploadExpiredError, ClearingInstitute.DoesNotExist):
             raise Http404 from None
@@ -154,7 +158,7 @@ class SettlementFileAdmin(BackofficePage):
             pending_uploads.delete_upload(kept)
             messages.error(request, _("%(name)s is not taken: %(why)s.") % {"name": kept.name, "why": refused})
             return redirect(reverse("admin:reporting_settlementfile_upload"))
-        # A column that no line of these has something in would only push the amounts out of sight.
+        # Columns that are empty in every line shown are left out: they would push the amounts out of sight.
         names = [
             column.name for column in SETTLEMENT_COLUMNS if any(line.values.get(column.name) for line in preview.first)
         ]
@@ -170,7 +174,7 @@ class SettlementFileAdmin(BackofficePage):
         }
         return TemplateResponse(request, "admin/books/preview.html", context)
 
-    def _taken_in(
+    def _take_in_upload(
         self, request: HttpRequest, kept: pending_uploads.PendingUpload, institute: ClearingInstitute
     ) -> HttpResponse:
         if request.POST.get("verb") != "read":
@@ -185,7 +189,7 @@ class SettlementFileAdmin(BackofficePage):
                 by=actor_from_request(request),
                 source=SettlementFile.Source.UPLOAD,
             )
-            wakeup.notify_timer(INTAKE_TIMER_NAME)
+            wakeup.notify_timer(INTAKE_TIMER)
         except files.DuplicateFileError as seen:
             file = seen.file
             messages.warning(request, _("Nothing was read twice: %s.") % seen)
@@ -193,7 +197,7 @@ class SettlementFileAdmin(BackofficePage):
         return redirect(reverse("admin:reporting_settlementfile_change", args=[file.pk]))
 
     def source_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
-        """Where one institute's files are fetched."""
+        """The SFTP source of one institute."""
         if not has_right_everywhere(request, sftp_sources.VIEW_SOURCE_PERMISSION):
             raise PermissionDenied
         return sftp_sources.sftp_source_view(
@@ -201,7 +205,7 @@ class SettlementFileAdmin(BackofficePage):
         )
 
     def missing_view(self, request: HttpRequest, institute: Any) -> HttpResponse:
-        """What one institute should have sent and did not."""
+        """Missing files and overdue payments of one institute."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return missing_settlements.missing_settlements_view(self, request, _institute(institute))
@@ -223,7 +227,7 @@ class SettlementFileAdmin(BackofficePage):
             "original": file,
             "file": file,
             "work": _render_progress(file),
-            "pill": _pill(file),
+            "pill": _render_pill(file),
             "sums": [] if file.state in UNFINISHED_STATES else totals.sum_by_currency(records),
             "findings": [] if file.state in UNFINISHED_STATES else totals.count_findings(file),
             "errors": errors.rows,
@@ -241,13 +245,13 @@ class SettlementFileAdmin(BackofficePage):
         return JsonResponse(_render_progress(self._file(request, str(file))))
 
     def again_view(self, request: HttpRequest, file: Any) -> HttpResponse:
-        """A file that failed by a fault of ours is read on."""
+        """Resume a file that failed through an error of ours."""
         row = self._file(request, str(file))
         if not _may_upload(request):
             raise PermissionDenied
         if request.method == "POST":
             if files.retry_failed_file(row, actor_from_request(request)):
-                wakeup.notify_timer(INTAKE_TIMER_NAME)
+                wakeup.notify_timer(INTAKE_TIMER)
                 messages.success(request, _("It is read on where it was left."))
             else:
                 messages.error(request, _("There is nothing to read on; send the file again."))
@@ -274,7 +278,7 @@ def _may_upload(request: HttpRequest) -> bool:
 
 
 def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> pending_uploads.PendingUpload:
-    """Look into what was sent and keep it, sealed. Raises UnreadableFileError."""
+    """Check the start of the upload and store it sealed. Raises UnreadableFileError."""
     sent = request.FILES.get("file")
     if sent is None:
         raise UnreadableFileError(_("choose a file"))
@@ -283,20 +287,20 @@ def _store_upload(request: HttpRequest, institutes: list[ClearingInstitute]) -> 
     if institute is None:
         raise UnreadableFileError(_("choose the clearing institute that sent it"))
     stream: Any = sent
-    # Its head alone: what is no settlement file is not kept at all.
+    # Only the head is read: anything that is not a settlement file is not stored at all.
     files.preview_file(stream, institute, files.PREVIEW_LINES)
     return pending_uploads.store_upload(
         stream, name=files.sanitize_file_name(sent.name or ""), institute=institute.pk, owner=int(request.user.pk or 0)
     )
 
 
-def _pill(file: SettlementFile) -> dict[str, Any]:
+def _render_pill(file: SettlementFile) -> dict[str, Any]:
     tone, text = _STATES[DisplayedFileState(file.state)]
     return {"tone": tone, "text": str(text)}
 
 
 def _render_progress(file: SettlementFile) -> dict[str, Any]:
-    """How far it is, for the bar: lines, and by bytes how many there will be."""
+    """Progress of reading for the bar: lines read, and the expected total by the share of bytes read."""
     ended = file.state not in UNFINISHED_STATES
     share, total, words = (100 if ended else None), None, ""
     if file.position and not ended:

@@ -1,4 +1,4 @@
-"""Where an institute's files are fetched by SFTP: set up, tried, switched off, and what was seen there."""
+"""Back-office page of an institute's SFTP source: set up, test, fetch now, switch off, and the files seen there."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.timers import wakeup
 from reporting.admin.reconciliation_files import SftpTargetForm
-from reporting.models import ClearingInstitute
+from reporting.models import ClearingInstitute, RemoteFile, SftpSource
 from reporting.settlement import sftp_fetch
-from reporting.settlement.models import RemoteFile, SftpSource
 from reporting.settlement.sftp_fetch import MAX_FETCH_INTERVAL_S, MIN_FETCH_INTERVAL_S
 from reporting.sftp import SftpUnreachableError
 
@@ -34,7 +33,7 @@ REMOTE_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("seen_at", datetime), ("
 FETCH_TIMER_NAME: Final = "settlement sources"
 VIEW_SOURCE_PERMISSION: Final = "reporting.view_sftpsource"
 CHANGE_SOURCE_PERMISSION: Final = "reporting.change_sftpsource"
-_STATES: Final = {
+_STATES: Final[dict[str, tuple[str, Any]]] = {
     RemoteFile.State.SEEN: ("wait", lazy("Waits until it is whole")),
     RemoteFile.State.TAKEN: ("good", lazy("Taken in")),
     RemoteFile.State.REFUSED: ("bad", lazy("Refused")),
@@ -42,7 +41,7 @@ _STATES: Final = {
 
 
 class SftpSourceForm(SftpTargetForm):
-    """Where files are fetched, which, and what becomes of them there."""
+    """An institute's SFTP source: server, file name pattern, and what to do with files after fetching."""
 
     pattern = forms.CharField(
         max_length=64,
@@ -73,7 +72,7 @@ class SftpSourceForm(SftpTargetForm):
 
 
 def list_institutes_with_sources() -> list[dict[str, Any]]:
-    """Every active institute with how its source fares."""
+    """Every active institute with the state of its SFTP source."""
     institutes = ClearingInstitute.objects.filter(active=True).select_related("sftp_source")
     return [
         {"institute": one, "source": (source := find_source(one)), "pill": source_pill(source)} for one in institutes
@@ -81,10 +80,12 @@ def list_institutes_with_sources() -> list[dict[str, Any]]:
 
 
 def find_source(institute: ClearingInstitute) -> SftpSource | None:
+    """The institute's SFTP source, or None."""
     return getattr(institute, "sftp_source", None)
 
 
 def source_pill(source: SftpSource | None) -> dict[str, str]:
+    """The state of a source as a coloured pill: tone and text."""
     if source is None:
         return {"tone": "plain", "text": "–"}
     if not source.active:
@@ -99,7 +100,7 @@ def source_pill(source: SftpSource | None) -> dict[str, str]:
 def sftp_source_view(
     page: BackofficePage, request: HttpRequest, institute: ClearingInstitute, may_change: bool
 ) -> HttpResponse:
-    """One institute's source; the right to see it was asked for."""
+    """The page of one institute's source. The caller has checked the right to see it."""
     source = find_source(institute)
     form = SftpSourceForm(initial=_source_initial_values(source))
     if request.method == "POST":
@@ -143,7 +144,7 @@ def sftp_source_view(
 
 
 def _perform_action(page: BackofficePage, request: HttpRequest, source: SftpSource, verb: str) -> None:
-    """Try it, look now, on or off; and say it."""
+    """Run the button's action (test, fetch now, on, off) and report its result as a message."""
     own = SftpSource.objects.filter(pk=source.pk)
     if verb == "try":
         try:
@@ -171,7 +172,7 @@ def _source_initial_values(source: SftpSource | None) -> dict[str, Any]:
 
 
 def _save_source(form: SftpSourceForm, institute: ClearingInstitute, by: audit_log.Actor) -> bool:
-    """Save the source; what is wrong with a value is told beside its field."""
+    """Save the source. Invalid values become errors of their form fields."""
     value = form.cleaned_data
     try:
         sftp_fetch.configure_source(

@@ -1,4 +1,4 @@
-"""What a settlement file or a payout comes to: exact, of the rows themselves."""
+"""Sums of a settlement file or a payout, computed from its records."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from reporting.reconciliation import file_columns
 from reporting.settlement.findings import FINDING_KIND_BY_NAME
 
 ZERO_TOTAL: Final = Decimal("0.00")
-_PLACES: Final = {MatchState.MATCHED: 0, MatchState.MULTIPLE_MATCHES: 1, MatchState.NOT_MATCHED: 2}
+_PLACES: Final[dict[str, int]] = {MatchState.MATCHED: 0, MatchState.MULTIPLE_MATCHES: 1, MatchState.NOT_MATCHED: 2}
 _NONE: Final = 3
-"""Fees, and what a clerk has marked as nobody's."""
+"""Index of fees, and of records marked as having no payment."""
 
 
 def summarize_matching(file: SettlementFile, records: QuerySet[SettlementRecord]) -> dict[str, Any]:
-    """The file's lines by what they are and whether they have their payment: ``now``, and ``picture``. Links, marks and
-    undoing are included. The four figures and the faulty lines make all lines."""
+    """A file's records by record type and matching status.
+
+    ``now``: the four current counts, with links, marks and undoing included; together with the faulty lines they make
+    all lines of the file. ``picture``: the same as a chart.
+    """
     counted: dict[str, list[int]] = {}
     for row in records.values("record_type", "state", "marked").annotate(n=Count("id")).order_by("record_type"):
         place = _NONE if row["marked"] else _PLACES.get(row["state"], _NONE)
@@ -43,7 +46,7 @@ def summarize_matching(file: SettlementFile, records: QuerySet[SettlementRecord]
 
 
 def sum_by_currency(records: QuerySet[SettlementRecord]) -> list[dict[str, Any]]:
-    """What is paid out and what is kept as fees, by the currency of the payout: exact, of the rows themselves."""
+    """Payout and fees by settlement currency, summed exactly from the records."""
     found: dict[str, dict[str, Any]] = {}
     rows = records.values("settlement_currency", "cashflow", "settlement_status").annotate(
         n=Count("id"), amount=Sum("settlement_amount"), fees=Sum("settlement_fee")
@@ -64,12 +67,12 @@ def sum_by_currency(records: QuerySet[SettlementRecord]) -> list[dict[str, Any]]
 
 
 def shorten_amount(amount: Decimal) -> Decimal:
-    """Two decimals, and more only where they say something: fees are kept with four."""
+    """An amount with two decimals, and with up to four only if they are not zero: fees have four."""
     return Decimal(file_columns.format_decimal(amount))
 
 
 def count_findings(file: SettlementFile) -> list[dict[str, Any]]:
-    """What is wrong, by kind."""
+    """Findings of a file by kind."""
     rows = Finding.objects.filter(record__file=file, closed_at=None).values("kind").annotate(n=Count("id"))
     return [
         {"kind": row["kind"], "about": _(FINDING_KIND_BY_NAME[row["kind"]].about), "count": row["n"]}

@@ -1,8 +1,8 @@
-"""Reconciliation files: one for each merchant and day of theirs, written to the outbox, made again at will.
+"""Reconciliation files: one for each merchant and day, written to the outbox and reproducible at any time.
 
-A day's file has the records of the settlement files that were done that day, as they stood when it ended. Its row is
-there before it is written, and fixes what the bytes are made of; so whoever writes it, and whenever, the bytes are the
-same. Source: Part B, Reconciliation file; decisions, section 8; decision 0026.
+A day's file has the records of the settlement files completed on that day, as they stood when the day ended. Its row is
+inserted before the file is written and fixes everything the bytes depend on, so whoever writes it, and whenever, the
+bytes are the same. Source: Part B, Reconciliation file; decisions, section 8; decision 0026.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from reporting.reconciliation.models import Delivery, ReconciliationFile, Reconc
 from reporting.settlement.record_queries import DisplayNames, SettlementLine, load_display_names, stream_recorded_lines
 
 DAY_END_GRACE: Final = timedelta(minutes=5)
-"""After a day's end, until its file is written: a settlement file that was done in its last moments is committed."""
+"""From a day's end until its file is written, so that settlement files done in the last moments are committed."""
 DAILY_FILE_LEASE: Final = timedelta(minutes=30)
-"""Real time for writing one file, which is longer than a million lines take."""
+"""Real time for writing one file; a million lines take less."""
 MAX_DAYS_PER_RUN: Final = 31
-"""Days of one merchant that one run writes; the next run goes on."""
+"""Days of one merchant that one run writes; the next run continues."""
 MAX_BACKFILL: Final = timedelta(days=366)
-"""A gap that is longer is not filled with empty files: the next one begins where the last one ended."""
-# Records carry real times, and a clock that has been moved since cannot be asked how it stood: so it is kept.
+"""A longer gap is not filled with empty files: the next file begins where the last one ended."""
+# Records carry real times. A merchant's clock may have been moved since, so its offset is stored with the file.
 _FIRST_DAYS: Final = """
 INSERT INTO reporting_reconciliationstart (merchant_id, day, "offset")
 SELECT m.id, ((r.at + m.clock_offset) AT TIME ZONE m.time_zone)::date, m.clock_offset
@@ -57,15 +57,17 @@ ON CONFLICT DO NOTHING
 
 
 class DayNotOverError(Exception):
-    """That day is not over for the merchant, or before their first record: there is no file of it."""
+    """The day is not over for the merchant, or before their first record: there is no file of it."""
 
 
 class FileContentChangedError(Exception):
-    """A file made again has other bytes than it had: what it was made of was changed by hand."""
+    """A file written again differs from the original: the data behind it was changed by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDigest:
+    """Lines, size in bytes and SHA-256 of a written file."""
+
     lines: int
     size: int
     sha256: str
@@ -78,19 +80,19 @@ def compute_day_end(merchant: Merchant, day: date) -> datetime:
 
 
 def render_daily_file(file: ReconciliationFile) -> Iterator[bytes]:
-    """The bytes of a file, a block at a time: always the same."""
-    yield from render_csv_blocks(_lines(file))
+    """The bytes of a file in blocks; the same on every call."""
+    yield from render_csv_blocks(_query_lines(file))
 
 
-def _lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
+def _query_lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
     return stream_recorded_lines(file.merchant, file.begins_at, file.ends_at, DisplayNames(**file.names))
 
 
-# --- which days -----------------------------------------------------------------------------------------------------
+# --- days -----------------------------------------------------------------------------------------------------------
 
 
 def find_next_day(merchant: Merchant) -> date | None:
-    """The first day of the merchant that has no file yet; None as long as nothing was ever settled for them."""
+    """The merchant's first day without a file; None until something was settled for them."""
     last: date | None = ReconciliationFile.objects.filter(merchant=merchant).aggregate(day=Max("day"))["day"]
     if last is None:
         first = ReconciliationStart.objects.filter(merchant=merchant).first()
@@ -104,18 +106,18 @@ def find_next_day(merchant: Merchant) -> date | None:
 
 
 def record_first_days(merchant: Merchant | None = None) -> None:
-    """Keep the day of the first file of every merchant for whom something was settled, before their clock is moved."""
+    """Store the day of the first file for every merchant with settled records, before a clock is moved."""
     execute_sql(_FIRST_DAYS, {"merchant": merchant.pk if merchant is not None else None})
 
 
 def next_daily_file_at(merchant: Merchant) -> datetime | None:
-    """When the merchant's next file is due, by their clock."""
+    """When the merchant's next file is due, by their clock; None if none is."""
     day = find_next_day(merchant)
     return None if day is None else compute_day_end(merchant, day) + DAY_END_GRACE
 
 
 def create_due_daily_files(merchant: Merchant, most: int) -> list[ReconciliationFile]:
-    """Rows for the days that are over and have none; two that do so at once make each row once."""
+    """Insert the rows of completed days without a file. Two calls at once insert each row once."""
     begun: list[ReconciliationFile] = []
     while len(begun) < most and (day := find_next_day(merchant)) is not None:
         if clock.merchant_now(merchant) < compute_day_end(merchant, day) + DAY_END_GRACE:
@@ -123,7 +125,7 @@ def create_due_daily_files(merchant: Merchant, most: int) -> list[Reconciliation
         last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
         before = last if last is not None else ReconciliationStart.objects.get(merchant=merchant)
         offset = merchant.clock_offset
-        # Where the clock was moved since the last file, the day ended when it was moved, or so: at the latest now.
+        # If the clock was moved since the last file, the day ended about when it was moved: at the latest now.
         known = before.offset == offset
         end = compute_day_end(merchant, day) - offset if known else clock.real_now()
         start = last.ends_at if last is not None else compute_day_end(merchant, day - timedelta(days=1)) - before.offset
@@ -139,18 +141,18 @@ def create_due_daily_files(merchant: Merchant, most: int) -> list[Reconciliation
 
 
 def get_daily_file(merchant: Merchant, day: date) -> ReconciliationFile:
-    """The file's row for a past day, begun and written now if need be. Raises DayNotOverError."""
+    """The file of a past day, created and written if it does not exist yet. Raises DayNotOverError."""
     while (file := ReconciliationFile.objects.filter(merchant=merchant, day=day).first()) is None:
         following = find_next_day(merchant)
         if following is None or day < following or not create_due_daily_files(merchant, MAX_DAYS_PER_RUN):
-            raise DayNotOverError(_why_not(merchant, day, following))
+            raise DayNotOverError(_explain_missing(merchant, day, following))
     if file.written_at is None:
         write_daily_file(file)
         file.refresh_from_db()
     return file
 
 
-def _why_not(merchant: Merchant, day: date, following: date | None) -> str:
+def _explain_missing(merchant: Merchant, day: date, following: date | None) -> str:
     if following is None:
         return f"nothing was settled for {merchant.name} yet"
     if day < following:
@@ -163,11 +165,13 @@ def _why_not(merchant: Merchant, day: date, following: date | None) -> str:
 
 
 def build_outbox_path(file: ReconciliationFile) -> Path:
+    """The path of a merchant's file below the outbox folder."""
     return Path(settings.GATEWAY_OUTBOX) / file.merchant_id.hex / file.name
 
 
 def write_daily_file(file: ReconciliationFile) -> bool:
-    """Write the file to the outbox, and begin its delivery where there is a target. False when somebody else does."""
+    """Write the file to the outbox, and create its delivery if the merchant has an SFTP target. False if another worker
+    holds the file."""
     now = clock.real_now()
     mine = now + DAILY_FILE_LEASE
     free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
@@ -185,7 +189,7 @@ def write_daily_file(file: ReconciliationFile) -> bool:
 
 
 def write_atomically(path: Path, blocks: Iterable[bytes]) -> FileDigest:
-    """Put ``blocks`` into ``path``: all of it, or nothing that has that name. Lines are counted without the header."""
+    """Write ``blocks`` to ``path`` through a temporary file: all or nothing. Lines are counted without the header."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     digest, size, lines = hashlib.sha256(), 0, -1
@@ -212,13 +216,13 @@ def write_atomically(path: Path, blocks: Iterable[bytes]) -> FileDigest:
 
 
 def _count_rows(block: bytes) -> int:
-    # SettlementLine breaks inside a value are a line feed alone at most: control characters never reach a record.
+    # A line break inside a value is at most a bare line feed: control characters never reach a record.
     return block.count(b"\r\n")
 
 
 def ensure_outbox_file(file: ReconciliationFile) -> Path:
-    """Where the written file lies, with the bytes it had when it was written: made again if it is not there, or was
-    changed there. Raises FileContentChangedError."""
+    """The path of the written file, which is written again if it is missing or was changed there. Raises
+    FileContentChangedError."""
     path = build_outbox_path(file)
     with suppress(FileNotFoundError), path.open("rb") as opened:
         if hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256:
@@ -227,8 +231,8 @@ def ensure_outbox_file(file: ReconciliationFile) -> Path:
 
 
 def rewrite_daily_file(file: ReconciliationFile, path: Path | None = None) -> Path:
-    """Make a written file once more, in the outbox or at ``path``. Raises FileContentChangedError for other bytes than
-    it had."""
+    """Write a file once more, to the outbox or to ``path``. Raises FileContentChangedError if its bytes differ from the
+    original."""
     target = path or build_outbox_path(file)
     part = target.with_name(f".{target.name}.{uuid4().hex}.again")
     try:
@@ -246,7 +250,7 @@ def rewrite_daily_file(file: ReconciliationFile, path: Path | None = None) -> Pa
 
 
 def write_due_daily_files(merchant: Merchant | None) -> int:
-    """Write what is due: the files of days that are over. Returns how many."""
+    """Write the files of days that are over. Returns how many."""
     settled = Exists(SettlementRecord.objects.filter(merchant=OuterRef("pk")))
     merchants = [merchant] if merchant is not None else list(Merchant.objects.filter(settled))
     record_first_days(merchant)

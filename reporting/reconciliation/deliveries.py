@@ -1,6 +1,7 @@
-"""Reconciliation files by SFTP: under a temporary name first, to a host whose key is known, again until it is there.
+"""Delivery of reconciliation files by SFTP: to a pinned host key, under a temporary name first, retried until it
+succeeds.
 
-Each file's delivery is a row with a due time, and every attempt is kept. Source: Part B, Reconciliation file;
+Each file's delivery is a row with a due time, and every attempt is recorded. Source: Part B, Reconciliation file;
 decision 0026.
 """
 
@@ -26,7 +27,7 @@ from reporting.reconciliation.models import Delivery, DeliveryAttempt, SftpTarge
 from reporting.sftp import SftpUnreachableError
 
 DELIVERY_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
-"""After a failed attempt, until the next; the last one goes on."""
+"""Delays after failed attempts; the last one repeats."""
 MAX_DELIVERY_ATTEMPTS: Final = 170
 """About a week."""
 DELIVERY_LEASE: Final = timedelta(minutes=30)
@@ -55,7 +56,7 @@ def set_sftp_target(
     folder: str,
     by: audit_log.Actor,
 ) -> SftpTarget:
-    """Send the merchant's files there from now on, with an entry in the audit trail. Raises ValueError."""
+    """Set the server that receives the merchant's files, with an audit entry. Raises ValueError."""
     sftp.parse_host_key(host_key)
     if kind == SftpTarget.Secrets.KEY:
         sftp.load_private_key(secret)
@@ -70,13 +71,14 @@ def set_sftp_target(
 
 
 def next_delivery_at(merchant: Merchant) -> datetime | None:
+    """When the merchant's next delivery is due, by their clock; None if none is."""
     waiting = Delivery.objects.filter(state=Delivery.State.WAITING, file__merchant=merchant)
     found: datetime | None = waiting.order_by("due_at").values_list("due_at", flat=True).first()
     return found
 
 
 def send_due_deliveries(merchant: Merchant | None) -> int:
-    """Send what is due. Returns how many were tried."""
+    """Send all due deliveries. Returns how many were attempted."""
     now = clock.real_now()
     who = merchant.pk if merchant is not None else None
     claimed: list[UUID] = [
@@ -91,7 +93,7 @@ def send_due_deliveries(merchant: Merchant | None) -> int:
 
 
 def attempt_delivery(delivery: Delivery) -> str:
-    """Try once, and keep how it went. Returns what went wrong, or ''. The caller holds the lease."""
+    """Make one attempt and record it. Returns the failure, or ''. The caller holds the lease."""
     file = delivery.file
     at, began = clock.real_now(), time.monotonic()
     target = SftpTarget.objects.filter(merchant=file.merchant_id, active=True).first()
@@ -125,7 +127,7 @@ def attempt_delivery(delivery: Delivery) -> str:
 
 
 def upload_file(target: SftpTarget, source: Path, name: str) -> None:
-    """Put a file there under ``name``, whole or not at all. Raises SftpUnreachableError."""
+    """Upload a file as ``name``, completely or not at all. Raises SftpUnreachableError."""
     folder = PurePosixPath(target.folder)
     part, final = str(folder / f".{name}.part"), str(folder / name)
     size = source.stat().st_size
@@ -136,6 +138,6 @@ def upload_file(target: SftpTarget, source: Path, name: str) -> None:
 
 
 def probe_sftp_target(target: SftpTarget) -> None:
-    """Log in and look into the folder. Raises SftpUnreachableError."""
+    """Log in and list the folder. Raises SftpUnreachableError."""
     with sftp.open_sftp_session(target) as client, sftp.translate_sftp_errors("looking into the folder"):
         client.stat(target.folder)

@@ -1,8 +1,8 @@
-"""The columns of reconciliation, once: the CSV file, the detail report and the docs read this table.
+"""The columns of reconciliation as one table, read by the CSV file, the detail report and the docs.
 
-Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where the institute
-and the payment say nothing, the fallbacks here do. Source: Part B, Reconciliation file; decisions, section 8;
-decision 0026.
+Spellings are the contract's, ClearingInsitituteName among them. A required column is never empty: where institute and
+payment have no value, the fallbacks here apply. Source: Part B, Reconciliation file; decisions, section 8; decision
+0026.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from reporting.settlement.record_queries import SettlementLine
 
 CHARGEBACK_RECORD_TYPES: Final = (RecordType.CHARGEBACK, RecordType.CHARGEBACK_REVERSAL)
 CSV_BLOCK_LINES: Final = 1_000
-"""Lines of CSV made at a time: a file of a million needs no more memory than one of a thousand."""
+"""Lines of CSV rendered at a time: a file of a million needs no more memory than one of a thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationColumn:
-    """``api``: the dotted name in the detail report, of a card and of a bank account where they differ; '' for none.
-    ``need``: R required, O optional, C conditional."""
+    """One column. ``api``: the dotted name in the detail report, of a card and of a bank account where they differ; ''
+    for none. ``need``: R required, O optional, C conditional."""
 
     csv: str
     api: tuple[str, ...]
@@ -44,7 +44,7 @@ class ReconciliationColumn:
 
 
 def format_decimal(value: Decimal) -> str:
-    """At least two decimals, and no zeros behind them: 92.00, 0.2575."""
+    """A decimal with at least two decimals and no trailing zeros behind them: 92.00, 0.2575."""
     return _decimal(f"{value:f}")
 
 
@@ -56,21 +56,21 @@ def _decimal(text: str) -> str:
 
 def _time(line: SettlementLine) -> str:
     minute, second = divmod(line.presented_at, 60)
-    told, offset = _minute(minute, line.time_zone)
-    # Long ago, zones were off by seconds, too: then a minute here does not begin with one there.
+    minute_text, offset = _format_minute(minute, line.time_zone)
+    # Historic offsets include seconds, so a UTC minute need not begin with a local one.
     if len(offset) > len("+0000"):
-        return _moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
-    return f"{told}:{second:02}{offset}"
+        return _format_moment(line.presented_at, line.time_zone).strftime("%Y-%m-%d %H:%M:%S%z")
+    return f"{minute_text}:{second:02}{offset}"
 
 
 @lru_cache(maxsize=20_000)
-def _minute(minute: int, zone: str) -> tuple[str, str]:
-    """The zone's time and offset. The lines of a file are of few days: most minutes have many."""
-    moment = _moment(minute * 60, zone)
+def _format_minute(minute: int, zone: str) -> tuple[str, str]:
+    """The zone's time and offset at ``minute``. Cached: the lines of a file are of few days, so most minutes repeat."""
+    moment = _format_moment(minute * 60, zone)
     return f"{moment:%Y-%m-%d %H:%M}", f"{moment:%z}"
 
 
-def _moment(seconds: int, zone: str) -> datetime:
+def _format_moment(seconds: int, zone: str) -> datetime:
     return datetime.fromtimestamp(seconds, ZoneInfo(zone))
 
 
@@ -108,8 +108,8 @@ def _rows(*rows: tuple[str, str, str, str, Callable[[SettlementLine], str], str]
     )
 
 
-def _plain(name: str) -> Callable[[SettlementLine], str]:
-    """A cell that is a field of the line."""
+def _plain_cell(name: str) -> Callable[[SettlementLine], str]:
+    """A cell that is one field of the line, unchanged."""
     return operator.attrgetter(name)
 
 
@@ -120,7 +120,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "recordType",
         "SETTLED, CHARGEBACK, CHARGEBACK REVERSAL, FEE",
         "R",
-        _plain("record_type"),
+        _plain_cell("record_type"),
         "What the line is.",
     ),
     (
@@ -129,16 +129,16 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "DEBIT, CREDIT, REFUND, BATCH, MONTHLY, SUBMERCHANT, PAYMENT_FACILITATOR, "
         "AUTH_FEE, CAPTURE_FEE, CANCEL_FEE, REFUND_FEE",
         "R",
-        _plain("transaction_type"),
+        _plain_cell("transaction_type"),
         "DB and CP are DEBIT, CD is CREDIT, RF is REFUND; the others are fees.",
     ),
-    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", _plain("cashflow"), "Towards you, or away from you."),
+    ("Cashflow", "settlement.cashflow", "POS or NEG", "R", _plain_cell("cashflow"), "Towards you, or away from you."),
     (
         "ClearingInstituteMerchantId",
         "clearingInstitute.merchantId",
         "AN 5-64",
         "R",
-        _plain("institute_merchant_id"),
+        _plain_cell("institute_merchant_id"),
         "Your account at the institute.",
     ),
     (
@@ -149,11 +149,18 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: line.account or line.channel or line.merchant,
         "The same account here; where it is not known, the payment's channel, else the merchant.",
     ),
-    ("MerchantAccountName", "merchantAccount.name", "AN", "O", _plain("account_name"), "Its name."),
-    ("PspId", "pspEntityId", "AN 32", "R", _plain("psp"), "The payment service provider."),
-    ("DivisionId", "divisionEntityId", "AN 32", "O", _plain("division"), "The division."),
-    ("MerchantId", "merchantEntityId", "AN 32", "R", _plain("merchant"), "The merchant."),
-    ("SettlementTxId", "settlement.id", "AN 0-64", "O", _plain("settlement_tx_id"), "The institute's id of the line."),
+    ("MerchantAccountName", "merchantAccount.name", "AN", "O", _plain_cell("account_name"), "Its name."),
+    ("PspId", "pspEntityId", "AN 32", "R", _plain_cell("psp"), "The payment service provider."),
+    ("DivisionId", "divisionEntityId", "AN 32", "O", _plain_cell("division"), "The division."),
+    ("MerchantId", "merchantEntityId", "AN 32", "R", _plain_cell("merchant"), "The merchant."),
+    (
+        "SettlementTxId",
+        "settlement.id",
+        "AN 0-64",
+        "O",
+        _plain_cell("settlement_tx_id"),
+        "The institute's id of the line.",
+    ),
     ("UniqueID", "payment.id", "AN 32", "O", lambda line: line.payment or "", "The payment, once it is matched."),
     (
         "ShortId",
@@ -163,11 +170,18 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: identifiers.format_short_id(line.number) if line.number is not None else "",
         "Its short id.",
     ),
-    ("ConnectorTxId1", "clearingInstitute.txId1", _AN64, "O", _plain("tx_id1"), "The institute's ids of the payment."),
-    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", _plain("tx_id2"), ""),
-    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", _plain("tx_id3"), ""),
+    (
+        "ConnectorTxId1",
+        "clearingInstitute.txId1",
+        _AN64,
+        "O",
+        _plain_cell("tx_id1"),
+        "The institute's ids of the payment.",
+    ),
+    ("ConnectorTxId2", "clearingInstitute.txId2", _AN64, "O", _plain_cell("tx_id2"), ""),
+    ("ConnectorTxId3", "clearingInstitute.txId3", _AN64, "O", _plain_cell("tx_id3"), ""),
     ("Amount", "amount", "decimal", "R", lambda line: _decimal(line.amount), "Of the payment or the fee, unsigned."),
-    ("Currency", "currency", "A3 ISO 4217", "R", _plain("currency"), ""),
+    ("Currency", "currency", "A3 ISO 4217", "R", _plain_cell("currency"), ""),
     ("Brand", "paymentBrand", "A up to 16", "O", lambda line: line.brand or line.paid_brand[:16], ""),
     (
         "TxRequestTime",
@@ -185,7 +199,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         lambda line: _decimal(line.settlement_amount),
         "What is paid out for the line, unsigned: Cashflow tells the direction.",
     ),
-    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", _plain("settlement_currency"), ""),
+    ("SettlementCurrency", "settlement.currency", "A3 ISO 4217", "R", _plain_cell("settlement_currency"), ""),
     (
         "SettlementFee",
         "settlement.fee",
@@ -207,10 +221,10 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "settlement.date",
         "date",
         "R",
-        _plain("settlement_date"),
+        _plain_cell("settlement_date"),
         "When the institute paid, in its time zone.",
     ),
-    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", _plain("settlement_status"), ""),
+    ("SettlementStatus", "settlement.status", "SUCCESS, FAILED", "R", _plain_cell("settlement_status"), ""),
     (
         "Descriptor",
         "descriptor",
@@ -231,13 +245,13 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "Chargebacks only: 000.100.2nn.",
     ),
     ("ReasonDesc", "result.description", "AN 128", "O", _reason_text, "Chargebacks only."),
-    ("SettlementFileFormat", "settlement.format", "AN 32", "R", _plain("format"), "Of the institute's file."),
+    ("SettlementFileFormat", "settlement.format", "AN 32", "R", _plain_cell("format"), "Of the institute's file."),
     (
         "ClearingInsitituteName",
         "clearingInstitute.name",
         _AN64,
         "R",
-        _plain("institute_name"),
+        _plain_cell("institute_name"),
         "The institute. Spelt as the contract spells it.",
     ),
     (
@@ -245,7 +259,7 @@ RECONCILIATION_COLUMNS: Final = _rows(
         "matchedTransactions.status",
         "MATCHED, MULTIPLE_MATCHES, NOT_MATCHED",
         "C",
-        _plain("matching"),
+        _plain_cell("matching"),
         "Empty for fees: no payment is behind them.",
     ),
     (
@@ -288,20 +302,21 @@ _LIST: Final = "[n]."
 
 
 def render_csv_blocks(lines: Iterable[SettlementLine]) -> Iterator[bytes]:
-    """The file, a piece at a time: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
-    yield _text([CSV_HEADER])
+    """The CSV file in blocks: UTF-8, header, semicolons, CRLF, quotes of RFC 4180, dot decimals."""
+    yield _render_rows([CSV_HEADER])
     block: list[Sequence[str]] = []
     for line in lines:
         block.append([cell(line) for cell in _CELLS])
         if len(block) == CSV_BLOCK_LINES:
-            yield _text(block)
+            yield _render_rows(block)
             block.clear()
     if block:
-        yield _text(block)
+        yield _render_rows(block)
 
 
-def _text(rows: Sequence[Sequence[str]]) -> bytes:
-    """Nearly all rows need no quotes, and the writer, which looks at every character, costs more than all the rest."""
+def _render_rows(rows: Sequence[Sequence[str]]) -> bytes:
+    """Rows as CSV text. Nearly no block needs quotes, and the csv writer checks every character, which costs more than
+    all the rest: it is used only where a block has a delimiter or quote inside a value."""
     text = "\r\n".join([";".join(row) for row in rows]) + "\r\n"
     delimiters, breaks = len(rows) * (len(RECONCILIATION_COLUMNS) - 1), len(rows)
     if '"' in text or (text.count(";"), text.count("\r"), text.count("\n")) != (delimiters, breaks, breaks):
@@ -312,34 +327,34 @@ def _text(rows: Sequence[Sequence[str]]) -> bytes:
 
 
 def render_record(line: SettlementLine) -> dict[str, Any]:
-    """The line as the detail report tells it: the API names, nested at the dots; what is empty is left out.
+    """A record in the detail report: API names, nested at the dots; empty fields are left out.
 
-    merchantMemo stands beside them where the payment has one: it appears in reporting only (D17).
+    merchantMemo is added if the payment has one: it appears in reporting only (ruling D17).
     """
-    told: dict[str, Any] = {}
+    rendered: dict[str, Any] = {}
     for column in RECONCILIATION_COLUMNS:
         if not (name := column.api_of(line)):
             continue
         if _LIST in name:
             if line.matched:
                 place, _, leaf = name.partition(_LIST)
-                _put(told, place, [{leaf: payment} for payment in line.matched])
+                _put_nested(rendered, place, [{leaf: payment} for payment in line.matched])
         elif value := column.cell(line):
-            _put(told, name, value)
+            _put_nested(rendered, name, value)
     if line.memo:
-        told["merchantMemo"] = line.memo
-    return told
+        rendered["merchantMemo"] = line.memo
+    return rendered
 
 
-def _put(told: dict[str, Any], name: str, value: Any) -> None:
+def _put_nested(target: dict[str, Any], name: str, value: Any) -> None:
     *path, leaf = name.split(".")
     for step in path:
-        told = told.setdefault(step, {})
-    told[leaf] = value
+        target = target.setdefault(step, {})
+    target[leaf] = value
 
 
 def render_columns_as_markdown() -> str:
-    """The columns as the table of docs/reporting.md, which a test compares."""
+    """The columns as the table of docs/reporting.md; a test compares the two."""
     lines = ["| CSV column | API name | format | | what it says |", "|---|---|---|---|---|"]
     for column in RECONCILIATION_COLUMNS:
         name = " or ".join(f"`{one}`" for one in column.api) if column.api[0] else "none"

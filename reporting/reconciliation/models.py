@@ -1,6 +1,8 @@
-"""What goes out: the reconciliation files that were written, where they are sent, and every attempt. Columns and
-constraints; verbs live in reporting.reconciliation.daily_files and reporting.reconciliation.deliveries. Source: Part B,
-Reconciliation file."""
+"""Tables of the reconciliation room: files written, the merchants' SFTP targets, deliveries and their attempts.
+
+Columns and constraints only; verbs live in reporting.reconciliation.daily_files and deliveries. Source: Part B,
+Reconciliation file.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,13 @@ from gateway.models import Merchant
 
 
 class ReconciliationFile(models.Model):
-    """One merchant's file of one day of theirs, by their clock and time zone.
+    """One merchant's file of one day, by their clock and time zone.
 
     ``begins_at`` and ``ends_at``: that day in real time; each day begins where the one before ended, so that every
-    record stands in one file. ``names``: what things were called (reporting.settlement.record_queries.DisplayNames), so
-    that the same bytes can be made again. ``offset``: how far the merchant's clock was ahead. ``lines``, ``size``,
-    ``sha256``: of the file, once it is written. ``lease_until``: real time, while somebody writes it.
+    record is in exactly one file. ``names``: display names as of then
+    (reporting.settlement.record_queries.DisplayNames), so that the same bytes can be written again. ``offset``: how far
+    the merchant's clock was ahead. ``lines``, ``size``, ``sha256``: of the file, once it is written. ``lease_until``:
+    real time, while a worker writes it.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -48,7 +51,7 @@ class ReconciliationFile(models.Model):
 
 
 class ReconciliationStart(models.Model):
-    """The day, by the merchant's clock, of their first reconciliation file: that on which something was first settled
+    """The day, by the merchant's clock, of their first reconciliation file: the first on which something was settled
     for them. ``offset``: how far their clock was ahead then."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
@@ -63,8 +66,8 @@ class ReconciliationStart(models.Model):
 
 
 class SftpTarget(models.Model):
-    """Where a merchant's files are sent. ``host_key``: the server's public key as known_hosts has it (type, base64):
-    any other is refused. ``secret_sealed``: a password, or a private key of OpenSSH, sealed for this row."""
+    """The SFTP server that receives a merchant's files. ``host_key``: the server's public key as in known_hosts (type,
+    base64); any other is refused. ``secret_sealed``: a password, or a private key of OpenSSH, sealed for this row."""
 
     class Secrets(models.TextChoices):
         PASSWORD = "password"  # noqa: S105 - the kind of secret, not one
@@ -91,8 +94,8 @@ class SftpTarget(models.Model):
 
 
 class Delivery(models.Model):
-    """A file on its way to a target. ``due_at``: the merchant's clock; ``lease_until``: real time, while one sends.
-    ``attempts``: how many were made."""
+    """The upload of one file to its target. ``due_at``: the merchant's clock; ``lease_until``: real time, while a
+    worker sends it. ``attempts``: how many were made."""
 
     class State(models.TextChoices):
         WAITING = "WAITING"
@@ -116,7 +119,7 @@ class Delivery(models.Model):
 
 
 class DeliveryAttempt(models.Model):
-    """One try. ``why``: what went wrong, in words; '' when it did not."""
+    """One attempt. ``why``: the failure in words; '' when it succeeded."""
 
     id = models.BigAutoField(primary_key=True)
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="tries")

@@ -1,4 +1,4 @@
-"""Reports over HTTP: sums of settlements, and the records of one.
+"""HTTP API of reports: the list of settlements with their sums, and the records of one.
 
 Source: Part B, Reporting parameters; ruling D7.
 """
@@ -37,7 +37,7 @@ REPORT_SUCCESS_CODE: Final = "000.000.100"
 SETTLEMENTS, SETTLEMENT, AGGREGATIONS, AGGREGATION, AGGREGATIONS_PAGE, AGGREGATION_PAGE = REPORTS
 
 
-def _wanted(parameters: Parameters, *, paged: bool) -> ReportQuery:
+def _build_query(parameters: Parameters, *, paged: bool) -> ReportQuery:
     start, end = parameters.get("date.from"), parameters.get("date.to")
     sorts = "sortValue" in parameters or "sortOrder" in parameters
     return ReportQuery(
@@ -50,12 +50,12 @@ def _wanted(parameters: Parameters, *, paged: bool) -> ReportQuery:
     )
 
 
-def _pages(total: int, wanted: ReportQuery) -> dict[str, int]:
+def _count_pages(total: int, wanted: ReportQuery) -> dict[str, int]:
     return {} if wanted.page is None else {"pages": -(-total // REPORT_PAGE_SIZE)}
 
 
 class ReportView(ApiView):
-    """What the reports share: parsing, and whether records are made up or real."""
+    """Shared by the reports: parsing, and the choice between real and sample settlements (testMode=INTERNAL)."""
 
     paged: ClassVar[bool] = False
 
@@ -65,7 +65,7 @@ class ReportView(ApiView):
         facts = build_condition_facts(admission.channel, clock.merchant_now(admission.merchant))
         parameters = self.parse(context, admission.channel, facts)
         scope = resolve_report_scope(admission.merchant, admission.channel)
-        return context, parameters, _wanted(parameters, paged=self.paged), scope
+        return context, parameters, _build_query(parameters, paged=self.paged), scope
 
     def answer(self, context: RequestContext, parameters: Parameters, **fields: Any) -> Response:
         return Response(
@@ -87,7 +87,7 @@ class SettlementListView(ReportView):
             found, total = list_settlement_summaries(scope, wanted)
         names = load_display_names(scope.merchant)
         aggregations = [render_settlement(summary, names) for summary in found]
-        return self.answer(context, parameters, aggregations=aggregations, **_pages(total, wanted))
+        return self.answer(context, parameters, aggregations=aggregations, **_count_pages(total, wanted))
 
 
 class AggregationListView(SettlementListView):
@@ -129,7 +129,7 @@ class SettlementDetailView(ReportView):
             id=summary.id.hex,
             aggregation=render_settlement(summary, load_display_names(scope.merchant)),
             reconciliations=[file_columns.render_record(line) for line in lines],
-            **_pages(total, wanted),
+            **_count_pages(total, wanted),
         )
 
 

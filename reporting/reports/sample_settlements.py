@@ -1,7 +1,7 @@
-"""Settlements to try with: made up, always the same for one entity and day, and kept nowhere (testMode=INTERNAL).
+"""Sample settlements for testMode=INTERNAL: generated, the same for each entity and day, and never stored.
 
-They pass through the same tables as real ones, so that sums are of their records and names are the contract's.
-Source: SettlementPart A, What the service does, 5; ruling D7.
+They pass through the same tables as real ones, so sums are of their records and names are the contract's. Source: Part
+A, What the service does, 5; ruling D7.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SAMPLE_INSTITUTE_NAME: Final = "Simulated clearing"
 SAMPLE_FORMAT: Final = "MADE-UP"
 SAMPLE_FEE_RATE: Final = Decimal("0.0145")
 FIRST_OF_MONTH_RECORDS: Final = 250
-"""Records on the first of each month: enough to turn pages."""
+"""Records on the first of each month: enough for several pages."""
 _CENT: Final = Decimal("0.01")
 _KINDS: Final = (
-    # of a hundred, record type, transaction type, cash flow
+    # share in percent, record type, transaction type, cash flow
     (82, "SETTLED", "DEBIT", "POS"),
     (10, "SETTLED", "REFUND", "NEG"),
     (3, "SETTLED", "CREDIT", "NEG"),
@@ -44,8 +44,8 @@ _REASON: Final = "000.100.204"
 
 
 def build_sample_summaries(scope: ReportScope, wanted: ReportQuery) -> tuple[list[SettlementSummary], int]:
-    """One settlement for each day of the period, as
-    :func:`reporting.reports.settlement_reports.list_settlement_summaries` tells real ones."""
+    """One settlement for each day of the period, in the shape of
+    :func:`reporting.reports.settlement_reports.list_settlement_summaries`."""
     check_report_period(wanted)
     assert wanted.start is not None
     assert wanted.end is not None
@@ -62,7 +62,7 @@ def build_sample_summaries(scope: ReportScope, wanted: ReportQuery) -> tuple[lis
 def build_sample_settlement(
     scope: ReportScope, key: UUID, wanted: ReportQuery
 ) -> tuple[SettlementSummary, list[SettlementLine], int]:
-    """The settlement of the day that ``key`` names; an id that was never told names a day, too."""
+    """The sample settlement of the day that ``key`` encodes; an id that was never handed out encodes a day, too."""
     told_before = key.bytes[:12] == _prefix(scope)
     number = int.from_bytes(key.bytes[12:], "big")
     last = date.max.toordinal()
@@ -192,7 +192,7 @@ def _payment(scope: ReportScope, day: date, names: DisplayNames, draws: random.R
 
 
 def _drawn(draws: random.Random) -> str:
-    """An id."""
+    """An id made from random draws."""
     return f"{draws.getrandbits(128):032x}"
 
 

@@ -1,7 +1,7 @@
-"""What was settled, as merchants ask for it: sums of settlements, and the records of one. Reading only.
+"""Queries behind the reports: settlements with their sums, and the records of one. Read only.
 
-A sum is always taken of the records themselves, in the statement that answers; there is no second place where one
-stands. Source: SettlementPart B, Reporting parameters; ruling D7; decision 0026.
+A sum is always computed from the records in the statement that answers; sums are stored nowhere. Source: Part B,
+Reporting parameters; ruling D7; decision 0026.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reporting.settlement.record_queries import (
 )
 
 REPORT_PAGE_SIZE: Final = 100
-"""Records of a page, and settlements of one."""
+"""Records, or settlements, of one page."""
 MAX_REPORT_RECORDS: Final = 10_000
 """Records of one answer without pages."""
 MAX_REPORT_SETTLEMENTS: Final = 1_000
@@ -38,7 +38,8 @@ ZERO_SUM: Final = Decimal(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportScope:
-    """Whose settlements: the merchant's; with ``held_at``, of these accounts at institutes alone (a channel's)."""
+    """Whose settlements: all of the merchant's or, with ``held_at``, only those of these accounts at institutes (a
+    channel's)."""
 
     merchant: Merchant
     held_at: tuple[str, ...] | None
@@ -46,8 +47,11 @@ class ReportScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQuery:
-    """What of it. ``start`` and ``end``: settlement dates, both included. ``order``: of a settlement's records by the
-    time of the order, ASC or DESC; '' is the order of the file. ``page``: 1 and up; None: all at once."""
+    """Filter, order and page of a report.
+
+    ``start`` and ``end``: settlement dates, both included. ``order``: of a settlement's records by the time of the
+    order, ASC or DESC; '' is the order of the file. ``page``: 1 and up; None: everything at once.
+    """
 
     start: date | None = None
     end: date | None = None
@@ -59,7 +63,7 @@ class ReportQuery:
 
 @dataclass(slots=True, kw_only=True)
 class SettlementPart:
-    """Records of one kind within a settlement: how many, and their sums."""
+    """Records of one kind within a settlement: their number and sums."""
 
     record_type: str
     transaction_type: str
@@ -73,7 +77,7 @@ class SettlementPart:
 
 @dataclass(slots=True, kw_only=True)
 class SettlementSummary:
-    """One settlement. ``account``: the id that the merchant account has here, or None."""
+    """One settlement with its sums. ``account``: the id of the merchant account here, or None."""
 
     id: UUID
     reference: str
@@ -86,7 +90,8 @@ class SettlementSummary:
 
 
 def resolve_report_scope(merchant: Merchant, channel: Channel | None) -> ReportScope:
-    """A channel sees what is settled for its accounts (for the simulator's, which has none, itself)."""
+    """The scope of an entity: a channel sees what is settled for its accounts (for the simulator, which has no
+    accounts, for the channel itself)."""
     if channel is None:
         return ReportScope(merchant=merchant, held_at=None)
     accounts = AcquirerAccount.objects.filter(channel=channel).values_list("acquirer_merchant_id", flat=True)
@@ -95,7 +100,7 @@ def resolve_report_scope(merchant: Merchant, channel: Channel | None) -> ReportS
 
 # --- sums ---------------------------------------------------------------------------------------------------------
 
-# A settlement of an account that nobody knows belongs to whose payments are in it.
+# A settlement of an unknown account belongs to the merchants whose payments are in it.
 _CHOSEN: Final = """
     SELECT s.* FROM reporting_settlement s
     WHERE s.merchant_id = %(merchant)s AND s.date BETWEEN %(start)s AND %(end)s
@@ -127,7 +132,7 @@ ORDER BY s.date, s.id, r.record_type, r.transaction_type, r.cashflow, r.settleme
 def list_settlement_summaries(
     scope: ReportScope, wanted: ReportQuery, settlement: UUID | None = None
 ) -> tuple[list[SettlementSummary], int]:
-    """The settlements of a period, or the one that is named, and how many there are on all pages.
+    """The settlements of a period, or one by its id, and how many there are on all pages.
 
     Raises InvalidParametersError for a period that is too long, or more than MAX_REPORT_SETTLEMENTS without pages.
     """
@@ -140,7 +145,7 @@ def list_settlement_summaries(
         *(["s.date <= %(end)s"] if wanted.end else []),
         _HAS_TYPE if wanted.record_type else f"{_HAS_ANY})",
     ]
-    values = _values(scope, wanted) | {
+    values = _build_values(scope, wanted) | {
         "id": settlement,
         "limit": MAX_REPORT_SETTLEMENTS + 1 if wanted.page is None else REPORT_PAGE_SIZE,
         "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,
@@ -150,7 +155,7 @@ def list_settlement_summaries(
         cursor.execute(text, values)
         rows = cursor.fetchall()
         total = rows[0][0] if rows else 0
-        if not rows and values["offset"]:  # a page behind the last one: how many there are is still told
+        if not rows and values["offset"]:  # a page behind the last one still answers the total
             cursor.execute(text, {**values, "offset": 0})
             total = (cursor.fetchone() or (0,))[0]
     if wanted.page is None and total > MAX_REPORT_SETTLEMENTS:
@@ -178,12 +183,13 @@ def list_settlement_summaries(
 
 
 def check_report_period(wanted: ReportQuery) -> None:
+    """Raise InvalidParametersError for a period of more than MAX_REPORT_DAYS."""
     if wanted.start and wanted.end and (wanted.end - wanted.start).days >= MAX_REPORT_DAYS:
         message = f"ends a period of more than {MAX_REPORT_DAYS} days"
         raise InvalidParametersError([ParameterError(name="date.to", value=wanted.end.isoformat(), message=message)])
 
 
-# A file that is being read, or failed in the middle, is told of when it is read to its end, like in the CSV files.
+# A file that is being read, or failed in the middle, counts only once it is read to its end, as in the CSV files.
 _HAS_ANY: Final = (
     "EXISTS (SELECT 1 FROM reporting_settlementrecord r JOIN reporting_settlementfile f ON f.id = r.file_id"
     " AND f.state = 'DONE' WHERE r.settlement_id = s.id AND r.merchant_id = %(merchant)s"
@@ -191,7 +197,7 @@ _HAS_ANY: Final = (
 _HAS_TYPE: Final = f"{_HAS_ANY} AND r.record_type = %(record_type)s)"
 
 
-def _values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
+def _build_values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
     return {
         "merchant": scope.merchant.pk,
         "start": wanted.start,
@@ -203,11 +209,12 @@ def _values(scope: ReportScope, wanted: ReportQuery) -> dict[str, Any]:
 
 
 def apply_cashflow_sign(cashflow: str, amount: Decimal) -> Decimal:
+    """``amount`` as signed by its cash flow: POS positive, NEG negative."""
     return amount if cashflow == "POS" else -amount
 
 
 def render_settlement(summary: SettlementSummary, names: DisplayNames) -> dict[str, Any]:
-    """A settlement in the report. ``amount``: what was paid out, of the lines that succeeded, POS less NEG; each sum
+    """A settlement in the report. ``amount``: what was paid out, of the records that succeeded, POS less NEG; each sum
     of a part is of its own records, unsigned."""
     paid = [part for part in summary.parts if part.status == "SUCCESS"]
     account = {}
@@ -225,14 +232,14 @@ def render_settlement(summary: SettlementSummary, names: DisplayNames) -> dict[s
         "count": sum(part.count for part in summary.parts),
         "clearingInstitute": {"name": summary.institute, "merchantId": summary.institute_merchant_id},
         "merchantAccount": {name: value for name, value in account.items() if value},
-        "records": _kinds(summary.parts),
+        "records": _merge_kinds(summary.parts),
         "matchedTransactions": _counted(summary.parts),
     }
     return {name: value for name, value in body.items() if value not in ("", {})}
 
 
-def _kinds(parts: Sequence[SettlementPart]) -> list[dict[str, Any]]:
-    """Parts that differ only in their matching are one."""
+def _merge_kinds(parts: Sequence[SettlementPart]) -> list[dict[str, Any]]:
+    """Merge parts that differ only in their matching status."""
     kinds: dict[tuple[str, ...], list[SettlementPart]] = {}
     for part in parts:
         kinds.setdefault((part.record_type, part.transaction_type, part.cashflow, part.status), []).append(part)
@@ -274,7 +281,7 @@ _ORDERS: Final = {
 def list_settlement_lines(
     scope: ReportScope, summary: SettlementSummary, wanted: ReportQuery
 ) -> tuple[list[SettlementLine], int]:
-    """A settlement's lines as they stand now, and how many there are on all pages.
+    """A settlement's records as they stand now, and how many there are on all pages.
 
     Raises InvalidParametersError for more than MAX_REPORT_RECORDS without pages.
     """
@@ -285,7 +292,7 @@ def list_settlement_lines(
         raise InvalidParametersError([ParameterError(name="id", value=summary.id.hex, message=message)])
     order = _ORDERS[wanted.order]
     kind = " AND r.record_type = %(record_type)s" if wanted.record_type else ""
-    values = _values(scope, wanted) | {
+    values = _build_values(scope, wanted) | {
         "id": summary.id,
         "limit": MAX_REPORT_RECORDS if wanted.page is None else REPORT_PAGE_SIZE,
         "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,

@@ -1,8 +1,9 @@
-"""Chargebacks of a settlement file go into the ledger: a CB payment for a chargeback, a CR payment for its reversal.
+"""Records the chargebacks of a settlement file in the ledger: a CB payment for a chargeback, a CR payment for its
+reversal.
 
-Line by line, in their order, each once: what a line was entered as stands beside the payment, in its statement. A line
-whose chargeback is known already (a person or the API was faster) is joined to it; one that tells of what another line
-told of is a finding, and so is whatever cannot be entered. Decision 0038.
+Line by line in file order, each once: a line and its payment are linked in the statement that writes the payment. A
+line whose chargeback is in the ledger already (a person or the API was faster) is linked to it. A second line about the
+same chargeback becomes a finding, and so does one that cannot be booked. Decision 0038.
 """
 
 from __future__ import annotations
@@ -24,15 +25,23 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
-from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementFile, SettlementRecord
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES, infer_cashflow
+from reporting.settlement.models import (
+    IS_ACTIVE_MATCH,
+    Finding,
+    Match,
+    MatchState,
+    RecordType,
+    SettlementFile,
+    SettlementRecord,
+)
 
 LINES_PER_LEASE_RENEWAL: Final = 20
 """Lines between two renewals of the file's lease."""
 MAX_BOOKING_TRIES: Final = 20
-"""How often a line looks again, when others were joined to what it had found."""
+"""How often booking a line is retried when concurrent lines were linked to the payment it had found."""
 MAX_REBOOKINGS_PER_RUN: Final = 200
-"""Lines that one tick tries again."""
+"""Lines that one run retries."""
 BOOKED_LATER_NOTE: Final = "entered later"
 SAME_AMOUNT_PENDING: Final = "one of the same amount has no answer yet"
 NO_CHARGEBACK_TO_REVERSE: Final = "there is no chargeback to reverse"
@@ -42,11 +51,11 @@ log = structlog.get_logger(__name__)
 
 
 class NotBookableError(Exception):
-    """The line cannot be entered; the text says why and is shown."""
+    """The line cannot be booked; the text says why and is shown."""
 
 
 def book_chargebacks(file: SettlementFile, renew: Callable[[], None]) -> None:
-    """Enter every chargeback and reversal of ``file`` that is matched and not entered yet."""
+    """Book every chargeback and reversal of ``file`` that is matched and not booked yet."""
     waiting = SettlementRecord.objects.filter(
         file=file,
         record_type__in=CHARGEBACK_TYPE_VALUES,
@@ -63,9 +72,9 @@ def book_chargebacks(file: SettlementFile, renew: Callable[[], None]) -> None:
 
 
 def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicate: bool = False) -> UUID | None:
-    """Enter one matched record; the payment it became, or None with a finding that says why not.
+    """Book one matched record. Returns its payment, or None after recording a finding that says why not.
 
-    ``anyway``: also one that tells of what another line told of: somebody has looked.
+    ``allow_duplicate``: book it even if another line was about the same chargeback: a clerk has checked.
     """
     match = Match.objects.get(record=record, chosen=True, undone_at=None)
     disputed = Payment.objects.select_related("merchant").get(pk=match.payment)
@@ -88,7 +97,7 @@ def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicat
 def _record_in_ledger(
     record: SettlementRecord, disputed: Payment, by: audit_log.Actor, duplicate_key: UUID | None
 ) -> UUID:
-    """Raises NotBookableError and ToldTwice."""
+    """Record the CB or CR payment. Raises NotBookableError and DuplicateNoticeError."""
     _check_bookable(record, disputed)
     try:
         cases.adopt_chain_payments(disputed.chain)
@@ -114,14 +123,14 @@ def _record_in_ledger(
         raise NotBookableError("; ".join(f"{one.name} {one.message}" for one in invalid.errors)) from None
     except (NotBookableError, DatabaseError):
         raise
-    except Exception:  # a fault of ours with one line must not keep the others of its file waiting
+    except Exception:  # our own error with one line must not block the other lines of its file
         log.exception("settlement_line_not_booked", record=record.id.hex)
         raise NotBookableError("an internal error; the log has it") from None
     raise NotBookableError("the line was changed meanwhile")
 
 
 def _check_bookable(record: SettlementRecord, disputed: Payment) -> None:
-    """Raise NotBookableError for what the line says that no chargeback can be made of."""
+    """Raise NotBookableError if the line cannot become a chargeback."""
     usual = infer_cashflow(record.record_type, record.transaction_type)
     if record.settlement_status == "FAILED":
         raise NotBookableError("the institute says that it failed")
@@ -134,8 +143,8 @@ def _check_bookable(record: SettlementRecord, disputed: Payment) -> None:
 
 
 def _duplicate_key(record: SettlementRecord, disputed: Payment) -> UUID:
-    """What any two lines have in common that tell of the same, whoever sent them and in whichever file: the institute's
-    id of it, else its day and reason."""
+    """The key shared by all lines about the same chargeback, from any sender and file: the institute's id of it, else
+    its day and reason."""
     own = record.settlement_tx_id or f"{record.settlement_date} {record.reason_code}"
     named = (record.record_type, disputed.id.hex, f"{record.amount:.2f}", record.currency, own)
     return uuid5(_SAME, "\n".join(named))
@@ -175,7 +184,7 @@ def _reverse(record: SettlementRecord, disputed: Payment, by: audit_log.Actor, d
 
 
 def _link_record_write(record: SettlementRecord) -> ledger.ExtraChargebackWrites:
-    """The record names the payment it became, in that payment's statement."""
+    """The update that links the record to its payment, run in that payment's statement."""
 
     def write(write: WriteStatement, payment: Payment) -> None:
         write.update_related(
@@ -186,7 +195,8 @@ def _link_record_write(record: SettlementRecord) -> ledger.ExtraChargebackWrites
 
 
 def _join_record(record: SettlementRecord, payment: UUID, duplicate_key: UUID | None) -> bool:
-    """The record tells of a payment that is there already; False when it has changed, or another line was faster."""
+    """Link the record to a payment that is in the ledger already. False if it has changed, or another line was
+    faster."""
     write = WriteStatement()
     write.update(
         record, {"chargeback": payment, "chargeback_at": clock.real_now()}, expecting={"version": record.version}
@@ -195,7 +205,7 @@ def _join_record(record: SettlementRecord, payment: UUID, duplicate_key: UUID | 
 
 
 def _link_record(record: SettlementRecord, payment: UUID) -> None:
-    """The record was entered before, by a worker that did not live to see it."""
+    """Link a record whose payment was written by a worker that died before it could link it."""
     SettlementRecord.objects.filter(pk=record.pk, chargeback=None).update(
         chargeback=payment, chargeback_at=clock.real_now()
     )
@@ -215,15 +225,15 @@ def _record_finding(record: SettlementRecord, match: Match, kind: str, found: st
         },
     )
     if not made:
-        # As of this try: the next one waits until something else has happened.
+        # Dated now: the next attempt waits until something else happens in the chain.
         Finding.objects.filter(pk=finding.pk, closed_at=None).update(found=found[:128], made_at=clock.real_now())
 
 
-# --- what could not be entered when it came ---------------------------------------------------------------------
+# --- retries -----------------------------------------------------------------------------------------------------
 
 
 def _retry_waiting_records(match: Match, by: audit_log.Actor) -> None:
-    """What was just entered may be what other lines of the payment waited for, as a reversal for its chargeback."""
+    """Retry other lines of the payment that may have waited for this one, as a reversal waits for its chargeback."""
     about = Match.objects.filter(
         IS_ACTIVE_MATCH, payment=match.payment, chosen=True, record_type__in=CHARGEBACK_TYPE_VALUES
     )
@@ -234,7 +244,7 @@ def _retry_waiting_records(match: Match, by: audit_log.Actor) -> None:
         book_record(record, by)
 
 
-# Something happened in the chain since the line could not be entered, or what was on its way has its answer.
+# Retried only if the chain changed since the last attempt, or a pending chargeback got its answer.
 _WAITING: Final = """
 SELECT f.record_id FROM reporting_finding f
 JOIN reporting_settlementrecord r ON r.id = f.record_id AND r.chargeback IS NULL AND r.state = 'MATCHED'
@@ -246,7 +256,7 @@ ORDER BY f.id LIMIT %(most)s"""
 
 
 def retry_unbooked_records(merchant: Merchant | None = None) -> int:
-    """Lines that could not be entered, and may be now; how many were. They follow real time, as files do."""
+    """Book lines that could not be booked earlier. Returns how many were. Follows real time, as files do."""
     if merchant is not None:
         return 0
     found = execute_sql(_WAITING, {"on_its_way": SAME_AMOUNT_PENDING, "most": MAX_REBOOKINGS_PER_RUN})

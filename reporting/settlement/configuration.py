@@ -1,5 +1,7 @@
-"""The section settlementSources: from which SFTP servers institutes' files are fetched. Secrets stand in files of their
-own, and are sealed. Institutes belong to the whole installation: the section is the same in whoever's document.
+"""The configuration section settlementSources: SFTP servers from which institutes' files are fetched.
+
+Secrets are in files of their own, and are stored sealed. Institutes belong to the whole installation, so the section is
+the same in every merchant's document.
 
 {"settlementSources": {"sources": [{"institute": "acme", "host": "sftp.acme.example", "username": "shop",
 "keyFile": "acme.key", "hostKey": "ssh-ed25519 AAAA…"}]}}
@@ -19,9 +21,8 @@ from gateway.configuration.section import ConfigurationSection, ConfigurationTar
 from gateway.core import document as d
 from gateway.core.secret import Secret
 from reporting import sftp
-from reporting.models import ClearingInstitute
 from reporting.settlement import sftp_fetch
-from reporting.settlement.models import SftpSource
+from reporting.settlement.models import ClearingInstitute, SftpSource
 
 MAX_SETTLEMENT_SOURCES: Final = 200
 MAX_SFTP_SECRET_BYTES: Final = 65_536
@@ -29,7 +30,7 @@ CONFIGURATION_ACTOR: Final = audit_log.Actor(name="configuration")
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {"passwordFile": SftpSource.Secrets.PASSWORD.value, "keyFile": SftpSource.Secrets.KEY.value}
 )
-"""Member → the kind of the secret in the file that it names."""
+"""Member → the kind of the secret in the file it names."""
 
 
 def _host_key(value: Any, path: str, faults: d.DocumentFaults) -> Any:
@@ -64,7 +65,7 @@ _SOURCE: Final = d.object_shape(
 _LIST: Final = d.object_shape(sources=d.required_member(d.list_shape(_SOURCE, most=MAX_SETTLEMENT_SOURCES)))
 
 
-def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_source(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _LIST(value, path, faults)
     seen: set[str] = set()
     for place, one in enumerate(found["sources"] or ()):
@@ -77,7 +78,7 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return found
 
 
-def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
+def _check_section(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
     known = {one.key: one for one in ClearingInstitute.objects.filter(active=True)}
     kept = {one.institute_id: one for one in SftpSource.objects.filter(institute__in=known.values())}
     for place, one in enumerate(value["sources"]):
@@ -92,18 +93,20 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
             continue
         named = next((name for name in _KINDS if one[name] is not None), None)
         if named is not None:
-            _secret(target, named, one[named], where, faults)
-        elif not _same_place(kept.get(institute.pk), one):
+            _read_secret(target, named, one[named], where, faults)
+        elif not _is_same_server(kept.get(institute.pk), one):
             why = "is required, or keyFile: a secret is kept only for the same host, port and username"
             faults.add(d.member_path(where, "passwordFile"), why)
 
 
-def _same_place(kept: SftpSource | None, one: Mapping[str, Any]) -> bool:
+def _is_same_server(kept: SftpSource | None, one: Mapping[str, Any]) -> bool:
     return kept is not None and all(getattr(kept, name) == one[name] for name in ("host", "port", "username"))
 
 
-def _secret(target: ConfigurationTarget, name: str, file: str, path: str, faults: d.DocumentFaults) -> Secret | None:
-    """What stands in a file beside the document. It is never repeated in a fault."""
+def _read_secret(
+    target: ConfigurationTarget, name: str, file: str, path: str, faults: d.DocumentFaults
+) -> Secret | None:
+    """Content of a secret file beside the document. It is never repeated in a fault."""
     where = d.member_path(path, name)
     try:
         octets = Path(target.folder, file).read_bytes()
@@ -124,13 +127,13 @@ def _secret(target: ConfigurationTarget, name: str, file: str, path: str, faults
     return secret
 
 
-def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     known = {one.key: one for one in ClearingInstitute.objects.filter(active=True)}
     for one in value["sources"]:
         named = next((name for name in _KINDS if one[name] is not None), None)
         faults = d.DocumentFaults()
-        secret = _secret(target, named, one[named], named, faults) if named is not None else None
-        if faults:  # the file went since it was looked at
+        secret = _read_secret(target, named, one[named], named, faults) if named is not None else None
+        if faults:  # the file was deleted after it was checked
             raise d.InvalidDocumentError(faults)
         sftp_fetch.configure_source(
             known[one["institute"]],
@@ -150,7 +153,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
         )
 
 
-def _show(target: ConfigurationTarget) -> dict[str, Any]:
+def _render_section(target: ConfigurationTarget) -> dict[str, Any]:
     rows = SftpSource.objects.filter(institute__active=True).select_related("institute").order_by("institute__key")
     return {
         "sources": [
@@ -173,10 +176,10 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
 
 SETTLEMENT_SOURCES_SECTION: Final = ConfigurationSection(
     name="settlementSources",
-    shape=_shape,
-    check=_check,
-    apply=_apply,
-    show=_show,
+    shape=_parse_source,
+    check=_check_section,
+    apply=_apply_section,
+    show=_render_section,
     of_channel=False,
     about="SFTP servers from which settlement files are fetched, each named by its institute. A secret comes from a "
     "file beside the document. Sources that are not named stay.",

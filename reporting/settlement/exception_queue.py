@@ -1,7 +1,7 @@
-"""The exceptions of settlement: what somebody has to look at, and what they can do about it.
+"""The exception queue: records without exactly one payment, open findings, and a clerk's actions on them.
 
-The queue is the records without one payment, and the findings that nobody has closed. Every verb is a compare-and-set
-with its audit entry; the last one can be undone. Source: Part B, Reconciliation file (matching).
+Every action is a compare-and-set with its audit entry; the last one can be undone. Source: Part B, Reconciliation file
+(matching).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
-from reporting.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementRecord
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
 from reporting.settlement.matching import DISPUTABLE_TYPES, INBOUND_TYPES, OUTBOUND_TYPES
+from reporting.settlement.models import IS_ACTIVE_MATCH, Finding, Match, MatchState, RecordType, SettlementRecord
 
 MAX_SUGGESTED_PAYMENTS: Final = 20
 CANDIDATE_WINDOW: Final = timedelta(days=4)
-"""Around a line's own time, in which candidates are looked for."""
+"""Candidates are searched within this time before and after the record's own."""
 UNMATCHED_STATES: Final = (MatchState.NOT_MATCHED, MatchState.MULTIPLE_MATCHES)
 MAX_NOTE_CHARS: Final = 500
 
 
 class ExceptionActionError(Exception):
-    """The verb does not apply; the text says why and may be shown."""
+    """The action does not apply; the text says why and may be shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatePayment:
-    """A payment that a line may be about. ``same``: what speaks for it, in words; ``settled``: another line has
-    settled it already."""
+    """A payment that a record may be about. ``same``: what the two have in common, in words; ``settled``: another
+    record has settled it already."""
 
     payment: Payment
     same: tuple[str, ...]
@@ -49,20 +49,19 @@ class CandidatePayment:
 
 
 def list_unmatched_records(merchants: QuerySet[Merchant] | None = None) -> QuerySet[SettlementRecord]:
-    """Records that wait for somebody to say which payment they are about, oldest first. ``merchants``: whose; without
-    it also those of nobody."""
+    """Records without exactly one payment, oldest first. Without ``merchants`` also those whose merchant is unknown."""
     found = SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, marked=False)
     return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
 
 
 def list_open_findings(merchants: QuerySet[Merchant] | None = None) -> QuerySet[Finding]:
-    """Findings that nobody has closed, oldest first."""
+    """Findings that are not closed, oldest first."""
     found = Finding.objects.filter(closed_at=None).select_related("record")
     return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
 
 
 def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
-    """Payments that the line may be about, the likeliest first: those that matching found, else payments of the
+    """Payments that the record may be about, the most likely first: those that matching found, else payments of the
     merchant around its time with its amount, its reference or its last four digits."""
     named = set(Match.objects.filter(IS_ACTIVE_MATCH, record=record).values_list("payment", flat=True))
     if named:
@@ -99,7 +98,7 @@ def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
 
 
 def _list_similarities(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
-    """What a line and a payment have in common."""
+    """What a record and a payment have in common."""
     zone = record.file.institute.zone
     held_at = payment.account or payment.channel_id.hex
     last4 = payment.answer.get("card", {}).get("last4Digits", "")
@@ -118,13 +117,14 @@ def _list_similarities(record: SettlementRecord, payment: Payment) -> tuple[str,
     )
 
 
-# --- verbs ------------------------------------------------------------------------------------------------------
+# --- actions -----------------------------------------------------------------------------------------------------
 
 
 def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor, note: str = "") -> None:
-    """This is the payment. Findings are looked for anew, and a chargeback is entered into the ledger.
+    """Match the record with this payment. Findings are detected anew, and a chargeback is booked.
 
-    Raises ExceptionActionError: another merchant's, matched already, or changed by somebody else.
+    Raises ExceptionActionError: the payment is another merchant's, the record is matched already, or it was changed
+    meanwhile.
     """
     if record.state not in UNMATCHED_STATES:
         raise ExceptionActionError(
@@ -139,13 +139,13 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
     note = mask_note(note, MAX_NOTE_CHARS)
     now = clock.real_now()
     with transaction.atomic():
-        # Of two who link a line each to the same payment, the second one sees the first one's.
+        # If two clerks link a record each to the same payment, the second sees the first one's link.
         execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
-        told: dict[str, Any] = {"merchant_id": payment.merchant_id}
+        changes: dict[str, Any] = {"merchant_id": payment.merchant_id}
         if record.merchant_id is None:
-            # The files of days that are over stay what they were: the line stands in that of today.
-            told["assigned_at"] = now
-        _update_record(record, state=MatchState.MATCHED, marked=False, **told)
+            # Reconciliation files of past days never change: the record appears in today's.
+            changes["assigned_at"] = now
+        _update_record(record, state=MatchState.MATCHED, marked=False, **changes)
         Match.objects.create(
             record=record,
             payment=payment.id,
@@ -166,8 +166,8 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
 
 
 def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
-    """Try again to enter a matched chargeback or reversal; also one that tells of what another line told of, since
-    somebody has looked now. Raises ExceptionActionError: it is entered already, or cannot be."""
+    """Book a matched chargeback or reversal again, even if another line was about the same: a clerk has checked. Raises
+    ExceptionActionError: it is booked already, or cannot be."""
     if record.record_type not in CHARGEBACK_TYPE_VALUES or record.state != MatchState.MATCHED:
         raise ExceptionActionError("only a chargeback or a reversal with its payment can be entered")
     if record.chargeback is not None:
@@ -179,7 +179,7 @@ def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
 
 
 def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: str) -> None:
-    """No payment is to be looked for; ``note`` says why. Raises ExceptionActionError."""
+    """Mark the record as having no payment; ``note`` says why. Raises ExceptionActionError."""
     if record.state not in UNMATCHED_STATES or record.marked:
         raise ExceptionActionError("only a line that waits can be marked")
     note = mask_note(note, MAX_NOTE_CHARS)
@@ -191,8 +191,11 @@ def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: st
 
 
 def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
-    """Take back a mark, or what the line was matched with, by a clerk or by itself; then it waits again. Raises
-    ExceptionActionError: nothing to undo, or the chargeback is in the ledger, where only a reversal takes it back."""
+    """Undo a mark or a match, made by a clerk or automatically; the record is open again.
+
+    Raises ExceptionActionError: there is nothing to undo, or the chargeback is in the ledger, where only a reversal
+    returns it.
+    """
     if record.marked:
         with transaction.atomic():
             _update_record(record, marked=False)
@@ -224,7 +227,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
 
 
 def _clear_double_settlement(undone: Match, by: audit_log.Actor, now: datetime) -> None:
-    """The one line that is left of those that settled a payment settles it once."""
+    """Close the finding of a double settlement if only one record of the payment is left."""
     left = Match.objects.filter(IS_ACTIVE_MATCH, payment=undone.payment, chosen=True, record_type=RecordType.SETTLED)
     if undone.record_type == RecordType.SETTLED and left.count() == 1:
         Finding.objects.filter(record__in=left.values("record"), kind="TWICE", closed_at=None).update(
@@ -233,15 +236,16 @@ def _clear_double_settlement(undone: Match, by: audit_log.Actor, now: datetime) 
 
 
 def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str, Any]:
-    """Whose the line is was told by this link alone: it is nobody's again, unless a file has told of it already."""
+    """Clear the record's merchant if it was derived only from the link being undone, unless a reconciliation file
+    has reported it since."""
     if record.assigned_at is None or record.assigned_at != linked.made_at:
         return {}
-    told = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
-    return {} if told.exists() else {"merchant_id": None, "assigned_at": None}
+    reported = ReconciliationFile.objects.filter(merchant=record.merchant_id, ends_at__gt=record.assigned_at)
+    return {} if reported.exists() else {"merchant_id": None, "assigned_at": None}
 
 
 def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
-    """A finding is dealt with; ``note`` says how. Raises ExceptionActionError."""
+    """Close a finding; ``note`` says how it was dealt with. Raises ExceptionActionError."""
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say how this was dealt with")
@@ -255,7 +259,7 @@ def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
 
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:
-    """Change the record if it still is as it was read. Raises ExceptionActionError."""
+    """Change the record if it is still as it was read. Raises ExceptionActionError."""
     same = SettlementRecord.objects.filter(pk=record.pk, version=record.version)
     if not same.update(version=record.version + 1, **changes):
         raise ExceptionActionError("somebody else has changed this line; look at it again")
@@ -265,7 +269,7 @@ def _update_record(record: SettlementRecord, **changes: Any) -> None:
 
 
 def _update_file_counts(record: SettlementRecord) -> None:
-    """The file's own numbers follow."""
+    """Update the file's counts by matching status."""
     from reporting.settlement.intake import count_by_match_state
 
     file = record.file

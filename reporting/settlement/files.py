@@ -1,7 +1,7 @@
-"""Settlement files as they come in: known again by their bytes, kept sealed until they are read, shown before.
+"""Receiving settlement files: recognized by SHA-256, previewed, and stored sealed until they are read.
 
-Acquirers write card numbers into files, so the bytes are sealed like anything else that is secret, and are gone when
-the file is done. They stand in the database: any node can go on where another one died.
+Acquirers write card numbers into files, so the bytes are sealed like any other secret, and deleted when the file is
+done. They are in the database, so any node can resume where another one died.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.vault.sealing import current_vault
-from reporting.models import ClearingInstitute, FilePiece, SettlementFile
 from reporting.settlement.formats import FILE_FORMATS, FORMAT_DETECTION_BYTES, detect_format
 from reporting.settlement.formats.port import FileFormat, UnreadableFileError, translate_parser_errors
 from reporting.settlement.layout import LineFault, LineReader
+from reporting.settlement.models import ClearingInstitute, FilePiece, SettlementFile
 
 FILE_PIECE_BYTES: Final = 256 * 1024
 PREVIEW_LINES: Final = 20
-"""Lines that a preview shows; their errors and those of all others are counted."""
+"""Lines shown by a preview; faults are counted in all lines."""
 MAX_PREVIEW_FAULTS: Final = 100
 MAX_PREVIEW_SCAN_LINES: Final = 50_000
-"""Lines of a file that a page looks through before somebody confirms; all are read afterwards."""
+"""Lines of a file that the preview checks; after confirmation all are read."""
 
 
 class DuplicateFileError(Exception):
-    """The same bytes came before: nothing was written. ``file``: that one."""
+    """The same bytes were received before: nothing was written. ``file``: the earlier file."""
 
     def __init__(self, file: SettlementFile) -> None:
         super().__init__(f"{file.name} of {file.received_at:%Y-%m-%d %H:%M} UTC has the same content")
@@ -47,7 +47,7 @@ class DuplicateFileError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewLine:
-    """A line of a preview: what it has by column, or what is wrong with it."""
+    """A line of a preview: its values by column, or its faults."""
 
     number: int
     values: dict[str, str]
@@ -56,8 +56,8 @@ class PreviewLine:
 
 @dataclass(slots=True, kw_only=True)
 class FilePreview:
-    """What a file would be, with nothing written. ``faults``: faulty lines; ``first_faults``: the first of them;
-    ``cut``: there are more lines than were looked at."""
+    """Result of reading a file without writing anything. ``faults``: number of faulty lines; ``first_faults``: the
+    first of them; ``cut``: there are more lines than were read."""
 
     format: str
     columns: Sequence[str]
@@ -71,13 +71,13 @@ class FilePreview:
 
 
 def preview_file(stream: BinaryIO, institute: ClearingInstitute, most: int | None = None) -> FilePreview:
-    """Read ``stream`` to its end, or ``most`` lines, and say what is in it. Raises UnreadableFileError."""
+    """Read ``stream`` to its end, or ``most`` lines, and describe its content. Raises UnreadableFileError."""
     with translate_parser_errors():
-        return _previewed(stream, institute, most)
+        return _build_preview(stream, institute, most)
 
 
-def _previewed(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
-    adapter = _format_of(stream, institute)
+def _build_preview(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
+    adapter = _detect_file_format(stream, institute)
     opened = adapter.open(stream, 0, 0)
     reading = LineReader(opened.present, institute.zone)
     found = FilePreview(format=adapter.name, columns=opened.present, unused=opened.unused)
@@ -112,13 +112,13 @@ def _names() -> Sequence[str]:
 def receive_file(
     stream: BinaryIO, *, name: str, institute: ClearingInstitute, by: audit_log.Actor, source: SettlementFile.Source
 ) -> SettlementFile:
-    """Take in a file, which reporting.settlement.intake will read. ``stream`` can be sought. One that failed before is
-    read on.
+    """Store a file, which reporting.settlement.intake will read. ``stream`` must be seekable. A file that failed before
+    is resumed.
 
-    Raises UnreadableFileError for one that is no settlement file (then nothing is kept of it) and DuplicateFileError.
+    Raises UnreadableFileError if it is not a settlement file (then nothing of it is stored) and DuplicateFileError.
     """
     with translate_parser_errors():
-        adapter = _format_of(stream, institute)
+        adapter = _detect_file_format(stream, institute)
         _check_readable(stream, adapter)
     size, digest = _digest(stream)
     if (known := SettlementFile.objects.filter(institute=institute, sha256=digest).first()) is not None:
@@ -149,10 +149,10 @@ def receive_file(
 def _resume_failed_file(
     file: SettlementFile, stream: BinaryIO, adapter: FileFormat, by: audit_log.Actor
 ) -> SettlementFile:
-    """A file that failed is read on where it was left, once somebody sends it again; in another format if it is told so
-    by now and nothing of it was read yet. Raises DuplicateFileError for any other."""
+    """Resume a failed file that was sent again; in another format if its institute now names one and nothing was read
+    yet. Raises DuplicateFileError for any other file."""
     with transaction.atomic():
-        if (file.lines and adapter.name != file.format) or not _reopened(file, format=adapter.name):
+        if (file.lines and adapter.name != file.format) or not _reopen_file(file, format=adapter.name):
             raise DuplicateFileError(file)
         FilePiece.objects.filter(file=file).delete()
         _store_pieces(file, stream)
@@ -162,9 +162,9 @@ def _resume_failed_file(
 
 
 def retry_failed_file(file: SettlementFile, by: audit_log.Actor) -> bool:
-    """A file that failed while its bytes are still here is read on where it was left; False when it is no such one."""
+    """Resume a failed file whose bytes are still stored. False if it is not failed, or they are gone."""
     with transaction.atomic():
-        if not has_stored_content(file) or not _reopened(file):
+        if not has_stored_content(file) or not _reopen_file(file):
             return False
         audit_log.record_audit_entry(by, "read again", file, before={"why": file.why}, after={"lines": file.lines})
     file.refresh_from_db()
@@ -172,10 +172,11 @@ def retry_failed_file(file: SettlementFile, by: audit_log.Actor) -> bool:
 
 
 def has_stored_content(file: SettlementFile) -> bool:
+    """True while the file's bytes are stored."""
     return FilePiece.objects.filter(file=file).exists()
 
 
-def _reopened(file: SettlementFile, **changes: str) -> bool:
+def _reopen_file(file: SettlementFile, **changes: str) -> bool:
     state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
     totals = {name: value for name, value in file.totals.items() if name != "tries"}
     failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
@@ -183,7 +184,7 @@ def _reopened(file: SettlementFile, **changes: str) -> bool:
 
 
 def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
-    """The bytes, sealed, in the caller's transaction."""
+    """Store the bytes sealed, in the caller's transaction."""
     stream.seek(0)
     for number, octets in enumerate(iter(lambda: stream.read(FILE_PIECE_BYTES), b"")):
         piece = FilePiece(file=file, number=number)
@@ -191,14 +192,14 @@ def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:
         piece.save(force_insert=True)
 
 
-def _format_of(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
+def _detect_file_format(stream: BinaryIO, institute: ClearingInstitute) -> FileFormat:
     stream.seek(0)
     head = stream.read(FORMAT_DETECTION_BYTES)
     return detect_format(head, institute.format)
 
 
 def _check_readable(stream: BinaryIO, adapter: FileFormat) -> None:
-    """Raise UnreadableFileError for a file that would break off in the middle: a header, or XML that is not whole."""
+    """Raise UnreadableFileError for a file that could not be read to its end: bad header, or truncated XML."""
     opened = adapter.open(stream, 0, 0)
     if adapter is FILE_FORMATS["CAMT.053"]:
         for _ in opened.lines:
@@ -220,22 +221,24 @@ def _digest(stream: BinaryIO) -> tuple[int, str]:
 
 
 def sanitize_file_name(name: str) -> str:
-    """A file's own name, without folders and without what does not print."""
+    """The base name of a file, without folders and unprintable characters."""
     last = PurePath(name.replace("\\", "/")).name
     return mask_text("".join(char if char.isprintable() else "�" for char in last))[:255] or "file"
 
 
 def seal_piece(octets: bytes, ident: UUID) -> bytes:
-    """A piece of a file, sealed for the row or name ``ident``."""
+    """Seal a piece of a file for the row or name ``ident``."""
     return current_vault().seal(Secret(base64.b64encode(zlib.compress(octets, 1)).decode()), ident)
 
 
 def unseal_piece(sealed: bytes, ident: UUID) -> bytes:
+    """Open a piece that was sealed for ``ident``."""
     return zlib.decompress(base64.b64decode(current_vault().open(sealed, ident).reveal()))
 
 
 class PieceStream(io.RawIOBase):
-    """The bytes of a file of ``size``, piece by piece of FILE_PIECE_BYTES: ``fetch`` gives each by its number."""
+    """A seekable stream over a file of ``size`` bytes, stored in pieces of FILE_PIECE_BYTES; ``fetch`` returns each by
+    its number."""
 
     def __init__(self, fetch: Callable[[int], bytes], size: int) -> None:
         self._fetch, self._size = fetch, size
@@ -270,15 +273,15 @@ class PieceStream(io.RawIOBase):
 
 
 def load_piece(file: SettlementFile, number: int) -> FilePiece | None:
-    """A piece of a file that is not done yet, as it lies in the database."""
+    """Fetch a piece of an unfinished file from the database, still sealed."""
     return FilePiece.objects.filter(file=file, number=number).first()
 
 
 def read_piece(piece: FilePiece | None) -> bytes:
-    """Asks no database."""
+    """Unseal a fetched piece. Uses no database."""
     return unseal_piece(bytes(piece.sealed), piece.id) if piece is not None else b""
 
 
 def delete_content(file: SettlementFile) -> None:
-    """A file that was read to its end needs its bytes no more."""
+    """Delete the stored bytes of a file that was read to its end."""
     FilePiece.objects.filter(file=file).delete()

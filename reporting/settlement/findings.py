@@ -1,11 +1,11 @@
-"""What is wrong with a line, as a table: every kind of fault is a condition on a line and its payment.
+"""Detects what is wrong with settlement records: a table of kinds, each an SQL condition on a record and its payment.
 
-All kinds are asked of a whole batch in one statement. A line that nothing is matched to is in the queue by its state
-(reporting.settlement.exception_queue) and needs no finding for that; a payment without a line is
+All kinds are evaluated for a whole batch in one statement. An unmatched record needs no finding: its state puts it into
+the exception queue (reporting.settlement.exception_queue). Payments without a record are in
 reporting.settlement.missing_settlements.
 """
 
-# ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
+# ruff: noqa: S608 - statements are built from this module's own tables only; values are always bound
 from __future__ import annotations
 
 import contextlib
@@ -18,15 +18,15 @@ from uuid import UUID
 
 from django.db import connection
 
-from reporting.models import RecordType, TransactionType
 from reporting.settlement.layout import infer_cashflow
 from reporting.settlement.matching import INBOUND_TYPES, MAX_PRESENTMENT_DAYS_APART, MatchingRun
+from reporting.settlement.models import RecordType, TransactionType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingKind:
-    """``about``: in plain words, for whoever has to deal with it. ``when``, ``expected``, ``found``: SQL on ``j``, a
-    line with its payment (columns p_…, null without one). ``alone``: it needs no payment, and never changes."""
+    """A kind of finding. ``about``: an explanation for the clerk. ``when``, ``expected``, ``found``: SQL on ``j``, a
+    record with its payment (columns p_…, null without one). ``alone``: it needs no payment, and never changes."""
 
     name: str
     about: str
@@ -36,8 +36,8 @@ class FindingKind:
     alone: bool = False
 
 
-def _flows() -> str:
-    """POS or NEG, as such a line usually flows."""
+def _expected_cashflow_sql() -> str:
+    """SQL: POS or NEG, the usual direction of such a record."""
     away = []
     for record_type in RecordType.values:
         for transaction_type in TransactionType.values:
@@ -53,12 +53,12 @@ _PAID: Final = (
     "CASE WHEN j.record_type = 'FEE' THEN round(j.amount * j.fx_rate, 2)"
     f" ELSE round(j.amount * j.fx_rate + {_AWAY} * coalesce(j.settlement_fee, 0), 2) END"
 )
-# A rate is rounded, too: half of its last digit, times the amount.
+# The rate itself is rounded: tolerate half of its last digit times the amount.
 _TOLERANCE: Final = (
     "0.01 + CASE WHEN j.currency = j.settlement_currency THEN 0"
     " ELSE j.amount * power(10::numeric, -scale(j.fx_rate)) END"
 )
-# The first such fee of the institute: by its own id of the line; without one, of the same payout in another file.
+# The institute's first such fee, by its own id of the line; without one, of the same payout in another file.
 _FEE_BEFORE: Final = """CASE WHEN j.record_type <> 'FEE' THEN false WHEN j.settlement_tx_id <> '' THEN (
     SELECT e.id FROM reporting_settlementrecord e
     WHERE e.record_type = 'FEE' AND e.settlement_tx_id <> '' AND e.institute_id = %(institute)s
@@ -76,7 +76,7 @@ FINDING_KINDS: Final = (
     FindingKind(name="UNKNOWN_ACCOUNT", about="No merchant account has this ClearingInstituteMerchantId.", alone=True,
          when="NOT j.account_known", found="j.held_at"),
     FindingKind(name="DIRECTION", about="Such a line usually flows the other way.", alone=True,
-         when=f"j.cashflow <> {_flows()}", expected=_flows(), found="j.cashflow"),
+         when=f"j.cashflow <> {_expected_cashflow_sql()}", expected=_expected_cashflow_sql(), found="j.cashflow"),
     FindingKind(name="ARITHMETIC", about="Amount, rate and fee do not make the settlement amount.", alone=True,
          when=f"abs(j.settlement_amount - {_PAID}) >= {_TOLERANCE}", expected=f"({_PAID})::text",
          found="j.settlement_amount::text"),
@@ -116,14 +116,14 @@ FINDING_KINDS: Final = (
     FindingKind(name="NOT_BOOKED", about="The chargeback, or its reversal, cannot be entered into the ledger."),
 )  # fmt: skip
 FINDING_KIND_BY_NAME: Final = MappingProxyType({kind.name: kind for kind in FINDING_KINDS})
-"""NOT_BOOKED is written by reporting.settlement.chargeback_booking, which tries."""
+"""NOT_BOOKED is written by reporting.settlement.chargeback_booking."""
 
 
-def _others(payment: str, record: str) -> str:
-    """Other records that settled the same payment: one look into one index, which is nearly always the end of it.
+def _double_settlement_sql(payment: str, record: str) -> str:
+    """SQL for other records that settled the same payment. One index lookup, which nearly always finds nothing.
 
-    Only the payment is asked for: with more, an index that is partial by the rest would look as good to a planner that
-    does not know yet how large the table has become, and would be read whole for every line.
+    Only the payment is looked up. With more conditions a partial index would look as good to a planner that does not
+    know yet how large the table has become, and would be read whole for every line.
     """
     return (
         "(SELECT array_agg(o.record_id) FILTER (WHERE o.chosen AND o.undone_at IS NULL AND o.record_type = 'SETTLED'"
@@ -142,7 +142,7 @@ SELECT s.id AS record, %(file)s AS file, s.settlement_tx_id,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
     f.status AS p_status, f.kind AS p_kind, f.inward AS p_inward, f.net AS p_net, f.currency AS p_currency,
-    f.held_at AS p_held_at, f.day AS p_day, {_others("f.payment", "s.id")}
+    f.held_at AS p_held_at, f.day AS p_day, {_double_settlement_sql("f.payment", "s.id")}
 FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 LEFT JOIN found f ON f.record = s.id AND f.many = 1"""
 
@@ -158,18 +158,18 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS p_held_at,
-    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_others("m.payment", "r.id")}
+    (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_double_settlement_sql("m.payment", "r.id")}
 FROM reporting_settlementrecord r JOIN reporting_settlementfile s ON s.id = r.file_id
 JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL
 JOIN gateway_payment p ON p.id = m.payment
 WHERE r.id = ANY(%(records)s)"""
 
 
-def _written(source: str, kinds: Sequence[FindingKind]) -> str:
-    """One pass over the lines for all kinds. Nearly every line ends at the last condition, and nothing was kept of it;
-    OFFSET 0: what several conditions ask for is looked up once."""
+def _findings_sql(source: str, kinds: Sequence[FindingKind]) -> str:
+    """SQL: one pass over the lines for all kinds. Nearly every line ends at the last condition without a finding.
+    OFFSET 0 makes the planner evaluate once what several conditions use."""
     wrong = " OR ".join(f"({kind.when})" for kind in kinds)
-    asked = ", ".join(f"CASE WHEN {kind.when} THEN '{kind.name}' END" for kind in kinds)
+    kinds_sql = ", ".join(f"CASE WHEN {kind.when} THEN '{kind.name}' END" for kind in kinds)
     expected = " ".join(f"WHEN '{kind.name}' THEN {kind.expected}" for kind in kinds)
     found = " ".join(f"WHEN '{kind.name}' THEN {kind.found}" for kind in kinds)
     return f"""
@@ -178,26 +178,26 @@ SELECT j.record, j.merchant, j.payment, k.kind, left(CASE k.kind {expected} END,
     left(CASE k.kind {found} END, 128), %(now)s, '', ''
 FROM ({source} OFFSET 0) j
 CROSS JOIN (SELECT fee_percent, fee_fixed FROM reporting_clearinginstitute WHERE id = %(institute)s) i
-CROSS JOIN LATERAL unnest(array_remove(ARRAY[{asked}], NULL)) AS k(kind)
+CROSS JOIN LATERAL unnest(array_remove(ARRAY[{kinds_sql}], NULL)) AS k(kind)
 WHERE {wrong}"""
 
 
 _ASKED: Final = tuple(kind for kind in FINDING_KINDS if kind.when != "false")
-_BATCH: Final = _written(_FROM_BATCH, _ASKED)
-_LATER: Final = _written(_FROM_RECORDS, [kind for kind in _ASKED if not kind.alone])
+_BATCH: Final = _findings_sql(_FROM_BATCH, _ASKED)
+_LATER: Final = _findings_sql(_FROM_RECORDS, [kind for kind in _ASKED if not kind.alone])
 
 
 def detect_batch_findings(run: MatchingRun, now: datetime) -> None:
-    """Find what is wrong with the lines of the batch that ``run`` has just written."""
+    """Record findings for the batch that ``run`` has just written."""
     with connection.cursor() as cursor:
-        # The statistics of tables that are being filled say nothing: a plan that reads all matches for every line.
+        # Tables that are being filled have no useful statistics: the planner would read all matches for every line.
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(_BATCH, {**run.values, "now": now})
         cursor.execute("SET LOCAL enable_seqscan = on")
 
 
 def detect_record_findings(records: Sequence[UUID], institute: UUID, now: datetime) -> None:
-    """Find what is wrong with records that were given a payment later."""
+    """Record findings for records that were given a payment later."""
     if records:
         with connection.cursor() as cursor:
             values: dict[str, Any] = {"records": list(records), "institute": institute, "now": now}

@@ -1,4 +1,4 @@
-"""Clearing institutes by their key, for commands and folders."""
+"""Finds and creates clearing institutes by their key, for commands and folders."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from django.core.exceptions import ValidationError
 
 from gateway.access import audit_log
 from gateway.connectors.routing import CONNECTORS
-from reporting.models import ClearingInstitute
 from reporting.settlement.formats import FILE_FORMATS
+from reporting.settlement.models import ClearingInstitute
 
 
 class UnknownInstituteError(Exception):
-    """No institute has this key; the text lists those there are."""
+    """No institute has this key; the text lists those that exist."""
 
 
 def find_institute(key: str | None) -> ClearingInstitute:
@@ -27,7 +27,7 @@ def find_institute(key: str | None) -> ClearingInstitute:
 
 
 def create_institute(by: audit_log.Actor, **values: object) -> ClearingInstitute:
-    """A new institute. Raises ValidationError."""
+    """Create an institute. Raises ValidationError."""
     row = ClearingInstitute(**values)
     if unknown := set(row.connectors) - set(CONNECTORS):
         raise ValidationError({"connectors": f"{', '.join(sorted(unknown))}: known are {', '.join(CONNECTORS)}"})

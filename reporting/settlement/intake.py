@@ -1,7 +1,7 @@
-"""Reading a settlement file to its end, however often somebody is killed on the way.
+"""Reads a settlement file to its end, and resumes after a worker was killed.
 
-A batch of lines is one transaction: its records, matches and findings, its faulty lines, and how far the file is read.
-So whoever comes next goes on behind the last batch, and no line is written twice or left out. A faulty line is kept and
+A batch of lines is one transaction: its records, matches and findings, its faulty lines, and the position in the file.
+So the next worker resumes after the last batch, and no line is written twice or left out. A faulty line is stored and
 shown; it never stops the file. One worker at a time, by a lease that every batch renews.
 """
 
@@ -22,24 +22,24 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant
-from reporting.models import LineError, Match, SettlementFile
 from reporting.reconciliation import daily_files
 from reporting.settlement import chargeback_booking, files, findings
 from reporting.settlement.formats import FILE_FORMATS
 from reporting.settlement.formats.port import OpenedFile, ParsedLine, UnreadableFileError, translate_parser_errors
 from reporting.settlement.layout import FILE_COLUMN_BY_STAGED, LineFault, LineReader
 from reporting.settlement.matching import MatchingRun
+from reporting.settlement.models import LineError, Match, SettlementFile
 from reporting.settlement.read_ahead import ReadAhead
 
 SettlementFileState = SettlementFile.State
 
 INTAKE_BATCH_LINES: Final = 20_000
 MAX_LINE_ERRORS: Final = 1_000
-"""Faulty lines of one file that are kept to be shown; all are counted."""
+"""Faulty lines stored for one file; all are counted."""
 INTAKE_LEASE: Final = timedelta(minutes=5)
-"""Longer than any batch takes; a worker that died is waited for so long."""
+"""Longer than any batch takes; after it another worker takes over from one that died."""
 MAX_INTAKE_TRIES: Final = 5
-"""How often a file may fail by a fault of ours before it is left alone."""
+"""How often a file may fail through an error of ours before it is marked as failed."""
 UNFINISHED_STATES: Final = (
     SettlementFileState.RECEIVED,
     SettlementFileState.READING,
@@ -51,12 +51,12 @@ log = structlog.get_logger(__name__)
 
 
 class IntakeLeaseLostError(Exception):
-    """Somebody else works on this file; this worker's lease had run out."""
+    """Another worker holds this file: this worker's lease had expired."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Lines on their way: ``rows`` as text of COPY, ``errors`` to be kept. ``last``: the line read last."""
+    """Lines to be written: ``rows`` as text of COPY, ``errors`` to be stored. ``last``: the line read last."""
 
     rows: list[str] = field(default_factory=list)
     errors: list[LineError] = field(default_factory=list)
@@ -65,8 +65,8 @@ class _Batch:
 
 
 def process_due_files(merchant: Merchant | None = None) -> int:
-    """Read every file that waits; how many were brought to an end. Files belong to institutes: a merchant's clock that
-    was moved has nothing to do here."""
+    """Read every waiting file. Returns how many were completed. Files belong to institutes: moving a merchant's clock
+    has no effect here."""
     if merchant is not None:
         return 0
     now = clock.real_now()
@@ -75,15 +75,15 @@ def process_due_files(merchant: Merchant | None = None) -> int:
 
 
 def process_file(ident: UUID) -> bool:
-    """Read, match and book one file; False when somebody else does, or it cannot be done now."""
+    """Read, match and book one file. False if another worker holds it, or it cannot be done now."""
     file = _lease_file(ident)
     if file is None:
         return False
     try:
         if file.state in (SettlementFileState.RECEIVED, SettlementFileState.READING):
-            _read(file)
+            _read_file(file)
         if file.state == SettlementFileState.MATCHING:
-            _match(file)
+            _match_file(file)
         chargeback_booking.book_chargebacks(file, lambda: _update_file(file))
         daily_files.record_first_days()
         _update_file(file, state=SettlementFileState.DONE, finished_at=clock.real_now(), lease_until=None)
@@ -102,7 +102,7 @@ def process_file(ident: UUID) -> bool:
 
 
 def _lease_file(ident: UUID) -> SettlementFile | None:
-    """The file, for this worker alone until the lease ends."""
+    """Lease the file for this worker; None if it is not available."""
     now = clock.real_now()
     free = SettlementFile.objects.filter(
         Q(lease_until=None) | Q(lease_until__lte=now), pk=ident, state__in=UNFINISHED_STATES
@@ -116,7 +116,7 @@ def _lease_file(ident: UUID) -> SettlementFile | None:
 
 
 def _update_file(file: SettlementFile, **changes: Any) -> None:
-    """Change the file and renew the lease, if it still is ours. Raises IntakeLeaseLostError."""
+    """Change the file and renew the lease, if this worker still holds it. Raises IntakeLeaseLostError."""
     changes.setdefault("lease_until", clock.real_now() + INTAKE_LEASE)
     mine = SettlementFile.objects.filter(pk=file.pk, lease_until=file.lease_until)
     if not mine.update(**changes):
@@ -126,7 +126,7 @@ def _update_file(file: SettlementFile, **changes: Any) -> None:
 
 
 def _fail(file: SettlementFile, why: str) -> None:
-    """The file cannot be read, unless another worker has it by now."""
+    """Mark the file as failed, unless another worker holds it by now."""
     with contextlib.suppress(IntakeLeaseLostError):
         _update_file(
             file, state=SettlementFileState.FAILED, why=why[:500], finished_at=clock.real_now(), lease_until=None
@@ -134,7 +134,8 @@ def _fail(file: SettlementFile, why: str) -> None:
 
 
 def _try_again(file: SettlementFile) -> None:
-    """A fault of ours, or of the database: another worker tries again when the lease ends, but not for ever."""
+    """After an error of ours or of the database: another worker retries when the lease ends, a limited number of
+    times."""
     try:
         tries = int(file.totals.get("tries", 0)) + 1
         if tries >= MAX_INTAKE_TRIES:
@@ -145,24 +146,25 @@ def _try_again(file: SettlementFile) -> None:
         log.exception("settlement_file_not_released", file=file.id.hex)
 
 
-# --- reading ----------------------------------------------------------------------------------------------------
+# --- reading -----------------------------------------------------------------------------------------------------
 
 
-def _read(file: SettlementFile) -> None:
-    """Lines are read by a thread while the database works on the batch before: half of the time it takes."""
+def _read_file(file: SettlementFile) -> None:
+    """Read and write the file. A thread parses lines while the database writes the batch before, which saves half of
+    the time."""
     opened: list[OpenedFile] = []
 
     def read(stream: BinaryIO) -> Iterator[_Batch]:
         with translate_parser_errors():
             opened.append(FILE_FORMATS[file.format].open(stream, *begun))
-            yield from _batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
+            yield from _read_batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
 
     begun, kept = (file.lines, file.position), file.faults
     if file.state == SettlementFileState.RECEIVED:
         _update_file(file, state=SettlementFileState.READING, started_at=clock.real_now())
     with MatchingRun(file) as work:
         for batch in ReadAhead(partial(files.load_piece, file), files.read_piece, file.size, read):
-            _write(file, batch, work)
+            _write_batch(file, batch, work)
     totals = {**file.totals, **opened[0].totals, "read": file.lines}
     said, why = totals.get("said"), ""
     if said is not None and said != totals.get("entries", file.lines):
@@ -171,8 +173,10 @@ def _read(file: SettlementFile) -> None:
     _update_file(file, state=SettlementFileState.MATCHING, totals=totals, why=why)
 
 
-def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int) -> Iterator[_Batch]:
-    """``kept``: faulty lines before these."""
+def _read_batches(
+    lines: Iterator[ParsedLine], reading: LineReader, file: SettlementFile, kept: int
+) -> Iterator[_Batch]:
+    """Batches of lines. ``kept``: faulty lines stored before these."""
     batch, count = _Batch(), 0
     for line in lines:
         batch.last = line
@@ -183,7 +187,7 @@ def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementF
             batch.faults += 1
             if kept < MAX_LINE_ERRORS:
                 kept += 1
-                batch.errors += _errors(file, line.number, row)
+                batch.errors += _build_errors(file, line.number, row)
         count += 1
         if count == INTAKE_BATCH_LINES:
             yield batch
@@ -192,15 +196,15 @@ def _batches(lines: Iterator[ParsedLine], reading: LineReader, file: SettlementF
         yield batch
 
 
-def _errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
+def _build_errors(file: SettlementFile, line: int, faults: list[LineFault]) -> list[LineError]:
     return [
         LineError(file=file, line=line, column=fault.column, value=fault.value, message=fault.message[:255])
         for fault in faults
     ]
 
 
-def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
-    """One batch, whole or not at all. A line that the database does not take is a faulty one like any other."""
+def _write_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
+    """Write one batch, all or nothing. A line that the database refuses becomes a faulty one."""
     try:
         _insert_batch(file, batch, work)
     except psycopg.DataError:
@@ -210,7 +214,7 @@ def _write(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
 
 
 def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: MatchingRun) -> bool:
-    """Make errors of the lines that the database does not take; whether there were any."""
+    """Turn lines that the database refuses into errors. Returns whether there were any."""
     with transaction.atomic(durable=True):
         bad = work.find_rejected_rows(batch.rows)
     log.error("settlement_lines_not_kept", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
@@ -218,7 +222,7 @@ def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: Matchin
         fault = LineFault(
             column=FILE_COLUMN_BY_STAGED.get(column, ""), value="", message="has a value that cannot be kept"
         )
-        batch.errors += _errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
+        batch.errors += _build_errors(file, int(batch.rows[place].partition("\t")[0]), [fault])
     batch.faults += len(bad)
     for place, _ in reversed(bad):
         del batch.rows[place]
@@ -244,12 +248,12 @@ def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> Non
             matched=file.matched + matched,
             multiple=file.multiple + multiple,
             unmatched=file.unmatched + unmatched,
-            first_settled=_least(min, file.first_settled, first),
-            last_settled=_least(max, file.last_settled, last),
+            first_settled=_earliest(min, file.first_settled, first),
+            last_settled=_earliest(max, file.last_settled, last),
         )
 
 
-def _least(choose: Any, *found: date | None) -> date | None:
+def _earliest(choose: Any, *found: date | None) -> date | None:
     known = [one for one in found if one is not None]
     return choose(known) if known else None
 
@@ -262,8 +266,8 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
     count(*) FILTER (WHERE state = 'NOT_MATCHED') FROM reporting_settlementrecord WHERE file_id = %s"""
 
 
-def _match(file: SettlementFile) -> None:
-    """Whatever no recent id names: older payments, references, amounts."""
+def _match_file(file: SettlementFile) -> None:
+    """Match records that no recent id names: against older payments, references and amounts."""
     now = clock.real_now()
     if file.unmatched:
         with MatchingRun(file) as work, transaction.atomic(durable=True):
@@ -274,7 +278,7 @@ def _match(file: SettlementFile) -> None:
 
 
 def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
-    """Match what is left of a file, in the caller's transaction; how many lines have changed."""
+    """Match the unmatched records of a file, in the caller's transaction. Returns how many changed."""
     changed = work.match_remaining(now)
     if changed:
         later = Match.objects.filter(record__file=file, made_at=now, chosen=True, undone_at=None)
@@ -283,7 +287,7 @@ def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
 
 
 def count_by_match_state(file: SettlementFile) -> dict[str, int]:
-    """The file's lines by matching status, counted anew."""
+    """Recount the file's records by matching status."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, [file.id])
         return dict(zip(("matched", "multiple", "unmatched"), cursor.fetchone(), strict=True))

@@ -1,8 +1,8 @@
-"""The vocabulary of settlement files: one row per column, with what may stand there.
+"""The columns of settlement files: one row per column, with the values it allows.
 
-Every format is read into these columns first, so that there is one place that says what a good line is. The names are
-those of the reconciliation file; a line that passes is written to the database as it is, so checks are exact.
-Source: Part B, Reconciliation file; docs/settlement-files.md.
+Every format is read into these columns first, so that one place defines a valid line. The names are those of the
+reconciliation file; a valid line is written to the database unchanged, so checks are exact. Source: Part B,
+Reconciliation file; docs/settlement-files.md.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from chargebacks.evidence_checklist import is_chargeback_reason
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import CURRENCY_CODES
-from reporting.models import RecordType, TransactionType
+from reporting.settlement.models import RecordType, TransactionType
 
 MAX_FAULT_VALUE_CHARS: Final = 64
-"""Characters of a faulty value that are kept and shown."""
+"""Characters of a faulty value that are stored and shown."""
 _DIGITS: Final = re.compile(r"[0-9](?:[ +-]?[0-9]){11}")
-"""What every card number has; most lines have not, and need no closer look."""
+"""A pattern that every card number matches; most lines do not, and are not examined further."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 ValueTest = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettlementColumn:
-    """``test``: true for what may stand there; ``expects``: the same in words, for the error and the docs."""
+    """One column. ``test``: true for an allowed value; ``expects``: the same in words, for the error and the docs."""
 
     name: str
     test: ValueTest
@@ -43,7 +43,7 @@ class SettlementColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFault:
-    """What is wrong with one column of a line; ``value`` is masked and shortened."""
+    """A fault in one column of a line; ``value`` is masked and shortened."""
 
     column: str
     value: str
@@ -69,7 +69,7 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9
 
 
 _FARTHEST: Final = timedelta(hours=14)
-"""From UTC: no clock on earth is farther, and PostgreSQL takes no offset above 15:59."""
+"""Largest offset from UTC; PostgreSQL accepts none above 15:59."""
 
 
 def _is_time(text: str) -> bool:
@@ -254,12 +254,12 @@ STAGED_COLUMNS: Final = (
     ("descriptor", "text"), ("last4", "text"), ("bank_code", "text"), ("account_holder", "text"),
     ("reason_code", "text"), ("reason_text", "text"), ("respond_by", "date"),
 )  # fmt: skip
-"""What a good line becomes: the columns above in their order, after a line number and an id."""
+"""Columns of the staging table: those above in their order, after a line number and an id."""
 _FIRST: Final = 2
 FILE_COLUMN_BY_STAGED: Final[Mapping[str, str]] = MappingProxyType(
     {staged: name for (staged, _), name in zip(STAGED_COLUMNS[_FIRST:], COLUMN_NAMES, strict=True)}
 )
-"""Name of a staged column → the file's."""
+"""Staged column → column of the file."""
 
 _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
     {
@@ -271,18 +271,18 @@ _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
         **{(RecordType.FEE.value, kind): True for kind in FEE_TRANSACTION_TYPES},
     }
 )
-"""Which lines take money from the merchant; a pair that is not here makes no sense."""
+"""Pairs of types that take money from the merchant (true) or pay it out; any other pair is invalid."""
 
 
 def infer_cashflow(record_type: str, transaction_type: str) -> str:
-    """POS or NEG, as such a line flows."""
+    """POS or NEG, the usual direction of such a record."""
     return "NEG" if _AWAY[record_type, transaction_type] else "POS"
 
 
 class LineReader:
-    """Reads the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
+    """Checks the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
 
-    ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' where there is none.
+    ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' if empty.
     """
 
     def __init__(self, present: Sequence[str], zone: ZoneInfo) -> None:
@@ -293,7 +293,7 @@ class LineReader:
         self._offsets: dict[str, str] = {}
 
     def read(self, line: int, values: Sequence[str]) -> list[str] | list[LineFault]:
-        """The line in the order of STAGED_COLUMNS, as texts of COPY, or everything that is wrong with it."""
+        """The line in the order of STAGED_COLUMNS, as texts of COPY, or all of its faults."""
         faults: list[LineFault] | None = None
         for place, test, column in self._tests:
             value = values[place]
@@ -304,7 +304,7 @@ class LineReader:
                     LineFault(column=column.name, value=mask_faulty_value(value), message=message),
                 ]
         if faults is None:
-            faults = _conditions(values)
+            faults = _check_conditions(values)
         if faults:
             return faults
         return self._staged(line, values)
@@ -332,7 +332,7 @@ class LineReader:
         return row
 
     def _with_offset(self, text: str) -> str:
-        """The time with an offset. Zones change theirs at full hours, so one per hour is remembered."""
+        """The time with an offset. Offsets change at full hours only, so one per hour is cached."""
         if len(text) > 19:
             return text
         hour = text[:13]
@@ -353,7 +353,7 @@ _NULLABLE: Final = tuple(COLUMN_INDEX[name] for name in ("UniqueID", "TxRequestT
 _FREE: Final = tuple(
     COLUMN_INDEX[name] for name in ("TransactionId", "InvoiceId", "Descriptor", "AccountHolder", "ReasonDesc")
 )
-"""Free texts: a card number in one of them is masked before it is kept."""
+"""Free texts: card numbers in them are masked before they are stored."""
 _IDS: Final = tuple(
     COLUMN_INDEX[name]
     for name in (
@@ -368,8 +368,8 @@ _IDS: Final = tuple(
 _ONLY_CHARGEBACKS: Final = tuple((name, COLUMN_INDEX[name]) for name in ("ReasonCode", "ReasonDesc", "RespondBy"))
 
 
-def _conditions(values: Sequence[str]) -> list[LineFault]:
-    """What the columns say about each other."""
+def _check_conditions(values: Sequence[str]) -> list[LineFault]:
+    """Check conditions between columns."""
     faults: list[LineFault] = []
     kind = values[0]
     if (kind, values[1]) not in _AWAY:
@@ -393,11 +393,11 @@ def _conditions(values: Sequence[str]) -> list[LineFault]:
 
 
 def mask_faulty_value(value: str) -> str:
-    """A faulty value as it may be kept and shown: masked, on one line, shortened."""
+    """A faulty value for storage and display: masked, on one line, shortened."""
     text = _CONTROL.sub("�", mask_text(value))
     return text if len(text) <= MAX_FAULT_VALUE_CHARS else f"{text[: MAX_FAULT_VALUE_CHARS - 1]}…"
 
 
 def parse_staged_time(text: str) -> datetime:
-    """A time of a staged row."""
+    """Parse a time of a staged row."""
     return datetime.fromisoformat(text).astimezone(UTC)

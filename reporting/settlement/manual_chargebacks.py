@@ -1,11 +1,11 @@
-"""Chargebacks that no settlement file has told of: entered by hand or by API, they stand in the books, too.
+"""Settlement records for chargebacks that no settlement file has named: entered by hand or by API.
 
-Each becomes a record of the day on which it was entered, by its merchant's clock, so that the reconciliation file, the
-reports and the pages tell of it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its
-settlement amount is 0.00: sums of what was paid out stay those of the institute. When the institute's line comes it is
-a record of its own, with the same ChargebackId and what was really taken. The record has the id of its CB or CR
-payment: there is one at most.
-Source: Part B, Reconciliation file; B19.8, A7.15; decision 0032.
+Each gets a record on the day it was entered, by its merchant's clock, so that reconciliation file, reports and pages
+show it as the ledger, the query and the webhooks do. Nothing was paid out with it yet, so its settlement amount is
+0.00: payout sums stay those of the institute. When the institute's line comes it is a record of its own, with the same
+ChargebackId and the real amount. The record has the id of its CB or CR payment: there is one at most.
+
+Source: Part B, Reconciliation file; rulings B19.8, A7.15; decision 0032.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback
 from gateway.core import clock
 from gateway.models import AcquirerAccount, Merchant, Payment
-from reporting.models import (
+from reporting.reconciliation.daily_files import record_first_days
+from reporting.settlement.layout import infer_cashflow
+from reporting.settlement.matching import compute_lowest_id
+from reporting.settlement.models import (
     Cashflow,
     ClearingInstitute,
     Match,
@@ -34,18 +37,15 @@ from reporting.models import (
     SettlementRecord,
     TransactionType,
 )
-from reporting.reconciliation.daily_files import record_first_days
-from reporting.settlement.layout import infer_cashflow
-from reporting.settlement.matching import compute_lowest_id
 
 LEDGER_FORMAT: Final = "LEDGER"
-"""SettlementFileFormat of such records."""
+"""SettlementFileFormat of these records."""
 LEDGER_FILE_NAME: Final = "chargebacks without a file"
 LEDGER_MATCH_RULE: Final = "ledger"
 RECENT_LOOKBACK: Final = timedelta(days=3)
-"""How far back a tick looks; once an hour it looks at all."""
+"""How far back a run looks; once an hour a run covers everything."""
 MAX_LEDGER_RECORDS_PER_RUN: Final = 200
-# Neither told of by a line nor in the books. An institute that is not there yet leaves them waiting.
+# CB and CR payments without a line and without a record. They wait until their institute is created.
 _WAITING: Final = """
 SELECT e.payment, e.case_id, e.at FROM chargebacks_caseevent e
 WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_told t WHERE t.payment = e.payment)
@@ -57,35 +57,36 @@ ORDER BY e.payment LIMIT %(limit)s"""
 
 
 def record_recent_chargebacks(merchant: Merchant | None) -> int:
-    """Enter the chargebacks and reversals of the last days into the books, of ``merchant`` or of all; how many."""
-    return _record_payments(_list_unrecorded_payments(_recent_floor(), merchant))
+    """Write records for the chargebacks and reversals of the last days, of ``merchant`` or of all. Returns how many."""
+    return _record_payments(_list_unrecorded_payments(_lowest_recent_id(), merchant))
 
 
 def next_unrecorded_chargeback_at(merchant: Merchant) -> datetime | None:
-    """When the first that waits was entered, by the merchant's clock: it is due, and stands in the file of that day."""
-    found = _list_unrecorded_payments(_recent_floor(), merchant)
+    """When the first waiting chargeback was entered, by the merchant's clock: it is due, and belongs to the file of
+    that day."""
+    found = _list_unrecorded_payments(_lowest_recent_id(), merchant)
     return min(at for _, _, at in found) if found else None
 
 
 def record_all_chargebacks(merchant: Merchant | None) -> int:
-    """The same, however old: an institute may have come later than its chargebacks."""
+    """The same for chargebacks of any age: their institute may have been created later."""
     return _record_payments(_list_unrecorded_payments(UUID(int=0), None)) if merchant is None else 0
 
 
-def _recent_floor() -> UUID:
-    """Ids follow real time, whatever a merchant's clock shows."""
+def _lowest_recent_id() -> UUID:
+    """The lowest id of recent payments. Ids follow real time, whatever a merchant's clock shows."""
     return compute_lowest_id(clock.real_now() - RECENT_LOOKBACK)
 
 
 def _list_unrecorded_payments(floor: UUID, merchant: Merchant | None) -> list[tuple[UUID, UUID, datetime]]:
-    """The payments that wait, each with its case and the moment of its entry, by its merchant's clock."""
-    asked: dict[str, Any] = {
+    """The waiting payments, each with its case and the moment of its entry by its merchant's clock."""
+    values: dict[str, Any] = {
         "floor": floor,
         "limit": MAX_LEDGER_RECORDS_PER_RUN,
         "merchant": merchant.pk if merchant is not None else None,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, asked)
+        cursor.execute(_WAITING, values)
         found: list[tuple[UUID, UUID, datetime]] = cursor.fetchall()
     return found
 
@@ -103,17 +104,17 @@ def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
     cases = Chargeback.objects.in_bulk(list(waiting.values()))
     known = {one.pk: one for one in institutes}
     return sum(
-        _write(known[key], [(payment, cases[waiting[payment.pk]]) for payment in payments])
+        _write_ledger_file(known[key], [(payment, cases[waiting[payment.pk]]) for payment in payments])
         for key, payments in by_institute.items()
     )
 
 
-def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]]) -> int:
-    """One file of the ledger's own, with a line for each. Who comes second writes nothing."""
+def _write_ledger_file(institute: ClearingInstitute, entered: list[tuple[Payment, Chargeback]]) -> int:
+    """One file with source "ledger", and a line for each payment. A second caller at the same time writes nothing."""
     now = clock.real_now()
-    days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in told]
-    digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in told)).hexdigest()
-    disputed = Payment.objects.in_bulk([case.disputed for _, case in told])
+    days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in entered]
+    digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in entered)).hexdigest()
+    disputed = Payment.objects.in_bulk([case.disputed for _, case in entered])
     with transaction.atomic():
         file, made = SettlementFile.objects.get_or_create(
             institute=institute,
@@ -129,16 +130,16 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 "started_at": now,
                 "finished_at": now,
                 "state": SettlementFile.State.DONE,
-                "lines": len(told),
-                "records": len(told),
-                "matched": len(told),
+                "lines": len(entered),
+                "records": len(entered),
+                "matched": len(entered),
                 "first_settled": min(days),
                 "last_settled": max(days),
             },
         )
         if not made:
             return 0
-        for number, ((payment, case), day) in enumerate(zip(told, days, strict=True), 1):
+        for number, ((payment, case), day) in enumerate(zip(entered, days, strict=True), 1):
             behind = disputed[case.disputed]
             settlement, _ = Settlement.objects.get_or_create(
                 institute=institute,
@@ -146,7 +147,11 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 reference=LEDGER_MATCH_RULE,
                 date=day,
                 currency=payment.currency,
-                defaults={"merchant_id": behind.merchant_id, "account": _merchant_account(behind), "created_at": now},
+                defaults={
+                    "merchant_id": behind.merchant_id,
+                    "account": _find_merchant_account(behind),
+                    "created_at": now,
+                },
             )
             record = SettlementRecord.objects.create(
                 file=file,
@@ -154,7 +159,7 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 settlement=settlement,
                 recorded_at=now,
                 chargeback_at=now,
-                **_values(payment, case, behind, settlement),
+                **_build_values(payment, case, behind, settlement),
             )
             Match.objects.create(
                 record=record,
@@ -165,11 +170,11 @@ def _write(institute: ClearingInstitute, told: list[tuple[Payment, Chargeback]])
                 made_at=now,
             )
         record_first_days()
-    return len(told)
+    return len(entered)
 
 
-def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
-    """The columns of a line that an institute would have sent."""
+def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlement: Settlement) -> dict[str, Any]:
+    """The columns of the line, as an institute would have sent it."""
     away = payment.payment_type == "CB"
     kind = RecordType.CHARGEBACK if away else RecordType.CHARGEBACK_REVERSAL
     flows = infer_cashflow(kind, TransactionType.DEBIT)
@@ -205,8 +210,8 @@ def _values(payment: Payment, case: Chargeback, behind: Payment, settlement: Set
     }
 
 
-def _merchant_account(payment: Payment) -> UUID | None:
-    """The merchant account as records name it: the channel, for the simulator, which has none."""
+def _find_merchant_account(payment: Payment) -> UUID | None:
+    """The merchant account as records name it: the channel itself for the simulator, which has no accounts."""
     if not payment.account:
         return payment.channel_id
     named = AcquirerAccount.objects.filter(

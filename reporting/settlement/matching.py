@@ -1,15 +1,15 @@
-"""Which payment a line is about: set against set, a batch of lines at a time.
+"""Matches settlement records with payments, a batch of lines at a time, as set operations in SQL.
 
-Ids go first: our own, then the institute's. They are looked up in a copy of what the last weeks' payments were
-(``known``), made once per run for its connection alone: the payments' own table has no index by the acquirer's id,
-since every payment would have to pay for it. What has no id is matched when the file is read (``loose``): by the
-merchant's reference, then by amount, currency, day and account; and ids are looked for among older payments.
+Ids go first: ours, then the institute's. They are looked up in a temporary copy of the last weeks' payments
+(``known``), made once per run for its connection: the payments table has no index by the acquirer's id, since every
+payment would have to pay for it. Records without an id are matched when the file is read (``loose``): by the merchant's
+reference, then by amount, currency, day and account; and ids are looked up among older payments.
 
-A line that names an id which nobody knows is not matched by its amount: it may be the wrong line. Such payments are
-its candidates (reporting.settlement.exception_queue), and a clerk decides. docs/decisions/0027.
+A record with an unknown id is not matched by its amount: it could be the wrong payment. Such payments are its
+candidates (reporting.settlement.exception_queue), and a clerk decides. docs/decisions/0027.
 """
 
-# ruff: noqa: S608 - statements are put together out of this module's own tables; values are always bound
+# ruff: noqa: S608 - statements are built from this module's own tables only; values are always bound
 from __future__ import annotations
 
 import contextlib
@@ -22,14 +22,15 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection, transaction
 
-from reporting.models import SettlementFile
 from reporting.settlement.layout import STAGED_COLUMNS
+from reporting.settlement.models import SettlementFile
 
 RECENT_PAYMENTS_WINDOW: Final = timedelta(days=60)
-"""How old a payment is, by real time, that the first pass knows. The second one knows all."""
+"""Age, in real time, of the payments that the first pass covers. The second one covers all."""
 MAX_STORED_CANDIDATES: Final = 20
 TEMP_BUFFERS: Final = "128MB"
-"""PostgreSQL's memory for the copies, at most: with its usual 8 MB nearly every look at an id would read a page."""
+"""PostgreSQL's memory for the copies, at most: with the default of 8 MB nearly every lookup of an id would read a
+page."""
 MAX_PRESENTMENT_DAYS_APART: Final = 1
 """Between a payment's day and its presentment, both in the institute's time zone."""
 
@@ -44,8 +45,9 @@ def _list(kinds: Sequence[str]) -> str:
 
 
 def _known(name: str, chosen: str) -> str:
-    """A copy of payments. ``net``: what of one is to be settled: approved, less what was reversed before. ``day``: in
-    the institute's time zone. ``held_at``: the merchant's id at the institute, of the simulator: the channel's."""
+    """SQL: copy payments into a temporary table. ``net``: amount to be settled: approved, less what was reversed
+    before. ``day``: in the institute's time zone. ``held_at``: the merchant's id at the institute; for the simulator
+    the channel's."""
     return f"""
 CREATE TEMP TABLE {name} AS
 SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
@@ -77,10 +79,10 @@ FROM (
 
 _STAGED: Final = f"CREATE TEMP TABLE staged ({', '.join(f'{name} {kind}' for name, kind in STAGED_COLUMNS)})"
 
-# For each line of ``asked`` the payments that one of its ids names: those of the first id that names any, and of them
-# those whose account and direction fit best. A chargeback is about a payment that brought money. Nobody's line ever
-# meets another merchant's payment. Each id is one look into an index of ``known``: a join would read all of the copy
-# again for every batch (OFFSET 0 keeps the planner from making one of it).
+# For each line of ``asked`` the payments named by the first of its ids that names any, and of these the ones whose
+# account and direction fit best. A chargeback is about a payment that brought money. No line ever matches another
+# merchant's payment. Each id is one lookup in an index of ``known``: a join would read the whole copy again for
+# every batch (OFFSET 0 keeps the planner from turning it into one).
 _IDS: Final = (
     ("our_id", "payment", "our id", "a.our_id IS NOT NULL"), ("tx_id1", "tx", "id 1", "a.tx_id1 <> ''"),
     ("tx_id2", "tx", "id 2", "a.tx_id2 <> ''"), ("tx_id3", "tx", "id 3", "a.tx_id3 <> ''"),
@@ -131,7 +133,7 @@ FROM (SELECT DISTINCT institute_merchant_id, reference, settlement_date, settlem
 LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 ON CONFLICT (institute_id, institute_merchant_id, reference, date, currency) DO NOTHING"""
 
-# Outer joins, so that the planner knows that no line is left out, and puts the small tables into memory.
+# Outer joins, so that the planner knows that no line is dropped, and hashes the small tables.
 _RECORDS: Final = f"""
 WITH written AS (
 INSERT INTO reporting_settlementrecord (id, file_id, line, settlement_id, institute_id, merchant_id, account,
@@ -159,9 +161,9 @@ FROM found f JOIN staged s ON s.id = f.record"""
 
 
 class MatchingRun:
-    """One connection's work on one file: the copies of payments and accounts, and the batch that is being matched.
+    """Matches one file on one connection: temporary copies of payments and accounts, and the current batch.
 
-    ``with MatchingRun(file) as run``: the copies go when it ends.
+    ``with MatchingRun(file) as run``: the copies are dropped at the end.
     """
 
     def __init__(self, file: SettlementFile) -> None:
@@ -201,7 +203,8 @@ class MatchingRun:
 
     @staticmethod
     def _make_room(cursor: Any) -> None:
-        """Taken as needed, kept by the connection; one that has used temporary tables before cannot be given more."""
+        """Raise the connection's temp_buffers. Only possible before its first temporary table; memory is used as
+        needed."""
         with contextlib.suppress(DatabaseError), transaction.atomic():
             cursor.execute("SELECT set_config('temp_buffers', %s, false)", [TEMP_BUFFERS])
 
@@ -212,11 +215,11 @@ class MatchingRun:
     def batch(self, text: str, now: datetime) -> tuple[Any, ...]:
         """Match and write the lines of one batch, in the caller's transaction. ``text``: lines of COPY.
 
-        Returns how many records there are, matched, multiple and unmatched, and the first and last settlement date.
+        Returns the number of records, matched, multiple and unmatched, and the first and last settlement date.
         """
         values = {**self.values, "now": now}
         with connection.cursor() as cursor:
-            # Without statistics of either: those of one batch say nothing of the next, and cost as much as a step.
+            # No ANALYZE: statistics of one batch say nothing about the next, and cost as much as a step.
             cursor.execute("TRUNCATE staged, found")
             with cursor.copy("COPY staged FROM STDIN") as copy:
                 copy.write(text)
@@ -228,14 +231,14 @@ class MatchingRun:
             return counted
 
     def find_rejected_rows(self, rows: Sequence[str]) -> list[tuple[int, str]]:
-        """Which of ``rows`` (lines of COPY) the database does not take, and the staged column that it names. In the
-        caller's transaction."""
+        """Which of ``rows`` (lines of COPY) the database refuses, each with the staged column it names. In the caller's
+        transaction."""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("TRUNCATE staged")
                 with cursor.copy("COPY staged FROM STDIN") as copy:
                     copy.write("\n".join(rows) + "\n")
-        except psycopg.DataError as fault:  # Django does not make it one of its own in a COPY
+        except psycopg.DataError as fault:  # Django does not translate errors of a COPY
             if len(rows) == 1:
                 named = _COLUMN_NAMED.search(fault.diag.context or "")
                 return [(0, named[1] if named else "")]
@@ -246,8 +249,8 @@ class MatchingRun:
         return []
 
     def match_remaining(self, now: datetime) -> int:
-        """The second pass, over what the file left without a match; how many lines it matched, wholly or in part. In
-        the caller's transaction; done again it finds the same and changes nothing."""
+        """The second pass, over records without a match. Returns how many it matched, wholly or in part. In the
+        caller's transaction; repeating it finds the same and changes nothing."""
         values = {**self.values, "now": now, "floor": UUID(int=0)}
         changed = 0
         with connection.cursor() as cursor:
@@ -273,7 +276,7 @@ _NAMED: Final = f"""AND (
         WHERE {_LEFT} EXCEPT SELECT ''
     ))"""
 
-# What every way of the second pass ends in: candidates become matches, and records change their state.
+# Every rule of the second pass ends here: candidates become matches, and records change their state.
 _END: Final = f"""
 moved AS (
     UPDATE reporting_settlementrecord r
@@ -311,7 +314,7 @@ WITH found AS (
     WHERE {_LEFT} AND {_NO_ID} AND r.merchant_transaction_id <> '' AND {_FITTING}
 ), {_END}"""
 
-# Two lines that are alike in everything cannot both have the one payment there is: the first one has it.
+# Two identical lines cannot both have the only payment: the first one gets it.
 _BY_AMOUNT: Final = f"""
 WITH pairs AS (
     SELECT r.id AS record, r.line, k.payment, count(*) OVER (PARTITION BY r.id) AS many,
@@ -329,5 +332,5 @@ WITH pairs AS (
 
 
 def compute_lowest_id(moment: datetime) -> UUID:
-    """The lowest id that a row made at ``moment`` can have: ids follow real time."""
+    """The lowest id of a row made at ``moment``: ids follow real time."""
     return UUID(int=max(0, int(moment.timestamp() * 1000)) << 80)

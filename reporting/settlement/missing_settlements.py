@@ -1,6 +1,6 @@
-"""What did not come: payments that no line settles, and days without a file."""
+"""Finds missing settlements: approved payments that no record settles, and days without a file."""
 
-# ruff: noqa: S608 - statements are put together out of this module's own conditions; values are always bound
+# ruff: noqa: S608 - statements are built from this module's own conditions only; values are always bound
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement.matching import OUTBOUND_TYPES
+from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 MAX_MISSING_PAYMENTS: Final = 10_000
-"""Payments of one answer; whoever misses more asks for shorter times."""
+"""Payments of one answer; callers with more ask for shorter periods."""
 MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
-"""What an institute settles. A receipt (RC) tells of money that came in by itself."""
+"""Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 
 _UNSETTLED: Final = """p.status = 'APPROVED'
     AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)
@@ -35,7 +35,7 @@ SELECT p.id FROM gateway_payment p
 WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
     AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
 ORDER BY p.created_at, p.id LIMIT %(most)s"""
-# Days are those of the institute's time zone, today is each merchant's own.
+# Days are in the institute's time zone; today is by each merchant's clock.
 _COUNTED: Final = f"""
 SELECT m.id, m.today, p.currency, p.many, p.amount
 FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
@@ -51,9 +51,10 @@ CROSS JOIN LATERAL (
 def list_unsettled_payments(
     institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
 ) -> list[Payment]:
-    """Approved payments of the days ``first`` to ``last``, in the institute's time zone, that no line has settled.
+    """Approved payments of the days ``first`` to ``last``, in the institute's time zone, that no record has settled.
 
-    What was made after ``last`` less the days an institute takes is not missing yet: give the day that is closed.
+    Payments younger than the institute's settlement time are not missing yet: the caller passes a ``last`` that leaves
+    them out.
     """
     zone = institute.zone
     values: dict[str, Any] = {
@@ -72,8 +73,8 @@ def list_unsettled_payments(
 
 
 def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:
-    """The merchant's payments of the last two weeks that were due by now: made longer ago than the institute takes, by
-    the merchant's clock, and since it was set up."""
+    """The merchant's overdue payments of the last two weeks: older than the institute's settlement time by the
+    merchant's clock, and made since the institute was set up."""
     zone = institute.zone
     last = clock.merchant_now(merchant).astimezone(zone).date() - timedelta(days=institute.settles_within_days + 1)
     first = max(last - MISSING_LOOKBACK, institute.created_at.astimezone(zone).date())
@@ -81,8 +82,8 @@ def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> l
 
 
 def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
-    """What :func:`list_overdue_payments` finds, counted: (merchant, the day it is for them, currency, how many, their
-    sum) of every merchant who misses any at ``now``, real time."""
+    """The same as :func:`list_overdue_payments`, counted for every merchant with any at ``now`` (real time): (merchant,
+    their day, currency, count, sum)."""
     zone = institute.zone
     values: dict[str, Any] = {
         "now": now,

@@ -1,6 +1,7 @@
-"""Uploads between their preview and somebody's yes: sealed in the work folder, for whoever uploaded them, for an hour.
+"""Uploads between preview and confirmation: sealed in the work folder, visible to their uploader only, deleted after an
+hour.
 
-A settlement file that nobody has agreed to is no row yet, and must not lie about in clear: it may hold card numbers.
+An unconfirmed settlement file is no database row yet, and must not be stored in clear: it may contain card numbers.
 """
 
 from __future__ import annotations
@@ -22,17 +23,19 @@ from reporting.settlement.formats.port import UnreadableFileError
 
 PENDING_UPLOAD_RETENTION: Final = timedelta(hours=1)
 SYSTEM_OWNER: Final = -1
-"""The owner of what came by file transfer: no user's."""
+"""The owner of uploads by file transfer, which have no user."""
 MAX_UPLOAD_NAME_CHARS: Final = 255
 _FACTS: Final = "facts.json"
 
 
 class UploadExpiredError(Exception):
-    """No such upload of this user's: an hour is over, or it was taken in already."""
+    """The user has no such upload: it is older than an hour, or was confirmed already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingUpload:
+    """One upload that waits for confirmation."""
+
     ident: UUID
     name: str
     institute: UUID
@@ -40,7 +43,7 @@ class PendingUpload:
 
 
 def store_upload(stream: BinaryIO, *, name: str, institute: UUID, owner: int) -> PendingUpload:
-    """Seal what was uploaded. Raises UnreadableFileError above the limit of the settings."""
+    """Store an upload sealed. Raises UnreadableFileError above the limit of the settings."""
     _delete_expired()
     ident, size = uuid4(), 0
     folder = _folder(ident)
@@ -61,7 +64,7 @@ def store_upload(stream: BinaryIO, *, name: str, institute: UUID, owner: int) ->
 
 
 def find_upload(ident: UUID, owner: int) -> PendingUpload:
-    """Raises UploadExpiredError."""
+    """The owner's upload of that id. Raises UploadExpiredError."""
     try:
         facts = json.loads((_folder(ident) / _FACTS).read_text(encoding="utf-8"))
     except OSError:
@@ -72,7 +75,7 @@ def find_upload(ident: UUID, owner: int) -> PendingUpload:
 
 
 def open_upload(upload: PendingUpload) -> BinaryIO:
-    """The bytes, which can be sought. Raises UploadExpiredError while they are read, when they went meanwhile."""
+    """The bytes as a seekable stream. Reading raises UploadExpiredError if the upload is deleted meanwhile."""
     folder = _folder(upload.ident)
 
     def fetch(number: int) -> bytes:
@@ -87,6 +90,7 @@ def open_upload(upload: PendingUpload) -> BinaryIO:
 
 
 def delete_upload(upload: PendingUpload) -> None:
+    """Delete an upload and its sealed pieces."""
     shutil.rmtree(_folder(upload.ident), ignore_errors=True)
 
 
@@ -99,7 +103,7 @@ def _folder(ident: UUID) -> Path:
 
 
 def _delete_expired() -> None:
-    """What nobody has agreed to within an hour goes with the next upload."""
+    """Delete uploads older than an hour; called with every new upload."""
     oldest = (clock.real_now() - PENDING_UPLOAD_RETENTION).timestamp()
     if _root().is_dir():
         for folder in _root().iterdir():

@@ -1,8 +1,7 @@
-"""Reading ahead: a thread reads lines while the database works on the batch before.
+"""Reads lines ahead in a thread while the database works on the batch before.
 
-The thread touches no database: what it wants of the file is fetched by the caller, on the caller's connection, a
-bounded number of pieces before each batch is handed out. So memory stays bounded, and a caller that is inside a
-transaction sees what it has written.
+The thread uses no database: the pieces it needs are fetched by the caller, on the caller's connection, a bounded number
+before each batch is handed out. So memory is bounded, and a caller inside a transaction sees its own writes.
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from typing import Any, BinaryIO, Final, Generic, TypeVar, cast
 from reporting.settlement.files import FILE_PIECE_BYTES, PieceStream
 
 READ_AHEAD_PIECES: Final = 24
-"""Pieces that are fetched before they are asked for: six megabytes, more than a batch of usual lines."""
+"""Pieces fetched in advance: six megabytes, more than a usual batch of lines."""
 RETAINED_PIECES: Final = 2
 LineBatch = TypeVar("LineBatch")
 
 
-class _Stopped(Exception):
-    """The caller wants no more."""
+class _StoppedError(Exception):
+    """The caller stopped iterating."""
 
 
 class ReadAhead(Generic[LineBatch]):
-    """Iterate to get what ``read`` makes of the file, one batch ahead of the caller.
+    """Iterator over the batches that ``read`` makes of the file, one batch ahead of the caller.
 
-    ``fetch(number)``: a piece as it lies in the database, called by the iterating thread; ``open_(piece, number)``: its
-    bytes, called by the reading one. What ``read`` raises is raised from the iteration.
+    ``fetch(number)``: a sealed piece from the database, called by the iterating thread; ``open_(piece)``: its bytes,
+    called by the reading thread. Exceptions of ``read`` are raised from the iteration.
     """
 
     def __init__(
@@ -91,9 +90,9 @@ class ReadAhead(Generic[LineBatch]):
                     return
                 self._told.put(("batch", batch))
             self._told.put(("end", None))
-        except _Stopped:
+        except _StoppedError:
             return
-        except BaseException as fault:  # the caller's to deal with
+        except BaseException as fault:  # raised again in the caller's thread
             self._told.put(("end", fault))
 
     def _piece(self, number: int) -> bytes:
@@ -103,7 +102,7 @@ class ReadAhead(Generic[LineBatch]):
                 self._told.put(("piece", number))
             self._came.wait_for(lambda: number in self._held or self._stopped)
             if self._stopped:
-                raise _Stopped
+                raise _StoppedError
             piece = self._held[number]
             for old in [one for one in self._held if one < number - RETAINED_PIECES]:
                 del self._held[old]

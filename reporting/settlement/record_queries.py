@@ -1,11 +1,11 @@
-"""Settlement records with what the reconciliation says of them: file, payment, matching, names. Reading only.
+"""Queries for settlement records with their file, payment, matching and display names. Read only.
 
-A line is told as it stood at a moment: matches and chargebacks that came later do not show, so that the file of a past
-day can be made again, byte for byte. What has a name that somebody may change is told by :class:`DisplayNames`, which a
-written file keeps. Source: Part B, Reconciliation file; decision 0026.
+A record is returned as it stood at a moment: later matches and chargebacks are left out, so that the file of a past day
+can be written again, byte for byte. Names that may be changed come from :class:`DisplayNames`, which is stored with a
+written file. Source: Part B, Reconciliation file; decision 0026.
 """
 
-# ruff: noqa: S608 - the statement is put together out of this module's own columns; values are always bound
+# ruff: noqa: S608 - the statement is built from this module's own columns only; values are always bound
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from gateway.models import AcquirerAccount, Channel, Merchant
-from reporting.models import ClearingInstitute, MatchState, RecordType, SettlementFile
+from reporting.settlement.models import ClearingInstitute, MatchState, RecordType, SettlementFile
 
 FETCH_SIZE: Final = 2_000
-"""Records asked for at a time."""
+"""Records fetched at a time."""
 END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayNames:
-    """What things are called, by id (32 hex digits), and where the merchant stands in the tree."""
+    """Names by id (32 hex digits), and the merchant's position in the hierarchy."""
 
     psp: str
     division: str
@@ -33,16 +33,16 @@ class DisplayNames:
     institutes: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """For a JSON column; ``DisplayNames(**kept)`` is this again."""
+        """For a JSON column; ``DisplayNames(**stored)`` is the inverse."""
         return asdict(self)
 
 
 class SettlementLine(NamedTuple):
-    """One record, as the statement below has it: a tuple, since a file of a million is made of a million of them.
+    """One record as selected by the statement below. A tuple, since a file may have a million of them.
 
-    Ids are 32 hex digits, ``None`` where there is none; decimals are texts as the database writes them.
-    ``presented_at``: seconds since 1970. ``paid_…``, ``number``, ``channel`` and ``memo`` are the payment's that it is
-    matched with, '' where nobody knows. ``candidates``: the payments it may be about.
+    Ids are 32 hex digits, ``None`` if there is none; decimals are texts as the database writes them. ``presented_at``:
+    seconds since 1970. ``paid_…``, ``number``, ``channel`` and ``memo`` are those of the matched payment, '' if
+    unknown. ``candidates``: the payments it may be about.
     """
 
     id: str
@@ -135,7 +135,7 @@ def _hex(column: str) -> str:
     return f"replace({column}::text, '-', '')"
 
 
-# Of what was sent with the payment only what the cells want: the whole of it is many times as much.
+# Only the payment parameters that the columns use: all of them would be many times as much.
 _SELECT: Final = f"""
 SELECT {_hex("r.id")}, r.line, r.recorded_at::text, r.record_type, r.transaction_type, r.cashflow,
     {_hex("r.institute_id")}, r.institute_merchant_id, {_hex("r.account")}, {_hex("r.merchant_id")}, r.settlement_tx_id,
@@ -172,7 +172,7 @@ _RECORDED: Final = (
     " AND (r.assigned_at IS NULL OR r.assigned_at < %(until)s)"
     " ORDER BY r.recorded_at, r.id LIMIT %(fetched)s"
 )
-# Lines of files that were done before, whose merchant nobody knew until a clerk said whose they are.
+# Records of earlier files whose merchant was unknown until a clerk linked them.
 _ASSIGNED: Final = (
     "r.merchant_id = %(merchant)s AND r.assigned_at >= %(begin)s AND r.assigned_at < %(until)s"
     " AND r.file_id IN (SELECT f.id FROM reporting_settlementfile f WHERE f.state = 'DONE'"
@@ -183,7 +183,7 @@ _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def load_display_names(merchant: Merchant) -> DisplayNames:
-    """As they are now."""
+    """The merchant's display names as they are now."""
     channels = dict(Channel.objects.filter(merchant=merchant).values_list("id", "name"))
     accounts = AcquirerAccount.objects.filter(channel__in=channels)
     return DisplayNames(
@@ -197,9 +197,9 @@ def load_display_names(merchant: Merchant) -> DisplayNames:
 def query_lines(
     chosen: str, order: str, values: Mapping[str, Any], *, as_of: datetime, names: DisplayNames
 ) -> list[SettlementLine]:
-    """Lines of the records ``r`` that the condition ``chosen`` (SQL, with its own order and limit) picks."""
+    """Lines of the records ``r`` selected by the condition ``chosen`` (SQL, with its own order and limit)."""
     with connection.cursor() as cursor:
-        # Only the places of the statement are replaced: its paths have braces of their own.
+        # Only the placeholders are replaced: JSON paths in the statement have braces of their own.
         text = _SELECT.replace("{chosen}", chosen).replace("{order}", order)
         cursor.execute(text, {**values, "as_of": as_of})
         rows = cursor.fetchall()
@@ -209,8 +209,8 @@ def query_lines(
 def stream_recorded_lines(
     merchant: Merchant, begin: datetime, end: datetime, names: DisplayNames
 ) -> Iterator[SettlementLine]:
-    """The merchant's lines of the files that were done from ``begin`` to before ``end`` (real times), as it was at
-    ``end``; and those of older files that became the merchant's in that time. FETCH_SIZE are held at a time."""
+    """The merchant's lines of the files completed from ``begin`` to before ``end`` (real times), as of ``end``, and
+    those of older files that were assigned to the merchant in that time. FETCH_SIZE are in memory at a time."""
     done = SettlementFile.objects.filter(
         state=SettlementFile.State.DONE, finished_at__gte=begin, finished_at__lt=end
     ).values_list("id", "received_at")

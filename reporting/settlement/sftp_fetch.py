@@ -1,9 +1,8 @@
-"""Settlement files by SFTP: each institute's server is looked at now and then, and what is whole is taken in.
+"""Fetches settlement files by SFTP: polls each institute's server, and takes in files that are complete.
 
-A file is whole when two looks find the same size and time; names that say that they are being written are left alone.
-Nothing is on a disk in clear on the way: bytes are sealed piece by piece as they come, and a file is received only when
-all of it is here and it still is what it was. What was taken in stays where it lies, or is moved, as configured.
-Source: decision 0032.
+A file is complete when two polls find the same size and time; names that mark a file as being written are skipped.
+Nothing is on disk in clear: bytes are sealed piece by piece as they arrive, and a file is received only when all of it
+is here and has not changed. Afterwards the remote file stays, or is moved, as configured. Source: decision 0032.
 """
 
 from __future__ import annotations
@@ -31,30 +30,29 @@ from gateway.models import Merchant
 from gateway.timers import wakeup
 from gateway.vault.sealing import current_vault
 from reporting import sftp
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement import files, pending_uploads
 from reporting.settlement.formats.port import UnreadableFileError
-from reporting.settlement.models import RemoteFile, SftpSource
+from reporting.settlement.models import ClearingInstitute, RemoteFile, SettlementFile, SftpSource
 from reporting.settlement.watched_folder import INCOMPLETE_SUFFIXES, INTAKE_TIMER
 from reporting.sftp import SftpUnreachableError
 
 RemoteFileState = RemoteFile.State
 
 UNCHANGED_BEFORE_FETCH: Final = timedelta(seconds=10)
-"""Between two looks that find a file the same: as long as a file of the watched folder must lie still."""
+"""Least time between the two polls that find a file unchanged: as for files of the watched folder."""
 FETCH_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
-"""After a look that failed, until the next; the last one goes on."""
+"""Delays after failed polls; the last one repeats."""
 MIN_FETCH_INTERVAL_S: Final = 30
 MAX_FETCH_INTERVAL_S: Final = 24 * 60 * 60
 MAX_REMOTE_FILES: Final = 20_000
-"""Files in one folder; a folder that nobody tidies up becomes slow to look at for both sides."""
+"""Files in one folder; a folder that is never cleaned up becomes slow to list for both sides."""
 MAX_FILES_PER_FETCH: Final = 50
-"""Files taken in by one look."""
+"""Files taken in by one poll."""
 MAX_DOWNLOAD_S: Final = 20 * 60.0
-"""For one file to come."""
+"""For downloading one file."""
 FETCH_LEASE: Final = timedelta(seconds=MAX_DOWNLOAD_S) + timedelta(minutes=10)
 SFTP_READ_BYTES: Final = 32 * 1024
-"""Asked for at a time, eight at once: what every server answers."""
+"""Size of a read request, eight at once: what every server supports."""
 SFTP_ACTOR: Final = audit_log.Actor(name="SFTP")
 _CLAIM: Final = """
 UPDATE reporting_sftpsource SET lease_until = %(lease)s::timestamptz WHERE id IN (
@@ -70,7 +68,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFileInfo:
-    """A file as its server tells of it."""
+    """A file as listed by its server."""
 
     name: str
     size: int
@@ -94,8 +92,8 @@ def configure_source(
     every_s: int = 300,
     active: bool = True,
 ) -> SftpSource:
-    """Fetch the institute's files there from now on, with an entry in the audit trail. Without ``secret`` the source
-    keeps the one it has; ``active`` False: remember it, and fetch nothing. Raises ValueError."""
+    """Set the SFTP source of an institute, with an audit entry. Without ``secret`` the source keeps its old one;
+    ``active`` False: store it without fetching. Raises ValueError."""
     sftp.parse_host_key(host_key)
     if secret is not None and kind == SftpSource.Secrets.KEY:
         sftp.load_private_key(secret)
@@ -121,14 +119,14 @@ def configure_source(
 
 
 def probe_sftp_source(source: SftpSource) -> int:
-    """Log in and look into the folder; how many files of settlement lie there. Raises SftpUnreachableError."""
+    """Log in and list the folder. Returns the number of settlement files there. Raises SftpUnreachableError."""
     with sftp.open_sftp_session(source) as client, sftp.translate_sftp_errors("looking into the folder"):
         return len(_list_remote_files(client, source))
 
 
 def fetch_due_sources(merchant: Merchant | None) -> int:
-    """Look at every source that is due; how many files were taken in. Files belong to institutes: a merchant's clock
-    that was moved has nothing to do here."""
+    """Poll every source that is due. Returns how many files were taken in. Files belong to institutes: moving a
+    merchant's clock has no effect here."""
     if merchant is not None:
         return 0
     now = clock.real_now()
@@ -137,13 +135,13 @@ def fetch_due_sources(merchant: Merchant | None) -> int:
 
 
 def fetch_source(source: SftpSource) -> int:
-    """Look at one source, and keep how it went. Returns how many files were taken in. The caller holds the lease."""
+    """Poll one source, and record the result. Returns how many files were taken in. The caller holds the lease."""
     taken, wait, why = 0, timedelta(seconds=source.every_s), ""
     try:
         with sftp.open_sftp_session(source) as client:
             with sftp.translate_sftp_errors("looking into the folder"):
                 found = _list_remote_files(client, source)
-            taken, soon, why = _Look(client, source).at(found)
+            taken, soon, why = _SourceSession(client, source).at(found)
         wait = UNCHANGED_BEFORE_FETCH + timedelta(seconds=1) if soon else wait
     except SftpUnreachableError as fault:
         why = str(fault)
@@ -159,7 +157,7 @@ def fetch_source(source: SftpSource) -> int:
 
 
 def _list_remote_files(client: paramiko.SFTPClient, source: SftpSource) -> list[RemoteFileInfo]:
-    """Files of settlement in the folder, by name: plain ones that do not say that they are being written. Raises
+    """Settlement files in the folder, by name: plain files that are not marked as being written. Raises
     SftpUnreachableError for a folder with too many."""
     found: list[RemoteFileInfo] = []
     for number, one in enumerate(client.listdir_iter(source.folder), 1):
@@ -176,25 +174,25 @@ def _list_remote_files(client: paramiko.SFTPClient, source: SftpSource) -> list[
     return sorted(found, key=lambda each: each.name)
 
 
-def _file_info(name: str, told: paramiko.SFTPAttributes) -> RemoteFileInfo:
-    return RemoteFileInfo(name=name, size=told.st_size or 0, modified=int(told.st_mtime or 0))
+def _file_info(name: str, attributes: paramiko.SFTPAttributes) -> RemoteFileInfo:
+    return RemoteFileInfo(name=name, size=attributes.st_size or 0, modified=int(attributes.st_mtime or 0))
 
 
-class _Look:
+class _SourceSession:
     """One session at one source."""
 
     def __init__(self, client: paramiko.SFTPClient, source: SftpSource) -> None:
         self._client, self._source = client, source
 
     def at(self, found: Iterable[RemoteFileInfo]) -> tuple[int, bool, str]:
-        """Take in what is whole: how many; whether to look again soon; what went wrong with single files. Raises
-        SftpUnreachableError when the line breaks."""
+        """Take in complete files. Returns how many; whether to poll again soon; failures of single files. Raises
+        SftpUnreachableError if the connection breaks."""
         found, now = list(found), clock.real_now()
         names = [there.name for there in found]
         known = {row.name: row for row in RemoteFile.objects.filter(source=self._source, name__in=names)}
         taken, soon, why = 0, False, ""
         for there in found:
-            row = self._row(known.get(there.name), there, now)
+            row = self._update_row(known.get(there.name), there, now)
             if row.state == RemoteFileState.REFUSED or (
                 row.state == RemoteFileState.TAKEN and self._source.then == "leave"
             ):
@@ -204,13 +202,13 @@ class _Look:
             ):
                 soon = True
                 continue
-            fault = self._done(row, there)
+            fault = self._finish_file(row, there)
             taken += row.state == RemoteFileState.TAKEN and not fault
             why = why or fault
         return taken, soon, why
 
-    def _row(self, row: RemoteFile | None, there: RemoteFileInfo, now: datetime) -> RemoteFile:
-        """The file's row; it begins anew when the file has changed, or lies here again after it was moved away."""
+    def _update_row(self, row: RemoteFile | None, there: RemoteFileInfo, now: datetime) -> RemoteFile:
+        """The file's row, reset if the file has changed, or appears again after it was moved away."""
         if row is None:
             return RemoteFile.objects.create(
                 source=self._source, name=there.name, size=there.size, modified=there.modified, seen_at=now
@@ -221,15 +219,15 @@ class _Look:
             row.save()
         return row
 
-    def _done(self, row: RemoteFile, there: RemoteFileInfo) -> str:
-        """Take the file in, unless it was, and move it away where that is wanted. Returns what went wrong, which is
-        tried again, or ''."""
-        self._hold()
+    def _finish_file(self, row: RemoteFile, there: RemoteFileInfo) -> str:
+        """Take the file in unless that is done, and move it away if configured. Returns the failure, which is retried,
+        or ''."""
+        self._renew_lease()
         try:
-            if row.state == RemoteFileState.SEEN and not self._taken_in(row, there):
+            if row.state == RemoteFileState.SEEN and not self._take_in(row, there):
                 return ""
             if self._source.then == SftpSource.Then.MOVE:
-                self._moved_away(row)
+                self._move_away(row)
         except (EOFError, TimeoutError, ConnectionError, paramiko.SSHException) as fault:
             raise SftpUnreachableError(f"reading {row.name} failed: {fault or type(fault).__name__}") from None
         except OSError as fault:
@@ -238,21 +236,21 @@ class _Look:
             return row.why
         return ""
 
-    def _hold(self) -> None:
-        """Renew the lease. Raises SftpUnreachableError when somebody else has it."""
+    def _renew_lease(self) -> None:
+        """Renew the lease. Raises SftpUnreachableError if another worker has it."""
         until = clock.real_now() + FETCH_LEASE
         mine = SftpSource.objects.filter(pk=self._source.pk, lease_until=self._source.lease_until, active=True)
         if not mine.update(lease_until=until):
             raise SftpUnreachableError("it was changed or switched off meanwhile")
         self._source.lease_until = until
 
-    def _taken_in(self, row: RemoteFile, there: RemoteFileInfo) -> bool:
-        """Fetch the file and receive it; False when it is refused, or has changed and is waited for. Raises OSError."""
+    def _take_in(self, row: RemoteFile, there: RemoteFileInfo) -> bool:
+        """Fetch the file and receive it. False if it is refused, or has changed and is waited for. Raises OSError."""
         if there.size > settings.GATEWAY_SETTLEMENT_MAX_BYTES:
             return self._refused(row, f"the file is larger than {settings.GATEWAY_SETTLEMENT_MAX_BYTES:,} bytes")
         path, institute = self._path(row.name), self._source.institute
         with self._client.open(path, "rb") as opened:
-            stream = cast(BinaryIO, _Coming(opened, there))
+            stream = cast(BinaryIO, _Download(opened, there))
             kept = pending_uploads.store_upload(
                 stream,
                 name=files.sanitize_file_name(row.name),
@@ -261,7 +259,7 @@ class _Look:
             )
         try:
             if _file_info(row.name, self._client.stat(path)) != there or kept.size != there.size:
-                row.seen_at = clock.real_now()  # it grows: the next look sees the new size
+                row.seen_at = clock.real_now()  # it is growing: the next poll sees the new size
                 row.save()
                 return False
             return self._received(row, pending_uploads.open_upload(kept))
@@ -278,7 +276,7 @@ class _Look:
                 source=SettlementFile.Source.SFTP,
             )
         except files.DuplicateFileError as seen:
-            # Received by this look's forerunner, which did not live to say so?
+            # Received by an earlier poll that died before recording it?
             ours = seen.file.source == SettlementFile.Source.SFTP and seen.file.name == files.sanitize_file_name(
                 row.name
             )
@@ -289,7 +287,7 @@ class _Look:
             return self._refused(row, str(fault))
         except (DatabaseError, OSError):
             raise
-        except Exception:  # a fault of ours with one file must not keep all others waiting
+        except Exception:  # our own error with one file must not block all others
             log.exception("settlement_file_not_received", file=row.name)
             return self._refused(row, "an internal error; the log has it")
         row.state, row.why = RemoteFileState.TAKEN, ""
@@ -303,15 +301,15 @@ class _Look:
         log.warning("settlement_file_refused", file=row.name, why=why)
         return False
 
-    def _moved_away(self, row: RemoteFile) -> None:
-        """Rename it into the other folder, beside what has its name already. Raises OSError."""
+    def _move_away(self, row: RemoteFile) -> None:
+        """Rename the file into the other folder, with a suffix if its name is taken. Raises OSError."""
         folder = PurePosixPath(self._source.folder) / self._source.moved_to
         try:
             self._client.stat(str(folder))
         except FileNotFoundError:
             self._client.mkdir(str(folder))
         try:
-            # Plain SFTP refuses to rename over a file that is there.
+            # Plain SFTP refuses to rename over an existing file.
             self._client.rename(self._path(row.name), str(folder / row.name))
         except OSError:
             self._client.rename(self._path(row.name), str(folder / f"{clock.real_now():%Y%m%dT%H%M%S%f}-{row.name}"))
@@ -322,8 +320,8 @@ class _Look:
         return str(PurePosixPath(self._source.folder) / name)
 
 
-class _Coming:
-    """A remote file as a stream of pieces: as many bytes as it was said to have, within MAX_DOWNLOAD_S."""
+class _Download:
+    """A remote file as a stream of pieces: as many bytes as were announced, within MAX_DOWNLOAD_S."""
 
     def __init__(self, opened: paramiko.SFTPFile, there: RemoteFileInfo) -> None:
         self._opened, self._there = opened, there

@@ -1,7 +1,7 @@
-"""Payments that an institute should have settled by now: counted every hour, told to their merchant once a day.
+"""Counts missing settlements every hour, and mails them to their merchant once a day.
 
-A row for each institute, merchant and day is made by whoever looks first; its mail is sent by lease, and tried again
-when the mail server is away. Source: decision 0042.
+A row for each institute, merchant and day is inserted by the first worker that counts; its mail is sent by lease, and
+retried while the mail server is down. Source: decision 0042.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
-from reporting.models import ClearingInstitute
 from reporting.settlement import missing_settlements
-from reporting.settlement.models import Owed
+from reporting.settlement.models import ClearingInstitute, Owed
 
 UNSETTLED_ROW_RETENTION: Final = timedelta(days=92)
 UNSETTLED_MAIL_LEASE: Final = timedelta(minutes=5)
 MAX_UNSETTLED_MAIL_TRIES: Final = 30
-"""An hour apart; when the day is over its mail is given up, and the next day's tells more."""
+"""An hour apart; after the day its mail is given up, and the next day's includes its payments."""
 MAX_UNSETTLED_MAILS_PER_RUN: Final = 500
-"""Mails of one look."""
+"""Mails sent by one run."""
 _TELL: Final = """
 UPDATE reporting_owed SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
     SELECT id FROM reporting_owed
@@ -45,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 def remind_of_unsettled_payments(merchant: Merchant | None = None) -> int:
-    """Look at every institute, and mail what nobody was told of today; how many mails were dealt with."""
+    """Count for every institute, and mail what was not mailed today. Returns how many mails were handled."""
     if merchant is not None:
         return 0
     for institute in ClearingInstitute.objects.filter(active=True):
@@ -54,13 +53,13 @@ def remind_of_unsettled_payments(merchant: Merchant | None = None) -> int:
 
 
 def count_unsettled_payments(scope: AccessScope) -> int:
-    """How many payments of the user's merchants are missed, as of the last look."""
+    """Missing settlements of the user's merchants, as of the last count."""
     rows = Owed.objects.filter(scope.where("merchant", None), payments__gt=0, institute__active=True)
     return rows.aggregate(payments=Sum("payments"))["payments"] or 0
 
 
 def _count_institute(institute: ClearingInstitute) -> None:
-    """Rows of today say what is missed now, all others that nothing is."""
+    """Update the rows of an institute: today's to the current count, all others to zero."""
     now = clock.real_now()
     found: dict[tuple[UUID, date], dict[str, Any]] = {}
     for merchant, day, currency, many, amount in missing_settlements.count_overdue_payments(institute, now):
@@ -90,31 +89,31 @@ def _send_mails() -> int:
         "most": MAX_UNSETTLED_MAILS_PER_RUN,
     }
     claimed = [ident for (ident,) in execute_sql(_TELL, values)]
-    told = 0
+    sent = 0
     for row in Owed.objects.filter(pk__in=claimed).select_related("merchant", "institute").order_by("id"):
         if (to := _send_mail(row)) is not None:
-            told += Owed.objects.filter(pk=row.pk, sent_at=None).update(
+            sent += Owed.objects.filter(pk=row.pk, sent_at=None).update(
                 sent_at=clock.real_now(), sent_to=", ".join(to)[:1000]
             )
-    return told
+    return sent
 
 
 def _send_mail(row: Owed) -> list[str] | None:
-    """Who the mail went to; None when it could not be sent."""
+    """Send the mail. Returns its recipients; None if it could not be sent."""
     to = list(Contact.objects.filter(merchant=row.merchant_id).order_by("email").values_list("email", flat=True))
     if not to:
         return []
     subject, body = compose_unsettled_mail(row)
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
-    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+    except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
         log.warning("owed_not_told", owed=row.pk, tries=row.tries, why=type(fault).__name__)
         return None
     return to
 
 
 def compose_unsettled_mail(row: Owed) -> tuple[str, str]:
-    """Subject and text: how many, how much, where they are listed."""
+    """Subject and text: how many, how much, and where they are listed."""
     payments = "1 payment" if row.payments == 1 else f"{row.payments:,} payments"
     sums = "\n".join(f"  {format_amount(Decimal(amount))} {currency}" for currency, amount in sorted(row.sums.items()))
     listed = f"{settings.GATEWAY_BASE_URL}{reverse('admin:reporting_settlementrecord_changelist')}?list=missing"

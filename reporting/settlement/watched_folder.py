@@ -1,8 +1,8 @@
-"""The watched folder: what an acquirer's file transfer leaves there is taken in.
+"""Takes in settlement files from a watched folder, where an acquirer's file transfer puts them.
 
-<folder>/<key of the institute>/ holds one folder per institute; a file goes to done/ or failed/ beside it by an atomic
-rename, with a .txt that says why where it failed. A file that still grows is left for the next look, and so is one
-whose name says that it is being written (a leading dot, .part, .tmp, .filepart).
+<folder>/<key of the institute>/ holds one folder per institute; a file is moved to done/ or failed/ below it by an
+atomic rename, with a .txt that says why it failed. A file that is still growing waits for the next poll, and so does
+one whose name marks it as being written (a leading dot, .part, .tmp, .filepart).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import stat
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import structlog
 from django.conf import settings
@@ -21,23 +21,23 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.timers import wakeup
-from reporting.models import ClearingInstitute, SettlementFile
 from reporting.settlement import files
 from reporting.settlement.formats.port import UnreadableFileError
+from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 UNCHANGED_BEFORE_INTAKE_S: Final = 10.0
-"""Seconds that a file must have lain unchanged; whoever renames it in place when it is whole need not care."""
+"""Seconds that a file must be unchanged; senders that rename complete files in place are safe anyway."""
 MAX_FOLDER_FILES_PER_RUN: Final = 50
 INCOMPLETE_SUFFIXES: Final = (".part", ".tmp", ".filepart", ".txt")
 INTAKE_TIMER: Final = "settlement files"
-"""The timer that reads what was taken in."""
+"""The timer that reads the files taken in."""
 WATCHED_FOLDER_ACTOR: Final = audit_log.Actor(name="watched folder")
 
 log = structlog.get_logger(__name__)
 
 
 def take_in_folder_files(merchant: Merchant | None = None) -> int:
-    """Take in what lies in the folders; how many files were moved away."""
+    """Take in the files of all folders. Returns how many were moved away."""
     if not settings.GATEWAY_SETTLEMENT_FOLDER or merchant is not None:
         return 0
     root = Path(settings.GATEWAY_SETTLEMENT_FOLDER)
@@ -49,14 +49,14 @@ def take_in_folder_files(merchant: Merchant | None = None) -> int:
         whole = (path for path in sorted(folder.iterdir()) if _is_whole(path))
         for path in islice(whole, MAX_FOLDER_FILES_PER_RUN):
             try:
-                moved += _take(path, institute)
-            except OSError as fault:  # it cannot be moved away; the others can
+                moved += _take_file(path, institute)
+            except OSError as fault:  # this file cannot be moved away; the others can
                 log.warning("settlement_file_not_moved", file=path.name, why=fault.strerror)
     return moved
 
 
 def _is_whole(path: Path) -> bool:
-    """A plain file, not a link, that nobody writes to."""
+    """True for a plain file, not a link, that is not being written."""
     if path.name.startswith(".") or path.name.lower().endswith(INCOMPLETE_SUFFIXES):
         return False
     try:
@@ -66,10 +66,10 @@ def _is_whole(path: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and clock.real_now().timestamp() - found.st_mtime >= UNCHANGED_BEFORE_INTAKE_S
 
 
-def _take(path: Path, institute: ClearingInstitute) -> bool:
-    """Receive a file and move it away. Two that look at once: the second finds the same bytes, or no file."""
+def _take_file(path: Path, institute: ClearingInstitute) -> bool:
+    """Receive a file and move it away. If two workers poll at once, the second finds the same bytes, or no file."""
     try:
-        with _open(path) as stream:
+        with _open_file(path) as stream:
             try:
                 files.receive_file(
                     stream,
@@ -79,28 +79,28 @@ def _take(path: Path, institute: ClearingInstitute) -> bool:
                     source=SettlementFile.Source.FOLDER,
                 )
             except files.DuplicateFileError as seen:
-                return _away(path, "failed", str(seen))
+                return _move_file(path, "failed", str(seen))
             except UnreadableFileError as fault:
-                return _away(path, "failed", str(fault))
+                return _move_file(path, "failed", str(fault))
     except OSError as fault:
         log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
         return False
     except DatabaseError:
         raise
-    except Exception:  # a fault of ours with one file must not keep all others waiting
+    except Exception:  # our own error with one file must not block all others
         log.exception("settlement_file_not_received", file=path.name)
-        return _away(path, "failed", "an internal error; the log has it")
+        return _move_file(path, "failed", "an internal error; the log has it")
     wakeup.notify_timer(INTAKE_TIMER)
-    return _away(path, "done")
+    return _move_file(path, "done")
 
 
-def _open(path: Path):  # type: ignore[no-untyped-def]
-    """A file of the folder itself: a link put in its place is not followed."""
+def _open_file(path: Path) -> BinaryIO:
+    """Open a file without following links: one put in its place is refused."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 
-def _away(path: Path, where: str, why: str = "") -> bool:
-    """Rename into done/ or failed/, beside what has the same name already."""
+def _move_file(path: Path, where: str, why: str = "") -> bool:
+    """Rename into done/ or failed/, with a suffix if the name is taken."""
     folder = path.parent / where
     folder.mkdir(exist_ok=True)
     target = folder / path.name

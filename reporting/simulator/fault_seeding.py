@@ -1,7 +1,6 @@
-"""Faults for a simulated settlement file: one of each kind, and where it was planted.
+"""Plants faults into a simulated settlement file, one of each kind, and records where.
 
-What intake finds in such a file must be these, and nothing else: the proof of matching and of
-reporting.settlement.findings.
+Intake must find exactly these: the proof of matching and of reporting.settlement.findings.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MISSING_LINE: Final = "MISSING"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFault:
-    """How a good line is spoiled, and what has to be found of it then. ``loses``: its payment has no line any more."""
+    """How to spoil a good line, and the finding it must cause. ``loses``: its payment has no line any more."""
 
     name: str
     finds: str
@@ -33,7 +32,7 @@ class SeededFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFinding:
-    """``finds``: the kind that has to be found of the line with this SettlementTxId, or (MISSING_LINE) of
+    """An expected finding. ``finds``: its kind, for the line with this SettlementTxId or, for MISSING_LINE, for
     ``payment``."""
 
     fault: str
@@ -42,19 +41,19 @@ class SeededFinding:
     payment: Payment | None = None
 
 
-def _more(line: SimulatedLine, name: str, by: str) -> None:
+def _change_amount(line: SimulatedLine, name: str, by: str) -> None:
     line[name] = format_amount(Decimal(line[name]) + Decimal(by))
 
 
 def _wrong_amount(line: SimulatedLine) -> None:
-    """By a cent: the agreed fee stays what it was."""
-    _more(line, "Amount", "0.01")
-    _more(line, "SettlementAmount", "0.01")
+    """Change the amount by one cent; the agreed fee stays."""
+    _change_amount(line, "Amount", "0.01")
+    _change_amount(line, "SettlementAmount", "0.01")
 
 
 def _wrong_fee(line: SimulatedLine) -> None:
     line["SettlementFee"] = f"{Decimal(line['SettlementFee']) + Decimal('0.50'):.4f}"
-    _more(line, "SettlementAmount", "-0.50")
+    _change_amount(line, "SettlementAmount", "-0.50")
 
 
 def _wrong_date(line: SimulatedLine) -> None:
@@ -77,13 +76,15 @@ def _set(**values: str) -> Callable[[SimulatedLine], None]:
 
 
 def build_seeded_faults(other: Channel) -> tuple[SeededFault, ...]:
-    """``other``: another channel of the same merchant, whose account is not the payment's."""
+    """The table of faults. ``other``: another channel of the same merchant, whose account is not the payment's."""
     return (
         SeededFault(name="wrong amount", finds="AMOUNT", spoil=_wrong_amount),
         SeededFault(name="wrong currency", finds="CURRENCY", spoil=_set(Currency="USD", SettlementCurrency="USD")),
         SeededFault(name="unknown id", finds="NOT_MATCHED", spoil=_set(ConnectorTxId1="SIM-NOBODY"), loses=True),
         SeededFault(name="wrong fee", finds="FEE", spoil=_wrong_fee),
-        SeededFault(name="wrong sum", finds="ARITHMETIC", spoil=lambda line: _more(line, "SettlementAmount", "0.10")),
+        SeededFault(
+            name="wrong sum", finds="ARITHMETIC", spoil=lambda line: _change_amount(line, "SettlementAmount", "0.10")
+        ),
         SeededFault(name="wrong date", finds="DATE", spoil=_wrong_date),
         SeededFault(
             name="unknown account", finds="UNKNOWN_ACCOUNT", spoil=_set(ClearingInstituteMerchantId="nobody-0001")
@@ -97,7 +98,7 @@ def build_seeded_faults(other: Channel) -> tuple[SeededFault, ...]:
 
 @dataclass(slots=True, kw_only=True)
 class FaultSeeder:
-    """Plants into ``book``, each fault in a debit of its own. Raises ValueError when there are too few debits."""
+    """Plants faults into ``book``, each into a debit of its own. Raises ValueError if there are too few debits."""
 
     book: SimulatedFile
     institute: ClearingInstitute
@@ -127,7 +128,7 @@ class FaultSeeder:
         self._note("declined payment", "STATUS", line)
 
     def charge_back_unknown(self, like: Payment) -> None:
-        """A chargeback of a payment that nobody knows, on the account of ``like``."""
+        """Add a chargeback of an unknown payment, on the account of ``like``."""
         line = build_payment_line(self.institute, like, "CHARGEBACK", Decimal("10.00"), self.paid_on)
         line.update(
             ConnectorTxId1="SIM-STRANGE", TransactionId="", SettlementTxId="STL-STRANGE", ReasonCode="000.100.220"
@@ -136,14 +137,14 @@ class FaultSeeder:
         self._note("chargeback of unknown", "NOT_MATCHED", line)
 
     def reverse_undisputed(self, payment: Payment) -> None:
-        """The reversal of a chargeback that never was."""
+        """Add the reversal of a chargeback that never happened."""
         line = build_payment_line(self.institute, payment, "CHARGEBACK REVERSAL", Decimal("10.00"), self.paid_on)
         line.update(SettlementTxId="STL-UNDISPUTED")
         self.book.lines.append((line, None))
         self._note("reversal without chargeback", "NOT_BOOKED", line)
 
     def hide_ids(self, *twins: Payment) -> None:
-        """The lines of payments that are alike lose everything that tells them apart."""
+        """Remove every id from the lines of payments that are otherwise identical."""
         hidden = {payment.id for payment in twins}
         for line, payment in self.book.lines:
             if payment is not None and payment.id in hidden:

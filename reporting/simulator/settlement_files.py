@@ -1,8 +1,7 @@
-"""The simulated clearing institute (test environment): it settles what its merchants did, in the documented layout.
+"""The simulated clearing institute (test environment): settles its merchants' payments in the documented layout.
 
-Every approved payment of the days asked for gets a line, every fee and every dispute too. Faults are planted by
-reporting.simulator.fault_seeding.
-Source: decisions, section 8; docs/settlement-files.md.
+Every approved payment of the given days gets a line, and every fee and dispute too. Faults are planted by
+reporting.simulator.fault_seeding. Source: decisions, section 8; docs/settlement-files.md.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SimulatedLine = dict[str, str]
 
 @dataclass(slots=True)
 class SimulatedFile:
-    """A file as it is made: its lines, each with the payment it is about, if any."""
+    """A file under construction: its lines, each with its payment, if any."""
 
     lines: list[tuple[SimulatedLine, Payment | None]] = field(default_factory=list)
 
@@ -50,7 +49,7 @@ def _cell(text: str) -> str:
 
 
 def list_institute_payments(institute: ClearingInstitute, first: date, last: date) -> Iterator[Payment]:
-    """Approved payments of the institute's connectors of these days, in its time zone, oldest first."""
+    """Approved payments of the institute's connectors on these days, in its time zone, oldest first."""
     zone = institute.zone
     found = Payment.objects.filter(
         created_at__gte=datetime.combine(first, time(), zone),
@@ -65,31 +64,31 @@ def list_institute_payments(institute: ClearingInstitute, first: date, last: dat
 def build_settlement_file(
     institute: ClearingInstitute, payments: Iterable[Payment], paid_on: date, *, fees: bool = True
 ) -> SimulatedFile:
-    """A file that settles ``payments`` on ``paid_on``. Chargebacks among them have their lines, too. Monthly fees of
-    each channel come last."""
+    """Build a file that settles ``payments`` on ``paid_on``. Chargebacks among them get their lines, too. Monthly fees
+    of each channel come last."""
     book = SimulatedFile()
     channels: dict[Any, Channel] = {}
     for payment in payments:
-        line = _line(institute, payment, paid_on)
+        line = _build_line(institute, payment, paid_on)
         if line is not None:
             book.lines.append((line, payment))
             channels[payment.channel_id] = payment.channel
     if fees:
         for channel in channels.values():
-            book.lines.append((_fee(channel, paid_on), None))
+            book.lines.append((_fee_line(channel, paid_on), None))
     return book
 
 
-def _line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
+def _build_line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
     kind = payment.payment_type
     if kind in ("CB", "CR"):
-        return _disputed(institute, payment, paid_on)
-    net = _net(payment)
+        return _dispute_payment_line(institute, payment, paid_on)
+    net = _net_amount(payment)
     return build_payment_line(institute, payment, "SETTLED", net, paid_on) if net > 0 else None
 
 
-def _net(payment: Payment) -> Decimal:
-    """What is left to settle: reversals before settlement are taken off."""
+def _net_amount(payment: Payment) -> Decimal:
+    """The amount to settle: reversals before settlement are taken off."""
     taken = Payment.objects.filter(
         chain=payment.chain, referenced=payment.id, payment_type="RV", status=Status.APPROVED
     ).values_list("approved", flat=True)
@@ -99,9 +98,10 @@ def _net(payment: Payment) -> Decimal:
 def build_payment_line(
     institute: ClearingInstitute, payment: Payment, record_type: str, amount: Decimal, paid_on: date
 ) -> SimulatedLine:
+    """The line of one payment: settled, or of the record type given."""
     transaction = TRANSACTION_TYPE_BY_PAYMENT_TYPE.get(payment.payment_type, "DEBIT")
     away = (transaction != "DEBIT") if record_type == "SETTLED" else (record_type == "CHARGEBACK")
-    fee = _agreed(institute, amount) if record_type == "SETTLED" and transaction == "DEBIT" else Decimal(0)
+    fee = _agreed_fee(institute, amount) if record_type == "SETTLED" and transaction == "DEBIT" else Decimal(0)
     local = payment.created_at.astimezone(institute.zone)
     return {
         "ReconciliationType": record_type,
@@ -129,13 +129,13 @@ def build_payment_line(
     }
 
 
-def _agreed(institute: ClearingInstitute, amount: Decimal) -> Decimal:
+def _agreed_fee(institute: ClearingInstitute, amount: Decimal) -> Decimal:
     percent, fixed = institute.fee_percent or Decimal(0), institute.fee_fixed or Decimal(0)
     return min(amount, (amount * percent / 100 + fixed).quantize(CENT_AMOUNT, ROUND_HALF_UP))
 
 
-def _disputed(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
-    """The line of a chargeback or its reversal: it names the payment that is disputed, as an acquirer does."""
+def _dispute_payment_line(institute: ClearingInstitute, payment: Payment, paid_on: date) -> SimulatedLine | None:
+    """The line of a chargeback or its reversal, with the disputed payment's ids, as an acquirer sends it."""
     behind: Payment | None = payment
     while behind is not None and behind.payment_type not in DISPUTABLE_TYPES and behind.referenced is not None:
         behind = Payment.objects.select_related("channel").filter(pk=behind.referenced).first()
@@ -156,12 +156,12 @@ def build_dispute_line(
     reason: str = "",
     reversal: bool = False,
 ) -> SimulatedLine:
-    """The line by which the institute tells of a chargeback that nobody knows of yet, or of its reversal."""
+    """The line of a chargeback that is not in our ledger yet, or of its reversal."""
     line = build_payment_line(institute, payment, "CHARGEBACK REVERSAL" if reversal else "CHARGEBACK", amount, paid_on)
     return {**line, "ReasonCode": "" if reversal else reason or "000.100.206"}
 
 
-def _fee(channel: Channel, paid_on: date) -> SimulatedLine:
+def _fee_line(channel: Channel, paid_on: date) -> SimulatedLine:
     currency = next(iter(channel.currencies), "EUR")
     return {
         "ReconciliationType": "FEE",

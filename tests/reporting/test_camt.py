@@ -126,7 +126,7 @@ def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypat
     monkeypatch.setattr(intake, "INTAKE_BATCH_LINES", 3)
     content = statement(*(entry("1.00", details(f"order-{number:04d}", "1.00")) for number in range(10)))
     file = files.receive_file(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
-    write, left = intake._write, [2]
+    write, left = intake._write_batch, [2]
 
     class Killed(Exception):
         pass
@@ -137,11 +137,11 @@ def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypat
         left[0] -= 1
         write(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(intake, "_write", dies)
+    monkeypatch.setattr(intake, "_write_batch", dies)
     assert intake.process_file(file.pk) is False
     assert SettlementRecord.objects.count() == 6
     SettlementFile.objects.update(lease_until=None)
-    monkeypatch.setattr(intake, "_write", write)
+    monkeypatch.setattr(intake, "_write_batch", write)
     assert intake.process_file(file.pk)
     kept = SettlementRecord.objects.order_by("line").values_list("merchant_transaction_id", flat=True)
     assert list(kept) == [f"order-{number:04d}" for number in range(10)]

@@ -276,7 +276,7 @@ def test_a_worker_whose_lease_ran_out_writes_nothing_more(shop: Shop, monkeypatc
     SettlementFile.objects.filter(pk=file.pk).update(lease_until=clock.real_now() - timedelta(seconds=1))
     assert intake.process_file(file.pk)
     with pytest.raises(intake.IntakeLeaseLostError):
-        intake._read(held)
+        intake._read_file(held)
     assert SettlementRecord.objects.count() == 10
 
 
@@ -289,7 +289,7 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
         for number in range(20)
     ]
     file = receive(csv(rows), institute())
-    write, batches = intake._write, []
+    write, batches = intake._write_batch, []
 
     class Killed(Exception):
         pass
@@ -299,11 +299,11 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
         batches.append(1)
         raise Killed
 
-    monkeypatch.setattr(intake, "_write", dies_after_one)
+    monkeypatch.setattr(intake, "_write_batch", dies_after_one)
     for _ in range(7):
         assert intake.process_file(file.pk) is False
         SettlementFile.objects.filter(pk=file.pk).update(lease_until=None, totals={})
-    monkeypatch.setattr(intake, "_write", write)
+    monkeypatch.setattr(intake, "_write_batch", write)
     assert intake.process_file(file.pk)
     file.refresh_from_db()
     assert (file.state, file.lines, file.records, file.faults, len(batches)) == ("DONE", 20, 15, 5, 7)
@@ -318,7 +318,7 @@ def test_a_file_that_fails_again_and_again_is_left_alone(shop: Shop, monkeypatch
     def fails(*_: object) -> None:
         raise RuntimeError("of ours")
 
-    monkeypatch.setattr(intake, "_write", fails)
+    monkeypatch.setattr(intake, "_write_batch", fails)
     for _ in range(intake.MAX_INTAKE_TRIES):
         intake.process_file(file.pk)
         SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
@@ -468,13 +468,13 @@ _KILLED = """
 import django, os; django.setup()
 from reporting.settlement import intake
 intake.INTAKE_BATCH_LINES = 50
-write, left = intake._write, [int(os.environ["BATCHES"])]
+write, left = intake._write_batch, [int(os.environ["BATCHES"])]
 def dies(*arguments):
     if left[0] == 0:
         os.kill(os.getpid(), 9)
     left[0] -= 1
     write(*arguments)
-intake._write = dies
+intake._write_batch = dies
 intake.process_file(__import__("uuid").UUID(os.environ["FILE"]))
 """
 

@@ -308,7 +308,7 @@ def test_a_days_file_is_fetched_and_made_again(
     merchant.clock_offset = (
         daily_files.compute_day_end(merchant, daily_files.find_next_day(merchant))
         + daily_files.DAY_END_GRACE
-        - daily_files.clock.real()
+        - daily_files.clock.real_now()
     )  # type: ignore[arg-type]
     merchant.save(update_fields=["clock_offset"])
     assert daily_files.write_due_daily_files(merchant) == 1

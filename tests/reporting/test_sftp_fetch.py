@@ -254,7 +254,7 @@ def test_a_large_file_comes_whole(of: ClearingInstitute, server: sshd.Server) ->
     (server.inbox / "large").write_bytes(octets)
     source = fetch(of, server)
     with sftp.open_sftp_session(source) as client, client.open(str(server.inbox / "large")) as opened:
-        coming = sftp_fetch._Coming(opened, sftp_fetch.RemoteFileInfo(name="large", size=len(octets), modified=0))
+        coming = sftp_fetch._Download(opened, sftp_fetch.RemoteFileInfo(name="large", size=len(octets), modified=0))
         assert b"".join(iter(lambda: coming.read(files.FILE_PIECE_BYTES), b"")) == octets
 
 

@@ -15,6 +15,8 @@ from checkout.widget import build
 
 
 class Command(BaseCommand):
+    """Build the widget, or check that the committed build is current."""
+
     help = "Build the widget's script and the document of its hosted fields."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,6 +47,6 @@ class Command(BaseCommand):
         for path in stale:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(wanted[path])
-        # Not committed and not served: whoever debugs a page loads it into the browser's tools by hand.
+        # Not committed and not served: developers load the map into the browser's tools by hand.
         build.SOURCE_MAP.write_bytes(built.source_map)
         self.stdout.write(f"{len(built.script)} bytes, sha384 {built.digest[:16]}…, {len(stale)} file(s) written")

@@ -1,4 +1,4 @@
-"""Make a clearing institute, or list those there are."""
+"""manage.py clearing_institute: create a clearing institute, or list all of them."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Command(BaseCommand):
                 expects_files_on=days,
             )
         except ValidationError as fault:
-            told = fault.message_dict if hasattr(fault, "error_dict") else {"": fault.messages}
-            raise CommandError("; ".join(f"{name}: {' '.join(texts)}" for name, texts in told.items())) from None
+            messages = fault.message_dict if hasattr(fault, "error_dict") else {"": fault.messages}
+            raise CommandError("; ".join(f"{name}: {' '.join(texts)}" for name, texts in messages.items())) from None
         except ValueError:
             raise CommandError("--expects-on: weekdays from 1 (Monday) to 7, separated by commas") from None
         self.stdout.write(f"{row.key} is there, id {row.id.hex}")

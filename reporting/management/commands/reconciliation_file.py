@@ -1,4 +1,4 @@
-"""Make a merchant's reconciliation file of a day, for the first time or once more."""
+"""manage.py reconciliation_file: write a merchant's reconciliation file of one day, or write it again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", help="where to put it; - is standard output; without it the outbox")
 
     def handle(self, *args: Any, merchant: str, date: str, output: str | None, **options: Any) -> None:
-        day = _day(date)
+        day = _parse_day(date)
         key = identifiers.parse_id(merchant)
         found = Merchant.objects.filter(pk=key).first() if key is not None else None
         if found is None:
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{path}: {file.lines} lines, {file.size} bytes, SHA-256 {file.sha256}")
 
 
-def _day(text: str) -> date:
+def _parse_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:

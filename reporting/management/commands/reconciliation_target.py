@@ -1,4 +1,4 @@
-"""Say where a merchant's reconciliation files are sent by SFTP, and try it."""
+"""manage.py reconciliation_target: set the SFTP server that receives a merchant's reconciliation files, and test it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.access import audit_log
 from gateway.core import identifiers
 from gateway.core.secret import Secret
 from gateway.models import Merchant
+from reporting.models import SftpTarget
 from reporting.reconciliation import deliveries
-from reporting.reconciliation.models import SftpTarget
 from reporting.sftp import SftpUnreachableError
 
 

@@ -1,4 +1,4 @@
-"""Take in a settlement file, or show what it would be."""
+"""manage.py settlement_file: take in a settlement file, or preview it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What did not come: days without a file, and payments that no line has settled."""
+"""manage.py settlement_missing: list days without a settlement file and payments that no record has settled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the settlement file that the simulated clearing institute would send (test environment)."""
+"""manage.py settlement_simulate: write the file of the simulated clearing institute (test environment only)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say where an institute's settlement files are fetched by SFTP, and try it."""
+"""manage.py settlement_source: set the SFTP server from which an institute's files are fetched, and test it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from gateway.access import audit_log
 from gateway.core.secret import Secret
-from reporting.models import ClearingInstitute
+from reporting.models import ClearingInstitute, SftpSource
 from reporting.settlement import institutes, sftp_fetch
-from reporting.settlement.models import SftpSource
 from reporting.sftp import SftpUnreachableError
 
 

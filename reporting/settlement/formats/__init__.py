@@ -1,6 +1,6 @@
-"""The formats of settlement files: a table of adapters. A new one is a module with a row here.
+"""The formats of settlement files as a table of adapters. A new format is a module with a row here.
 
-An adapter turns bytes into lines in the columns of reporting.settlement.layout; what a good line is, it does not know.
+An adapter turns bytes into lines in the columns of reporting.settlement.layout, which checks them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from reporting.settlement.formats import camt053, delimited
 from reporting.settlement.formats.port import FileFormat, UnreadableFileError
 
 FORMAT_DETECTION_BYTES: Final = 64 * 1024
-"""Of a file's beginning, to tell its format by."""
+"""Bytes of a file's beginning, from which its format is detected."""
 
 _ALL: Final = (delimited.CSV_FORMAT, camt053.CAMT053_FORMAT)
 FILE_FORMATS: Final[Mapping[str, FileFormat]] = MappingProxyType({one.name: one for one in _ALL})
 
 
 def detect_format(head: bytes, wanted: str = "") -> FileFormat:
-    """The format of a file that begins with ``head``, or ``wanted`` where the institute says it. Raises
+    """The adapter for a file that begins with ``head``, or the one named ``wanted`` by the institute. Raises
     UnreadableFileError."""
     if wanted:
         if wanted not in FILE_FORMATS:

@@ -1,7 +1,7 @@
-"""camt.053: a bank's statement in XML (ISO 20022), any version of the message, read as it streams.
+"""camt.053 adapter: a bank's statement in XML (ISO 20022), any version of the message, parsed as a stream.
 
-One entry at a time is kept. gateway.core.xml refuses what a statement never has: document types, deep nesting.
-Every TxDtls is a line; an entry without any is one line itself; pending entries are none. docs/settlement-files.md.
+One entry at a time is in memory. gateway.core.xml refuses document types and deep nesting, which no statement has.
+Every TxDtls is a line; an entry without any is one line itself; pending entries are skipped. docs/settlement-files.md.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _begins(head: bytes) -> bool:
 
 
 def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
-    """Going on means to parse from the start and to leave out what was read: XML has no other way."""
+    """Open the statement. Resuming parses from the start and skips lines that were read: XML has no other way."""
     totals: dict[str, Any] = {}
     return OpenedFile(present=COLUMN_NAMES, lines=_lines(stream, after, totals), totals=totals)
 
@@ -61,7 +61,7 @@ def _lines(stream: BinaryIO, after: int, totals: dict[str, Any]) -> Iterator[Par
 
 
 class _Statement:
-    """What is held of a statement: its account, one entry, one transaction of it."""
+    """Parser state: the statement's account, one entry, one transaction of it."""
 
     def __init__(self, totals: dict[str, Any]) -> None:
         self.number = 0
@@ -102,7 +102,7 @@ class _Statement:
             self._details = None
         elif local == "Ntry" and self._entry is not None:
             self._totals["entries"] = self._totals.get("entries", 0) + 1
-            # The entry's amount is a transaction's only where there is no other: of several, none is guessed.
+            # The entry's amount stands for a transaction only if it is the only one: of several, none is guessed.
             if self._detailed > 1:
                 self._entry = {path: found for path, found in self._entry.items() if path not in ("Amt", "Amt@")}
             for details in self._without_amount if self._detailed else [{}]:
@@ -112,7 +112,7 @@ class _Statement:
             self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
 
     def _key(self) -> str:
-        """The path within the innermost of transaction, entry and statement."""
+        """The element's path within the innermost of transaction, entry and statement."""
         for mark in ("TxDtls", "Ntry", "Stmt"):
             if mark in self._path:
                 return "/".join(self._path[self._path.index(mark) + 1 :])
@@ -135,7 +135,7 @@ class _Statement:
 
 
 def _first(found: Mapping[str, list[str]], *paths: str) -> str:
-    """The first value that there is, by the order of ``paths``."""
+    """The first value present, in the order of ``paths``."""
     return next((found[path][0] for path in paths if path in found), "")
 
 
@@ -192,7 +192,7 @@ def _references(details: Mapping[str, list[str]], put: Any) -> None:
 
 
 def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put: Any) -> None:
-    """What was booked, what was instructed, the fee that was taken off, and the rate between the two currencies."""
+    """Booked amount, instructed amount, the fee taken off, and the exchange rate between the two currencies."""
     own = details if "Amt" in details else entry
     booked, booked_in = _first(own, "Amt"), _first(own, "Amt@")
     if own is entry and "AmtDtls/TxAmt/Amt" in details:
@@ -215,7 +215,7 @@ def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put
         if currency and currency != booked_in and not rate:
             rate = str((Decimal(booked) / Decimal(amount)).quantize(Decimal("1e-10")))
     except (ArithmeticError, ValueError):
-        # The layout says what is wrong with these numbers.
+        # The layout reports what is wrong with these numbers.
         put("SettlementFee", charges[0] if charges else "")
     put("SettlementFxRate", rate)
 

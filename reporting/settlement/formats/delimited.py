@@ -1,7 +1,7 @@
-"""The documented CSV layout: a header that names columns, one line per record. docs/settlement-files.md.
+"""Adapter of the documented CSV layout: a header that names columns, one line per record. docs/settlement-files.md.
 
-A record is one line: no line break inside quotes. So one broken line spoils nothing but itself, and reading goes on at
-any line.
+A record is one line: no line break inside quotes. So a broken line spoils nothing else, and reading can resume at any
+line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CSV_DELIMITERS: Final = ";,\t|"
 _BOM: Final = b"\xef\xbb\xbf"
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 TRAILER_MARK: Final = "#END"
-"""The last line may say how many lines there are: ``#TRAILER_MARK;1200``."""
+"""The last line may declare the number of lines: ``#END;1200``."""
 
 
 def _begins(head: bytes) -> bool:
@@ -28,7 +28,7 @@ def _begins(head: bytes) -> bool:
 
 
 def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
-    """Raises UnreadableFileError for a header without the required columns."""
+    """Raise UnreadableFileError for a header without the required columns."""
     stream.seek(0)
     head = stream.readline(MAX_CSV_LINE_BYTES)
     if head.startswith(_UTF16):
@@ -47,7 +47,7 @@ def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
     if lacking := [name for name in REQUIRED_COLUMNS if name not in names]:
         raise UnreadableFileError(f"the header lacks {', '.join(lacking)}")
     unused = [mask_faulty_value(name) for name in names if name not in COLUMN_NAMES]
-    # A column that the file does not have is read from a last, empty field.
+    # Columns missing from the file are read from an empty field appended to each line.
     places = [names.index(name) if name in names else len(names) for name in COLUMN_NAMES]
     totals: dict[str, Any] = {}
     start = max(at, len(head))
@@ -101,7 +101,7 @@ def _lines(
 
 
 def _skip(stream: BinaryIO) -> int:
-    """Read on to the end of a line that is too long; how many bytes."""
+    """Skip the rest of a line that is too long. Returns the number of bytes skipped."""
     skipped = 0
     while rest := stream.readline(MAX_CSV_LINE_BYTES):
         skipped += len(rest)

@@ -1,4 +1,4 @@
-"""What an adapter offers: to know its files by their beginning, and to read them line by line."""
+"""Interface of a settlement file format: recognize a file by its beginning, and read it line by line."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PARSER_EXCEPTIONS: Final = (
     RecursionError,
     csv.Error,
 )
-"""What an adapter may raise over bytes that nobody thought of."""
+"""Exceptions that an adapter may raise on unforeseen bytes."""
 
 
 @contextmanager
 def translate_parser_errors() -> Iterator[None]:
-    """An adapter that stumbles has a file that cannot be read: it is told so, and nothing else waits for it."""
+    """Turn any exception of an adapter into UnreadableFileError, so that one file cannot block others."""
     try:
         yield
     except PARSER_EXCEPTIONS as fault:
@@ -43,8 +43,8 @@ def translate_parser_errors() -> Iterator[None]:
 
 @dataclass(slots=True)
 class ParsedLine:
-    """``number``: of the data line, from 1. ``position``: bytes read with it. ``values``: in the order of
-    layout.COLUMNS, or the faults that keep it from having any."""
+    """One line of a file. ``number``: of the data line, from 1. ``position``: bytes read up to its end. ``values``: in
+    the order of layout.SETTLEMENT_COLUMNS, or the faults that prevented them."""
 
     number: int
     position: int
@@ -54,9 +54,9 @@ class ParsedLine:
 
 @dataclass(slots=True, kw_only=True)
 class OpenedFile:
-    """A file that is being read. ``present``: the columns it has. ``lines`` goes on after line ``after`` of position
-    ``at``. ``unused``: columns of the file that nobody reads. ``totals``: what the file says of itself, complete when
-    its lines are at their end."""
+    """A file being read. ``present``: the columns it has. ``lines`` resumes after line ``after`` at position ``at``.
+    ``unused``: columns of the file that are not read. ``totals``: control totals the file declares, complete once its
+    lines are read."""
 
     present: Sequence[str]
     lines: Iterator[ParsedLine]
@@ -66,7 +66,7 @@ class OpenedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFormat:
-    """``open(stream, after, at)``: read from the beginning, or go on: ``stream`` can be sought."""
+    """One format. ``open(stream, after, at)``: read from the beginning, or resume: ``stream`` is seekable."""
 
     name: str
     about: str

@@ -131,14 +131,14 @@ def test_a_row_that_does_not_keep_its_promise_is_told(monkeypatch: pytest.Monkey
         "cards": [],
         "redirects": [],
     }
-    monkeypatch.setattr(self_test, "_promises", lambda: build_checks(wrong))
+    monkeypatch.setattr(self_test, "_list_checks", lambda: build_checks(wrong))
     with pytest.raises(CommandError, match="1 of"):
         call_command("self_test", stdout=(out := StringIO()))
     assert "promised 800.100.203, got 000.100.110" in out.getvalue()
     page = Client().get("/testdata").content.decode()
     assert "promised 800.100.203, got 000.100.110" in page
     assert "not yet" in page
-    monkeypatch.setattr(self_test, "_open", lambda: None)
+    monkeypatch.setattr(self_test, "_open_gateway", lambda: None)
     assert {one.fault for one in self_test.run_all_self_tests()} == {"could not be tried: AttributeError"}
 
 
