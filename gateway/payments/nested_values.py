@@ -1,4 +1,4 @@
-"""Nested objects of an answer, put together."""
+"""Merging of nested JSON objects."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 NETWORK_REFERENCE_KEY: Final = "networkReference"
-"""In a payment's answer, for ourselves: the scheme's reference of one that made a registration, for what is agreed on
-later."""
+"""Internal key in ``Payment.answer``: the scheme reference of a payment that created a registration, for agreements
+that are made with the registration later."""
 
 
 def deep_merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two nested objects as one; where both have a value, the second's counts."""
+    """Merge two nested objects; where both have a value, the one of ``other`` wins."""
     found = dict(one)
     for name, value in other.items():
         before = found.get(name)
