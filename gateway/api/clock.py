@@ -1,4 +1,4 @@
-"""The merchant's movable clock (test environment): read, moved on with everything that falls due, put back."""
+"""The merchant's test clock (test environment): read it, advance it with everything that falls due, reset it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLOCK_CONFLICT_CODE: Final = "800.120.402"
 
 
 class ClockView(SandboxView):
-    """GET reads the clock, POST moves it on and does what falls due on the way, DELETE puts it back."""
+    """GET reads the clock, POST advances it and processes what falls due on the way, DELETE resets it."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {
         "GET": READ_CLOCK_ENDPOINT,
@@ -87,7 +87,7 @@ def _build_clock_refusal() -> RequestRefusedError:
 
 
 def _parse_target_offset(merchant: Merchant, parameters: Parameters) -> timedelta:
-    """The offset to move to. Raises InvalidParametersError."""
+    """The clock offset to advance to. Raises InvalidParametersError."""
     offset = _parse_offset(merchant, parameters)
     if offset > MAX_CLOCK_OFFSET:
         name = "advance" if "advance" in parameters else "now"

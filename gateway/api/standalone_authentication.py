@@ -1,4 +1,4 @@
-"""3-D Secure without a payment over HTTP. Source: Part A, Endpoints; Part B, 3D Secure."""
+"""The endpoints of standalone 3-D Secure authentication. Source: Part A, Endpoints; Part B, 3D Secure."""
 
 from __future__ import annotations
 
