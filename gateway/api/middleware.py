@@ -116,7 +116,7 @@ class SignInContextMiddleware:
         return self._inner.process_exception(request, exception) if request.path.startswith("/admin/") else None
 
 
-class PagePolicyMiddleware(CSPMiddleware):  # type: ignore[misc]
+class PagePolicyMiddleware(CSPMiddleware):
     """The strict Content-Security-Policy of the settings, loosened for the back office only: its theme evaluates
     expressions and sets its colours in a style element."""
 
@@ -133,7 +133,7 @@ class PagePolicyMiddleware(CSPMiddleware):  # type: ignore[misc]
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if has_named_report_endpoint():
             response.headers.setdefault("Reporting-Endpoints", build_reporting_endpoints())
-        return super().process_response(request, response)  # type: ignore[no-any-return]
+        return super().process_response(request, response)
 
 
 REPORT_ENDPOINT_NAME = "policy"

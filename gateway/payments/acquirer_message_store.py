@@ -57,8 +57,10 @@ def _build_patch(base: Mapping[str, Any], message: Mapping[str, Any]) -> dict[st
         before = base.get(name)
         if value == before:
             continue
-        nested = isinstance(value, Mapping) and isinstance(before, Mapping)
-        patch[name] = _build_patch(before, value) if nested else value
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            patch[name] = _build_patch(before, value)
+        else:
+            patch[name] = value
     return patch
 
 
