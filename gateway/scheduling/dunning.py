@@ -2,7 +2,7 @@
 
 The merchant advice code comes first: it is the issuer's instruction, and schemes charge for retries that it forbids.
 Codes in none of the tables are retried by RETRY_DELAYS.
-Source: docs/decisions/0022; Part B, Response parameters (MerchantAdviceCode).
+Source: docs/decisions/0022; Part B, Payment response (MerchantAdviceCode).
 """
 
 from __future__ import annotations
