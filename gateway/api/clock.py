@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,10 +18,8 @@ from gateway.catalogue.parse import InvalidParametersError, ParameterError, Para
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.timers import time_travel
-
-CLOCK_CONFLICT_CODE: Final = "800.120.402"
 
 
 class ClockView(SandboxView):
@@ -82,7 +80,7 @@ def _build_clock_response(context: RequestContext, **more: Any) -> Response:
 
 def _build_clock_refusal() -> RequestRefusedError:
     return RequestRefusedError(
-        CLOCK_CONFLICT_CODE, status=409, more="this merchant's clock is being moved by another request"
+        CONCURRENT_UPDATE_CODE, status=409, more="this merchant's clock is being moved by another request"
     )
 
 

@@ -19,7 +19,7 @@ from gateway.api.envelope import build_docs_url, build_envelope_fields, encode_j
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, PAYMENT_ENDPOINT, STATUS_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers, result_codes
-from gateway.models import Payment
+from gateway.models import Channel, Payment
 from gateway.payments import idempotent_responses, token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
@@ -53,6 +53,14 @@ def build_payment_response(
     )
 
 
+def resolve_request_channel(context: RequestContext) -> Channel | None:
+    """The channel of a first payment's request: the sent one, else by channel dispatching; None if none takes it."""
+    admission = context.admission
+    if admission.channel is None and admission.entity is not None:
+        return choose_channel(admission.merchant, context.pairs)
+    return admission.channel
+
+
 def render_ignored_parameters(parameters: Parameters) -> dict[str, Any]:
     """``ignoredParameters`` of a response, the sent names that were ignored; empty without any."""
     return {"ignoredParameters": list(parameters.ignored)} if parameters.ignored else {}
@@ -71,7 +79,7 @@ class PaymentResponder:
         self._made: tuple[int, str] | None = None
         self._of: object = None
 
-    def keep(self, payment: Payment) -> tuple[int, str]:
+    def respond(self, payment: Payment) -> tuple[int, str]:
         """Render the response of ``payment``. Returns (HTTP status, the body as its idempotency key stores it)."""
         payment.request, payment.answer = (
             idempotent_responses.sort_like_jsonb(payment.request),
@@ -162,7 +170,7 @@ class IdempotentPostView(ApiView):
 
 def build_idempotency_context(claim: IdempotencyClaim | None, responder: PaymentResponder) -> IdempotencyContext | None:
     """The claim with its renderer, None without a key."""
-    return None if claim is None else IdempotencyContext(claim=claim, respond=responder.keep)
+    return None if claim is None else IdempotencyContext(claim=claim, respond=responder.respond)
 
 
 def process_within_token_limits(request: PaymentRequest, context: RequestContext) -> Payment:
@@ -180,10 +188,7 @@ class PaymentsView(IdempotentPostView):
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": PAYMENT_ENDPOINT}
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
-        admission = context.admission
-        channel = admission.channel
-        if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, context.pairs)
+        admission, channel = context.admission, resolve_request_channel(context)
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if "referenceUuid" in parameters:

@@ -35,14 +35,14 @@ class QueryView(ApiView):
         context = self.admit_request(request)
         admission = context.admission
         parameters = self.parse(context, admission.channel)
-        found = transaction_query.find_transactions(
+        page = transaction_query.find_transactions(
             transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
         )
         # A page after the last one is empty, but still shows the number of pages.
-        if not found.payments and not found.pages:
+        if not page.payments and not page.pages:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
-        pages = {} if found.pages is None else {"pages": found.pages}
-        listed = [transaction_query.render_transaction(payment) for payment in found.payments]
+        pages = {} if page.pages is None else {"pages": page.pages}
+        listed = [transaction_query.render_transaction(payment) for payment in page.payments]
         return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 

@@ -19,6 +19,7 @@ from gateway.api.payments import (
     build_idempotency_context,
     process_within_token_limits,
     render_ignored_parameters,
+    resolve_request_channel,
 )
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import (
@@ -34,7 +35,6 @@ from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.models import Payment, Registration
 from gateway.payments import registrations
-from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -56,9 +56,7 @@ class RegistrationsView(IdempotentPostView):
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         admission = context.admission
-        channel = admission.channel
-        if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, context.pairs)
+        channel = resolve_request_channel(context)
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if channel is None:

@@ -25,7 +25,6 @@ from gateway.models import Merchant, Payment
 from gateway.payments import store
 from gateway.payments.chain import Chain
 from gateway.payments.follow_ups import (
-    FOLLOW_UP_CONFLICT_CODE,
     MAX_FOLLOW_UP_TRIES,
     FollowUpRequest,
     build_follow_up,
@@ -34,7 +33,7 @@ from gateway.payments.follow_ups import (
 )
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.payment_request import RequestTrace
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 
 ExtraWrites = Callable[[WriteStatement, Payment], None]
 ChainInspector = Callable[[Chain], None]
@@ -98,4 +97,4 @@ def record_acquirer_reported_follow_up(
             row, reply, parent=chain.first, trace=trace, extra_writes=extra_writes
         ):
             return row
-    raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE)

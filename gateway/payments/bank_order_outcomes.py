@@ -27,9 +27,9 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
 from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
-from gateway.payments.follow_ups import FOLLOW_UP_CONFLICT_CODE, load_chain
+from gateway.payments.follow_ups import load_chain
 from gateway.payments.process import event_from_reply
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 
@@ -172,7 +172,7 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
             extra_writes=extra_writes,
         )
     except RequestRefusedError as refusal:
-        if refusal.code == FOLLOW_UP_CONFLICT_CODE:
+        if refusal.code == CONCURRENT_UPDATE_CODE:
             return False
         if not _is_recorded(kind, target, order.amount):
             _add_finding(event, kind, target, refusal.code)

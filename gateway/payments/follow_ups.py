@@ -43,16 +43,21 @@ from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.process import submit_payment
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.refusal import (
+    CONCURRENT_UPDATE_CODE,
+    TYPE_NOT_OFFERED_CODE,
+    VAULT_ERROR_CODE,
+    RequestRefusedError,
+)
 from gateway.vault.sealing import VaultError
 
 MAX_FOLLOW_UP_TRIES = 100
 """How often a follow-up re-reads its chain; each lost try means that another follow-up of the chain began."""
-FOLLOW_UP_CONFLICT_CODE = "800.120.402"
+
 NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
 _TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
-FOLLOW_UP_VAULT_ERROR_CODE = "900.100.205"
+
 
 log = structlog.get_logger(__name__)
 
@@ -108,7 +113,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         ):
             break
     else:
-        raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
         before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
         submit_payment(
@@ -193,7 +198,7 @@ def _check_account_opens(target: Payment) -> None:
         load_connector_account(CONNECTORS[target.connector], target.channel_id, target.account)
     except VaultError as fault:
         log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
-        raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE) from None
+        raise RequestRefusedError(VAULT_ERROR_CODE) from None
 
 
 def _open_chain_means(first: UUID) -> Means | None:
@@ -205,7 +210,7 @@ def _open_chain_means(first: UUID) -> Means | None:
             # Read once more: it may have been rewrapped, and its old key retired, since it was read.
             if last:
                 log.error("means_does_not_open", payment=first.hex, why=str(fault))
-    raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE)
+    raise RequestRefusedError(VAULT_ERROR_CODE)
 
 
 def load_chain_means(first: UUID) -> Means | None:

@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from gateway.catalogue.parse import ParameterError
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.vault.sealing import current_vault
 
 IDEMPOTENCY_RETENTION: Final = timedelta(hours=24)
@@ -28,8 +28,7 @@ IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _SHAPE: Final = re.compile("[!-~]{1,255}")
 _MAX_PATH_CHARS: Final = 64
 _UNSIGNED_PARAMETERS: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
-IDEMPOTENCY_CONFLICT_CODE: Final = "800.120.402"
-INVALID_IDEMPOTENCY_KEY_CODE: Final = "200.300.404"
+
 IDEMPOTENCY_COLUMNS: Final = ("fingerprint", "payment", "status", "answer", "created_at")
 IdempotencyRow = tuple[Any, ...]
 """IDEMPOTENCY_COLUMNS of one key."""
@@ -89,7 +88,7 @@ class IdempotencyClaim:
             return None
         if not current_vault().matches(self.body, fingerprint):
             raise RequestRefusedError(
-                INVALID_IDEMPOTENCY_KEY_CODE,
+                INVALID_PARAMETER_CODE,
                 [ParameterError(name=IDEMPOTENCY_HEADER, value=self.key, message="was used with another body")],
             )
         return StoredResponse(status=status or 200, body=answer, payment=payment)
@@ -128,9 +127,7 @@ def parse_idempotency_claim(
         return None
     if not _SHAPE.fullmatch(header) or mask_text(header) != header:
         message = "must be 1 to 255 printable ASCII characters without spaces, and no card number"
-        raise RequestRefusedError(
-            INVALID_IDEMPOTENCY_KEY_CODE, [ParameterError(name=IDEMPOTENCY_HEADER, message=message)]
-        )
+        raise RequestRefusedError(INVALID_PARAMETER_CODE, [ParameterError(name=IDEMPOTENCY_HEADER, message=message)])
     return IdempotencyClaim(
         token=token, method=method, path=path[:_MAX_PATH_CHARS], key=header, body=_build_canonical_body(pairs)
     )
@@ -145,7 +142,7 @@ def _build_canonical_body(pairs: Iterable[tuple[str, str | Secret]]) -> Secret:
 def build_in_progress_refusal(key: str) -> RequestRefusedError:
     """The refusal (409) of a key whose first request is still in progress."""
     error = ParameterError(name=IDEMPOTENCY_HEADER, value=key, message="belongs to a request still being made")
-    return RequestRefusedError(IDEMPOTENCY_CONFLICT_CODE, [error], status=409)
+    return RequestRefusedError(CONCURRENT_UPDATE_CODE, [error], status=409)
 
 
 def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:

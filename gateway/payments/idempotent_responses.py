@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gateway.core import identifiers
-from gateway.models import Payment, Status
+from gateway.models import Payment
 from gateway.payments.rendering import render_payment
+from gateway.payments.states import FINAL_STATUSES
 
-_FINAL: Final = (Status.APPROVED, Status.DECLINED)
 _COMPLETE_PREFIX: Final = "{"
 """First character of a response that is stored whole, a JSON object; compact ones are a JSON list."""
 
@@ -53,7 +53,7 @@ def _jsonb_sort_key(name: str) -> tuple[int, bytes]:
 
 def compact_response(payment: Payment, shared: Mapping[str, Any], more: Mapping[str, Any], text: str) -> str:
     """The response ``text`` in its stored form; :func:`restore_response` is the inverse."""
-    if payment.status not in _FINAL:
+    if payment.status not in FINAL_STATUSES:
         return text
     ndc = "" if shared["ndc"] == _build_ndc(payment) else shared["ndc"]
     facts = [shared["timestamp"], shared["buildNumber"], ndc, *([dict(more)] if more else [])]

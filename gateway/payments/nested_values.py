@@ -10,13 +10,13 @@ NETWORK_REFERENCE_KEY: Final = "networkReference"
 that are made with the registration later."""
 
 
-def deep_merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def deep_merge(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two nested objects; where both have a value, the one of ``other`` wins."""
-    found = dict(one)
+    merged = dict(base)
     for name, value in other.items():
-        before = found.get(name)
+        before = merged.get(name)
         if isinstance(before, Mapping) and isinstance(value, Mapping):
-            found[name] = deep_merge(before, value)
+            merged[name] = deep_merge(before, value)
         else:
-            found[name] = value
-    return found
+            merged[name] = value
+    return merged

@@ -56,7 +56,7 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
-from gateway.payments.shopper_authentication import PaymentStop
+from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.risk.evaluation import RiskOutcome
@@ -64,9 +64,9 @@ from gateway.vault.sealing import VaultError, current_vault
 
 MAX_AGREEMENT_TRIES: Final = 100
 """How often a payment re-reads its agreement when another payment counted on it first."""
-CONCURRENT_UPDATE_CODE: Final = "800.120.402"
+
 OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
-AWAITING_SHOPPER_CODE: Final = "000.200.000"
+
 DUPLICATE_PAYMENT_CODE: Final = "800.110.100"
 AGREEMENT_REFERENCES_KEY: Final = "agreed"
 """Internal key in ``Payment.answer``: the agreement references to send to the acquirer once the shopper is back."""
@@ -165,7 +165,7 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
             raise ConcurrentPaymentUpdateError
         assert agreement_use is not None  # without the caller's rows, only the agreement's count can have changed
         agreement_use = reload_agreement_use(agreement_use)
-    raise refusal.RequestRefusedError(CONCURRENT_UPDATE_CODE)
+    raise refusal.RequestRefusedError(refusal.CONCURRENT_UPDATE_CODE)
 
 
 def advance_payment(payment: Payment, connector: Connector, request: PaymentRequest, plan: ScreeningPlan) -> None:

@@ -125,8 +125,8 @@ def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None 
     """Inquire in parallel about at most ``limit`` payments (and RECOVERY_BATCH_SIZE) that are due by ``now``."""
     with _build_inquiry_pool() as pool:
         payments = claim_due_inquiries(min(limit, RECOVERY_BATCH_SIZE), now or clock.real_now())
-        asked = _submit_inquiries(payments, pool)
-        settled = sum(_record_outcome_safely(asked[future], future) for future in as_completed(asked))
+        inquiries = _submit_inquiries(payments, pool)
+        settled = sum(_record_outcome_safely(inquiries[future], future) for future in as_completed(inquiries))
     return RecoverySummary(claimed=len(payments), settled=settled)
 
 
@@ -135,23 +135,23 @@ def recover_due_payments() -> RecoverySummary:
     not answer, payments of the others are recovered (MAX_RECOVERY_TICK_S)."""
     claimed = settled = 0
     began = time.monotonic()
-    asked: dict[Future[InquiryResult], Payment] = {}
+    inquiries: dict[Future[InquiryResult], Payment] = {}
     with _build_inquiry_pool() as pool:
         while True:
             took = time.monotonic() - began
             payments: list[Payment] = []
-            free = MAX_OPEN_INQUIRIES - len(asked)
+            free = MAX_OPEN_INQUIRIES - len(inquiries)
             most = min(RECOVERY_BATCH_SIZE, -(-free // FREE_SHARE_DIVISOR))
-            if free > 0 and (took < MAX_CLAIMING_S or (asked and took < MAX_RECOVERY_TICK_S)):
+            if free > 0 and (took < MAX_CLAIMING_S or (inquiries and took < MAX_RECOVERY_TICK_S)):
                 payments = claim_due_inquiries(
-                    most, clock.real_now(), excluding=_list_busy_targets(asked.values(), free)
+                    most, clock.real_now(), excluding=_list_busy_targets(inquiries.values(), free)
                 )
                 claimed += len(payments)
-                asked |= _submit_inquiries(payments, pool)
-            if not asked and len(payments) < most:
+                inquiries |= _submit_inquiries(payments, pool)
+            if not inquiries and len(payments) < most:
                 return RecoverySummary(claimed=claimed, settled=settled)
-            for future in wait(asked, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
-                settled += _record_outcome_safely(asked.pop(future), future)
+            for future in wait(inquiries, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
+                settled += _record_outcome_safely(inquiries.pop(future), future)
 
 
 def _build_inquiry_pool() -> ThreadPoolExecutor:
@@ -161,7 +161,7 @@ def _build_inquiry_pool() -> ThreadPoolExecutor:
 
 def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[InquiryResult], Payment]:
     """Start the inquiries about ``payments``; the future of each."""
-    asked: dict[Future[InquiryResult], Payment] = {}
+    inquiries: dict[Future[InquiryResult], Payment] = {}
     for payment in payments:
         connector = CONNECTORS.get(payment.connector)
         if connector is None:
@@ -173,8 +173,8 @@ def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> 
                 # Its lease runs out and it is due again; the vault key may be back by then.
                 log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
             else:
-                asked[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
-    return asked
+                inquiries[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
+    return inquiries
 
 
 def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> bool:
@@ -186,10 +186,10 @@ def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> b
         return False
 
 
-def _list_busy_targets(asked: Iterable[Payment], free: int) -> list[InquiryTarget]:
+def _list_busy_targets(inquiries: Iterable[Payment], free: int) -> list[InquiryTarget]:
     """The accounts and connectors that have their share of parallel inquiries already, or as many as are ``free``."""
     busy: Counter[InquiryTarget] = Counter()
-    for payment in asked:
+    for payment in inquiries:
         busy[payment.connector, payment.channel_id, payment.account] += 1
         busy[payment.connector, None, ""] += 1
     share = {True: min(RECOVERY_BATCH_SIZE, free), False: min(MAX_BATCHES_PER_CONNECTOR * RECOVERY_BATCH_SIZE, free)}

@@ -29,7 +29,12 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import find_sent_account, means_from_account
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.refusal import (
+    CHANNEL_NOT_CONFIGURED_CODE,
+    CONCURRENT_UPDATE_CODE,
+    VAULT_ERROR_CODE,
+    RequestRefusedError,
+)
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     REGISTRATION_PAYMENT_TYPE,
@@ -48,8 +53,7 @@ NOT_REGISTERED_CODE: Final = "100.350.316"
 """Answer to extending a deleted registration."""
 CARD_EXPIRED_CODE: Final = "100.100.303"
 WRONG_CVV_CODE: Final = "100.100.601"
-REGISTRATION_CONFLICT_CODE: Final = "800.120.402"
-REGISTRATION_VAULT_ERROR_CODE: Final = "900.100.205"
+
 UPDATE_REGISTRATION_TYPE, EXTEND_REGISTRATION_TYPE, DELETE_REGISTRATION_TYPE = "RR", "TE", "DR"
 REGISTRATION_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
     UPDATE_REGISTRATION_TYPE: "UPDATED",
@@ -141,7 +145,7 @@ def open_registration_means(registration: Registration, values: Mapping[str, str
         try:
             account = current_vault().open(registration.means_sealed or b"", registration.id)
         except VaultError:
-            raise RequestRefusedError(REGISTRATION_VAULT_ERROR_CODE) from None
+            raise RequestRefusedError(VAULT_ERROR_CODE) from None
     return means_from_account(registration.means, account, values)
 
 
@@ -282,7 +286,7 @@ def _write_registration_change(
     if not store.insert_record_only_payment(
         payment, changing, notification, trace=change.trace, idempotency=change.idempotency
     ):
-        raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
     return payment
 
 

@@ -17,13 +17,13 @@ from gateway.payments.nested_values import deep_merge
 
 OUTCOME_PENDING_CODE = "000.200.001"
 
-# Fields that are written from the row's columns and left out of the echo.
-_FROM_COLUMNS = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+"""Parameters that responses take from the row's columns, not from the echo."""
 
 
 def render_payment(payment: Payment) -> dict[str, Any]:
     """The payment without the envelope: ids, result, echo of the request, card facts, redirect."""
-    echo = {name: value for name, value in payment.request.items() if name not in _FROM_COLUMNS}
+    echo = {name: value for name, value in payment.request.items() if name not in COLUMN_PARAMETERS}
     answer = payment.answer
     approved = payment.approved if payment.approved is not None else payment.amount
     body: dict[str, Any] = {"id": payment.id.hex}

@@ -21,6 +21,7 @@ from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.models import Agreement, Channel, Merchant
 from gateway.payments.agreements import resolve_agreement, use_agreement
+from gateway.payments.job_records import JOB_PREFIX
 from gateway.payments.job_validation import check_job_parameters
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
@@ -72,7 +73,7 @@ def build_payment_request(
     token = unwrap_wallet_token(parameters, channel, build_condition_facts(channel, now)) if stored is None else None
     check_first_payment_type(payment_type, stored=stored is not None)
     check_currency(parameters, channel)
-    if any(name.startswith("job.") for name in parameters.values):
+    if any(name.startswith(JOB_PREFIX) for name in parameters.values):
         storable = stored is not None or parameters.get("createRegistration") == "true"
         check_job_parameters(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)

@@ -25,7 +25,7 @@ from gateway.core import result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments.payment_request import PaymentRequest
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.shopper_authentication import PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.risk import card_testing, risk_store
@@ -160,10 +160,7 @@ def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: b
         error = ParameterError(name="risk.channelId", value=key, message=f"names no rule set of this merchant; {there}")
         return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
     error = ParameterError(name="entityId", message=f"is a channel whose rule set is missing or not active; {there}")
-    return RequestRefusedError(RISK_NOT_CONFIGURED_CODE, [error])
-
-
-RISK_NOT_CONFIGURED_CODE: Final = "600.200.500"
+    return RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE, [error])
 
 
 def screen_payment(payment: Payment, request: PaymentRequest, planned: ScreeningPlan) -> PaymentStop | None:

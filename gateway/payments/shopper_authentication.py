@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -24,6 +24,8 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_request import PaymentRequest
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
+
+AWAITING_SHOPPER_CODE: Final = "000.200.000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

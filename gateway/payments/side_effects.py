@@ -24,6 +24,7 @@ from gateway.models import Agreement, Channel, MandateMail, Notification, Paymen
 from gateway.payments import job_records, mandate_mails
 from gateway.payments.job_records import DISPLAYED_MEANS
 from gateway.payments.nested_values import NETWORK_REFERENCE_KEY, deep_merge
+from gateway.payments.states import FINAL_STATUSES
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
@@ -52,7 +53,7 @@ def build_completion_effects(
     payment: Payment, status: Status, reply: AcquirerReply, *, at: datetime, sequence: int
 ) -> CompletionEffects:
     """The side effects of moving ``payment`` to ``status``. ``sequence``: the number of that move."""
-    final = status in (Status.APPROVED, Status.DECLINED)
+    final = status in FINAL_STATUSES
     # The account of a direct registration is stored in the registration only, or not at all.
     changes: dict[str, Any] = (
         {"means_sealed": None} if final and payment.payment_type == REGISTRATION_PAYMENT_TYPE else {}

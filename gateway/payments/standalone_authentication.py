@@ -21,16 +21,14 @@ from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.refusal import RequestRefusedError, check_currency, resolve_brand
-from gateway.payments.rendering import render_issuer
-from gateway.payments.shopper_authentication import build_authentication_redirect
+from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
+from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, build_authentication_redirect
 from gateway.threeds import authentications, server
 from gateway.threeds.networks import find_threeds_network
 from gateway.threeds.outcome import AuthenticationPending
 
-AUTHENTICATION_PENDING_CODE: Final = "000.200.000"
 THREEDS_NOT_CONFIGURED_CODE: Final = "000.400.104"
 NO_THREEDS_NETWORK_CODE: Final = "000.400.101"
-_FROM_COLUMNS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 
 
 def begin_standalone_authentication(
@@ -89,7 +87,7 @@ def find_authentication(ident: UUID | None, merchant: Merchant, channel: Channel
 
 def resolve_authentication_code(row: Authentication) -> str:
     """The result code of an authentication; pending until it is done."""
-    return row.code if row.step == AuthenticationStep.DONE else AUTHENTICATION_PENDING_CODE
+    return row.code if row.step == AuthenticationStep.DONE else AWAITING_SHOPPER_CODE
 
 
 def render_authentication(row: Authentication) -> dict[str, Any]:
@@ -107,7 +105,7 @@ def render_authentication(row: Authentication) -> dict[str, Any]:
         "amount": format_amount(row.amount),
         "currency": row.currency,
     }
-    body |= {name: value for name, value in row.request.items() if name not in _FROM_COLUMNS}
+    body |= {name: value for name, value in row.request.items() if name not in COLUMN_PARAMETERS}
     body["result"] = {"code": code, "description": result_codes.find_result_code(code).description}
     body["card"] = {**facts, **row.request.get("card", {}), **render_issuer(facts["bin"])}
     body = deep_merge(body, {"threeDSecure": threeds_facts} if threeds_facts else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 from gateway.models import Status
 
@@ -22,6 +23,7 @@ class LifecycleEvent(enum.StrEnum):
     REROUTE = "reroute"
 
 
+FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
 NOT_CREATED = None
 """The state before a payment exists."""
 

@@ -33,7 +33,13 @@ from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import INSERTED_COLUMNS, build_record_rows
 from gateway.payments.risk_screening import ScreeningPlan, apply_review_code
 from gateway.payments.side_effects import NO_EFFECTS, REGISTRATION_PAYMENT_TYPE, build_completion_effects
-from gateway.payments.states import NOT_CREATED, LifecycleEvent, PaymentTransitionError, resolve_next_status
+from gateway.payments.states import (
+    FINAL_STATUSES,
+    NOT_CREATED,
+    LifecycleEvent,
+    PaymentTransitionError,
+    resolve_next_status,
+)
 from gateway.timers import wakeup
 from gateway.wallets.channel_tokens import TOKEN_USED_CONSTRAINT, WalletTokenUse
 
@@ -153,7 +159,7 @@ def complete_payment(
         "connector_tx_id": reply.connector_tx_id,
         "answer": _build_answer(payment, status, reply),
         "sequence": sequence + 1,
-        "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
+        "completed_at": at if status in FINAL_STATUSES else None,
     }
     if reply.retryable_elsewhere and payment.route is not None:
         changes["route"] = payment.route

@@ -23,12 +23,11 @@ from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import AccessToken, Payment, Status, TokenMove
+from gateway.payments.job_records import JOB_PREFIX
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.store import IdempotencyKeyTakenError
 
 TOKEN_LIMIT_WINDOW: Final = timedelta(hours=24)
-JOB_PARAMETER_PREFIX: Final = "job."
-"""Prefix of the parameters of a subscription job."""
 
 
 class TokenLimitError(Exception):
@@ -56,7 +55,7 @@ def check_token_limits(limits: TokenLimits | None, values: Mapping[str, str], *,
     amount = values.get("amount")
     if limits.amount is not None and amount is not None and Decimal(amount) > limits.amount:
         raise TokenLimitError(f"this access token moves at most {format_amount(limits.amount)} with one payment")
-    if any(name.startswith(JOB_PARAMETER_PREFIX) for name in values):
+    if any(name.startswith(JOB_PREFIX) for name in values):
         check_subscription_allowed(limits)
     if limits.day_amount is not None and pays_later and "CD" in types:
         raise TokenLimitError("this access token has a limit of 24 hours, so it prepares no payout (CD)")

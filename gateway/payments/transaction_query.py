@@ -187,7 +187,7 @@ _EVERY_CODE: Final = (
     "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%({codes})s::text[]) AS code WHERE {{channels}}"
 )
 _WALKS: Final[Mapping[str, tuple[str, str]]] = {
-    # way: what it is walked for (one walk of an index each), and the conditions that name the index
+    # access path: the values it is walked for (one walk of an index each), and the conditions that select the index
     "number": ("SELECT 1", "p.number = %(number)s"),
     "transaction": (
         "SELECT 1",

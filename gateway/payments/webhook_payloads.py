@@ -28,10 +28,10 @@ from gateway.payments.rendering import (
 )
 from gateway.payments.shopper_return import build_resource_path, build_shopper_return_url
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
+from gateway.payments.states import FINAL_STATUSES
 from gateway.risk.evaluation import format_score
 from gateway.timers.registry import Timer
 
-FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
 _OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
 _ACQUIRER_ANSWER_FIELDS: Final = ("avs", "cvv", "resultDetails", "facts", "redirect")
 """Fields that an acquirer's answer adds: left out of payloads about a moment before it."""

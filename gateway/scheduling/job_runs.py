@@ -28,8 +28,7 @@ from gateway.payments import job_records, registrations, risk_screening, store
 from gateway.payments.agreements import find_agreement_violation
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.process import advance_payment, begin_payment, resolve_route
-from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, REGISTRATION_VAULT_ERROR_CODE
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE, RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
 from gateway.scheduling import dunning
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
@@ -44,7 +43,7 @@ FIRST_RECHECK_DELAY, MAX_RECHECK_DELAY = timedelta(minutes=1), timedelta(days=1)
 """A run whose payment has no result is rechecked after a minute, then at growing intervals."""
 _INSTRUCTION: Final = "standingInstruction."
 _RUN_PARAMETERS: Final = ("job.", f"{_INSTRUCTION}mode", f"{_INSTRUCTION}source", f"{_INSTRUCTION}industryPractice")
-TRANSIENT_REFUSAL_CODES: Final = frozenset({REGISTRATION_VAULT_ERROR_CODE, REGISTRATION_CONFLICT_CODE})
+TRANSIENT_REFUSAL_CODES: Final = frozenset({VAULT_ERROR_CODE, CONCURRENT_UPDATE_CODE})
 """Refusals that pass by themselves: the run is tried again when the job's lease ends."""
 _AGREEMENT_END_PARAMETERS: Final = (f"{_INSTRUCTION}expiry", f"{_INSTRUCTION}numberOfInstallments")
 

@@ -24,8 +24,8 @@ from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAY
 from gateway.payments.job_validation import parse_job_plan
 from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.process import resolve_route
-from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, ChangeRequest
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
 from gateway.scheduling import job_plans as plans
@@ -161,7 +161,7 @@ def reschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel 
         payment = _write_job_change(job, RESCHEDULE_PAYMENT_TYPE, registration, sequence, change)
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 def _apply_job_change(job: Job, change: ChangeRequest) -> Registration:
@@ -231,7 +231,7 @@ def pause_job(target: UUID | None, change: ChangeRequest, channel: Channel | Non
         )
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 _PAUSE_REFUSALS: Final[Mapping[Job.State, str]] = {
@@ -255,7 +255,7 @@ def deschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel 
         )
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 def give_job_notice(job: Job, now: datetime) -> None:
