@@ -1,17 +1,18 @@
-"""A first payment from request to result: begin → screen → authenticate → submit → complete.
+"""A first payment, from request to response: parse → begin → screen → authenticate → submit → complete → respond.
 
-One call of :func:`process_payment` is this line; the caller (API, one-click, checkout, subscription run, back office)
-does the hop before it, parse (gateway.payments.request_builder), and the one after it, respond
-(gateway.payments.rendering).
+Every caller (API, one-click, checkout, subscription run) parses its parameters into a PaymentRequest, calls
+:func:`process_payment`, and renders the payment it returns:
 
-- begin: :func:`begin_payment` inserts the payment as STARTED, or as DECLINED. First transaction.
-- screen: gateway.payments.risk_screening decides by the risk rules, before any acquirer is called.
-- authenticate: gateway.payments.shopper_authentication gets the 3-D Secure proof, or a redirect for the shopper.
-- submit: :func:`submit_payment` calls the acquirer with no transaction open, the next one of the route on failover.
-- complete: :func:`_complete_payment` writes the acquirer's answer, or that the outcome is unknown. Second transaction.
+1. parse: gateway.payments.request_builder builds the PaymentRequest, or refuses it before a payment exists.
+2. begin: :func:`begin_payment` inserts the payment as STARTED, or as DECLINED. First transaction.
+3. screen: gateway.payments.risk_screening applies the risk rules, before any acquirer is called.
+4. authenticate: gateway.payments.shopper_authentication returns the 3-D Secure proof, or a redirect for the shopper.
+5. submit: :func:`submit_payment` calls the acquirer, with no transaction open; on failover the next one of the route.
+6. complete: :func:`_complete_payment` writes the acquirer's answer, or that the outcome is unknown. Second transaction.
+7. respond: gateway.payments.rendering renders the payment as JSON.
 
-A phase that declines the payment or sends its shopper away leaves the line by :func:`stop_payment`; after a redirect
-gateway.payments.shopper_return takes it up again. Source: docs/decisions/0007-operations.md.
+A payment that is declined or redirected in 3 or 4 skips the acquirer by :func:`stop_payment`. After a redirect
+gateway.payments.shopper_return continues with 5. Source: docs/decisions/0002-one-statement-per-phase.md.
 """
 
 from __future__ import annotations
@@ -64,9 +65,7 @@ from gateway.vault.sealing import VaultError, current_vault
 
 MAX_AGREEMENT_TRIES: Final = 100
 """How often a payment re-reads its agreement when another payment counted on it first."""
-
 OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
-
 DUPLICATE_PAYMENT_CODE: Final = "800.110.100"
 AGREEMENT_REFERENCES_KEY: Final = "agreed"
 """Internal key in ``Payment.answer``: the agreement references to send to the acquirer once the shopper is back."""
