@@ -29,9 +29,11 @@ class Chain:
 
     @property
     def first(self) -> Payment:
+        """The payment the chain began with."""
         return next(member for member in self.members if member.id == member.chain)
 
     def find(self, payment: UUID) -> Payment | None:
+        """The member with this id, or None."""
         return next((member for member in self.members if member.id == payment), None)
 
     def followers(self, payment: Payment, *types: str) -> Iterator[Payment]:
@@ -53,6 +55,7 @@ def resolve_payment_amount(payment: Payment) -> Decimal:
 
 
 def sum_payment_amounts(payments: Iterable[Payment]) -> Decimal:
+    """The total of :func:`resolve_payment_amount`."""
     return sum((resolve_payment_amount(payment) for payment in payments), ZERO_AMOUNT)
 
 

@@ -53,11 +53,9 @@ from gateway.vault.sealing import VaultError
 
 MAX_FOLLOW_UP_TRIES = 100
 """How often a follow-up re-reads its chain; each lost try means that another follow-up of the chain began."""
-
 NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
-_TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
-
+_FOLLOW_UP_STRUCTURES: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
 
 log = structlog.get_logger(__name__)
 
@@ -156,7 +154,7 @@ def _check_reference(request: FollowUpRequest) -> None:
     foreign = [name for name in parameters.names if FOLLOW_UP_ENDPOINT.catalogue.find(name) is None]
     if foreign:
         parameters.drop(*foreign)
-        parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
+        parameters.items = [item for item in parameters.items if item[0].structure.title in _FOLLOW_UP_STRUCTURES]
         parameters.ignored = (*parameters.ignored, *foreign)
 
 

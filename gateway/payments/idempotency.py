@@ -28,7 +28,6 @@ IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _SHAPE: Final = re.compile("[!-~]{1,255}")
 _MAX_PATH_CHARS: Final = 64
 _UNSIGNED_PARAMETERS: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
-
 IDEMPOTENCY_COLUMNS: Final = ("fingerprint", "payment", "status", "answer", "created_at")
 IdempotencyRow = tuple[Any, ...]
 """IDEMPOTENCY_COLUMNS of one key."""

@@ -16,7 +16,6 @@ from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
 
 OUTCOME_PENDING_CODE = "000.200.001"
-
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 """Parameters that responses take from the row's columns, not from the echo."""
 
