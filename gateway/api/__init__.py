@@ -1,1 +1,1 @@
-"""The edge of the API: HTTP in, JSON out. The only user of DRF."""
+"""The HTTP edge of the API: views, authentication, throttling, error responses. The only user of DRF."""

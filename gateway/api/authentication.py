@@ -1,6 +1,6 @@
-"""Who may come in: token, entity and, for a read, the payment itself, in one statement.
+"""API authentication and throttling: checks token, entity and, for a read, loads the payment, in one statement.
 
-Unknown and foreign entities look the same, and so do unknown and foreign payments (D11).
+Unknown and foreign entities get the same response, and so do unknown and foreign payments (ruling D11).
 Source: Part A, Authentication; Limits.
 """
 
@@ -28,25 +28,27 @@ from gateway.payments.idempotency import IDEMPOTENCY_COLUMNS, JOIN_IDEMPOTENCY_K
 from gateway.risk.card_testing import resolve_shopper_network
 
 _BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]{1,512}=*)")
-"""The scheme has no case (RFC 9110)."""
+"""The scheme is case-insensitive (RFC 9110, section 11.1)."""
 _ENTITY: Final = re.compile("[0-9a-f]{32}")
 _TOKEN_COLUMNS: Final = 7
 LAST_USE_RESOLUTION: Final = timedelta(minutes=1)
-"""How exact a token's last use is kept: one write a minute, not one a request."""
+"""Precision of a token's last use: at most one write per minute instead of one per request."""
 BEARER_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Tollhouse"'}
 
 
-_NOT_ASKED: Final = {"active", "created_at", "position", "division_id"}
-"""Columns of merchants and channels that no request needs; Django fetches one that is asked for after all."""
+_UNUSED_COLUMNS: Final = {"active", "created_at", "position", "division_id"}
+"""Columns of merchants and channels that no request needs; Django loads them on access."""
 
 
-def _names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
+def _list_column_names(model: type[models.Model], *, without: Set[str] = frozenset()) -> list[str]:
     return [field.attname for field in model._meta.concrete_fields if field.attname not in without]
 
 
 _MERCHANT, _CHANNEL, _PAYMENT = (
-    _names(Merchant, without=_NOT_ASKED), _names(Channel, without={*_NOT_ASKED, "name"}), _names(Payment),
-)  # fmt: skip
+    _list_column_names(Merchant, without=_UNUSED_COLUMNS),
+    _list_column_names(Channel, without={*_UNUSED_COLUMNS, "name"}),
+    _list_column_names(Payment),
+)
 
 
 def _columns(names: Iterable[str], alias: str) -> str:
@@ -70,7 +72,7 @@ _SELECT: Final = (
     f" {_columns(_MERCHANT, 'm')}, {_columns(_CHANNEL, 'c')}"
 )
 ADMIT_SQL: Final = _SELECT + _FROM + _WHERE
-# The payment's scope is the entity that asks: a channel sees its own payments, a merchant all of them.
+# A payment is visible to the entity of the request: to its channel, or to its merchant.
 ADMIT_WITH_PAYMENT_SQL: Final = (
     f"{_SELECT}, {_columns(_PAYMENT, 'p')}{_FROM}"
     "LEFT JOIN gateway_payment p ON p.id = %(payment)s::uuid AND p.merchant_id = m.id"
@@ -81,9 +83,9 @@ ADMIT_WITH_KEY_SQL: Final = f"{_SELECT}, {_columns(IDEMPOTENCY_COLUMNS, 'k')}{_F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Who came in. ``channel`` is None when the merchant's own id was sent (dispatching) or no entity at all;
-    ``entity`` is None only when none was sent. ``payment``: what a read asked for, if it is this entity's. ``kept``:
-    what is kept under the request's idempotency key. ``limits``: the token's own, None for none."""
+    """An authenticated request. ``channel``: None when the merchant's id (channel dispatching) or no entity was sent;
+    ``entity``: None only when none was sent. ``payment``: loaded for a read if it belongs to the entity. ``kept``: the
+    stored row of the request's idempotency key. ``limits``: the token's own limits, None without any."""
 
     token: UUID
     merchant: Merchant
@@ -95,7 +97,7 @@ class Admission:
 
 
 def parse_bearer_token(header: str | None) -> str:
-    """The token out of an Authorization header. Turns away with 401 what is missing or malformed."""
+    """The token of an Authorization header. Raises ApiError (401) for a missing or malformed one."""
     if header is None:
         raise ApiError(401, BAD_CREDENTIALS_CODE, "send Authorization: Bearer <access token>", headers=BEARER_CHALLENGE)
     found = _BEARER.fullmatch(header)
@@ -110,7 +112,7 @@ def parse_bearer_token(header: str | None) -> str:
 
 
 def parse_entity_id(text: str | None) -> UUID | None:
-    """An entityId as it must look, or None; the catalogue says what is wrong with it."""
+    """A well-formed entityId, else None: the catalogue reports the error later."""
     return UUID(text) if text is not None and _ENTITY.fullmatch(text) else None
 
 
@@ -124,8 +126,8 @@ def admit_token(
     key: Mapping[str, str] | None = None,
     ip: str | None,
 ) -> Admission:
-    """Let in who may come in, or turn away with 403. ``reads``: fetch ``payment`` in the same statement; ``key``: look
-    an idempotency key up in it."""
+    """Check token, entity and scope. Raises ApiError (403). ``reads``: load ``payment`` in the same statement; ``key``:
+    look up an idempotency key in it."""
     now = clock.real_now()
     values = {"digest": hash_token(token), "entity": entity, "now": now, "seldom": now - LAST_USE_RESOLUTION}
     if reads:
@@ -154,26 +156,26 @@ def admit_token(
         raise ApiError(403, BAD_CREDENTIALS_CODE, f"this access token lacks the scope {scope}")
     if seldom_used:
         AccessToken.objects.filter(pk=token_id).update(last_used_at=now, last_used_ip=ip)
-    there = bool(more) and more[0] is not None
+    has_joined_row = bool(more) and more[0] is not None
     return Admission(
         token=token_id,
         merchant=merchant,
         channel=channel,
         entity=entity,
-        payment=model_from_row(Payment, _PAYMENT, more) if there and reads and entity is not None else None,
-        kept=more if there and not reads else None,
-        limits=_limits(*limits),
+        payment=model_from_row(Payment, _PAYMENT, more) if has_joined_row and reads and entity is not None else None,
+        kept=more if has_joined_row and not reads else None,
+        limits=_build_limits(*limits),
     )
 
 
-def _limits(amount: Decimal | None, day_amount: Decimal | None, operations: list[str]) -> TokenLimits | None:
+def _build_limits(amount: Decimal | None, day_amount: Decimal | None, operations: list[str]) -> TokenLimits | None:
     if amount is None and day_amount is None and not operations:
         return None
     return TokenLimits(amount=amount, day_amount=day_amount, operations=operations)
 
 
 def _split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
-    """A row in pieces of these lengths, and what is left."""
+    """The row cut into pieces of these lengths, and the rest."""
     pieces, at = [], 0
     for length in lengths:
         pieces.append(row[at : at + length])
@@ -182,7 +184,7 @@ def _split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
 
 
 def _execute_with_reconnect(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The first statement of a request: on a connection that died since the last one it is asked once more."""
+    """Run the first statement of a request, once more on a new connection if the old one had died."""
     try:
         return execute_sql(sql, values)
     except (OperationalError, InterfaceError):
@@ -204,7 +206,7 @@ RETURNING count
 
 
 WIDGET_OPERATION: Final = "widget"
-"""What a browser reads of a checkout, as an operation of ``Channel.limits``."""
+"""The operation, in ``Channel.limits``, of a browser's requests for a checkout."""
 SHOPPER_OPERATION: Final = "shopper"
 """The counters of requests without a token."""
 
@@ -222,7 +224,7 @@ def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, in
 
 
 def throttle_request(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:
-    """Count this request and return the rate headers. Turns away with 429 (or as the settings say) above the limit."""
+    """Count a request and return the rate headers. Raises ApiError above the limit (429, or as the settings say)."""
     limit = resolve_rate_limit(channel, operation)
     return {} if limit is None else _count_request(entity, operation, limit, now)
 
@@ -230,9 +232,8 @@ def throttle_request(entity: UUID, channel: Channel | None, operation: str, now:
 def throttle_shopper_request(
     checkout: UUID, channel: Channel, ip: str | None, operation: str, now: datetime
 ) -> dict[str, str]:
-    """As :func:`throttle_request`, for a request without a token. It has the channel's limit, but counts for its
-    checkout and address alone: whoever has a checkout's id uses up nothing that the merchant's own requests are counted
-    by."""
+    """As :func:`throttle_request` for a request without a token. It has the channel's limit, but is counted per
+    checkout and client network, so that a shopper cannot use up the limit of the merchant's own requests."""
     limit = resolve_rate_limit(channel, operation)
     if limit is None:
         return {}

@@ -1,8 +1,8 @@
-"""The door every API request comes through: token, entity, throttle, body, parameters, in this order.
+"""The base view of all API endpoints: checks token, entity, rate limit, body and parameters, in this order.
 
-A view names its endpoints and answers parsed requests. A small body is read before the token is looked up, but only
-searched for its entityId; it is decoded once the request was let in and counted. Any other body waits for its token.
-Source: docs/decisions/0050.
+Subclasses name their endpoints of the catalogue and handle parsed requests. A small body is read before the token is
+checked, but only searched for its entityId; it is decoded after admission and throttling. A larger body is read only
+after its token was checked. Source: docs/decisions/0050.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from gateway.payments import token_limits
 from gateway.payments.payment_request import RequestTrace
 
 MAX_PREREAD_BYTES: Final = 64 * 1024
-"""Bodies announced with up to this size are read before the token is looked up, which saves a statement."""
+"""Bodies with a Content-Length up to this are read before the token is checked, which saves a statement."""
 URLENCODED_FORM: Final = "application/x-www-form-urlencoded"
 _ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
 _ENTITY: Final = re.compile(rb"(?:^|&)(?:authentication(?:\.|%2[Ee]))?entityId=([0-9a-f]{32})(?=&|$)")
-"""An entityId in a form that nobody has decoded yet."""
+"""An entityId in a form that is not decoded yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """A request that came in: who asks, for which channel, with which parameters."""
+    """An admitted request: its admission, raw parameters, trace and rate headers."""
 
     admission: Admission
     pairs: ParameterPairs
@@ -63,7 +63,7 @@ class RequestContext:
     endpoint: str
 
 
-class ApiView(APIView):
+class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
     """A DRF view whose methods are endpoints of the catalogue."""
 
     # No OPTIONS: CORS is for the public script and widget routes only (D19).
@@ -114,42 +114,43 @@ class ApiView(APIView):
         reads: bool = False,
         key: Mapping[str, str] | None = None,
     ) -> RequestContext:
-        """Let the request in, or turn it away. ``target``: the payment id in the path; ``reads``: fetch it too;
-        ``key``: look up what is kept under an idempotency key."""
+        """Authenticate, throttle and decode the request. Raises ApiError, and InvalidParametersError for an unreadable
+        form. ``target``: the payment id in the path; ``reads``: load that payment; ``key``: look up an idempotency
+        key."""
         endpoint = self.endpoints[request.method or ""]
         token = authentication.parse_bearer_token(request.headers.get("Authorization"))
         http: HttpRequest = request._request
         if request.method == "POST":
-            if _length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
+            if _get_content_length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
                 authentication.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
             body, fault = self.read(http, settings.GATEWAY_MAX_BODY_BYTES)
         else:
             body, fault = http.META.get("QUERY_STRING", "").encode("latin-1"), None
         found = _ENTITY.search(body)
         entity = parse_entity_id(found[1].decode()) if found else None
-        asked: dict[str, Any] = {
+        lookups: dict[str, Any] = {
             "payment": identifiers.parse_id(target) if target else None,
             "reads": reads,
             "key": key,
         }
-        admission = self._admitted(token, entity, endpoint, asked)
+        admission = self._admit(token, entity, endpoint, lookups)
         if fault:
             raise fault
-        headers = self._counted(admission, endpoint)
+        headers = self._throttle(admission, endpoint)
         sent = decode_form(body)
-        meant = parse_entity_id(next((reveal_text(value) for name, value in sent if name in _ENTITY_NAMES), None))
-        if meant != entity:
-            # The entityId was written with escapes, or is not the first of two: now it is known who is meant.
-            admission = self._admitted(token, meant, endpoint, asked)
-            headers = self._counted(admission, endpoint)
+        sent_entity = parse_entity_id(next((reveal_text(value) for name, value in sent if name in _ENTITY_NAMES), None))
+        if sent_entity != entity:
+            # The entityId was percent-encoded, or it was sent twice: the decoded form decides.
+            admission = self._admit(token, sent_entity, endpoint, lookups)
+            headers = self._throttle(admission, endpoint)
         self.context = RequestContext(
             admission=admission, pairs=sent, trace=self.trace, headers=headers, endpoint=endpoint.name
         )
         return self.context
 
-    def _admitted(self, token: str, entity: UUID | None, endpoint: Endpoint, asked: Mapping[str, Any]) -> Admission:
-        """Who comes in, for the trace, too. Raises ApiError."""
-        admission = authentication.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **asked)
+    def _admit(self, token: str, entity: UUID | None, endpoint: Endpoint, lookups: Mapping[str, Any]) -> Admission:
+        """Check the token and add entity and token to the trace. Raises ApiError."""
+        admission = authentication.admit_token(token, entity, endpoint.scope, ip=self.trace.ip, **lookups)
         self.trace = RequestTrace(
             request=self.trace.request,
             method=self.trace.method,
@@ -162,14 +163,14 @@ class ApiView(APIView):
         )
         return admission
 
-    def _counted(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
-        """Count the request; the rate headers. Raises ApiError above the limit."""
+    def _throttle(self, admission: Admission, endpoint: Endpoint) -> dict[str, str]:
+        """Count the request and return the rate headers. Raises ApiError above the limit."""
         if admission.entity is None:
             return {}
         return authentication.throttle_request(admission.entity, admission.channel, endpoint.operation, self.trace.at)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Every exception becomes an answer; a request that came in and changed nothing is kept in the log."""
+        """Turn an exception into a response; an admitted POST that made no payment is written to the request log."""
         response: Response = super().handle_exception(exc)
         if self.context is not None and self.context.trace.method == "POST" and response.status_code < 500:
             log_request(self.context, response, self.endpoints["POST"])
@@ -180,8 +181,8 @@ class ApiView(APIView):
     def parse(
         self, context: RequestContext, channel: Channel | None, facts: frozenset[str] = frozenset()
     ) -> Parameters:
-        """The request's parameters by this endpoint's catalogue. Raises InvalidParametersError with every error at
-        once."""
+        """Parse the parameters by this endpoint's catalogue and check the token's limits. Raises InvalidParametersError
+        with all errors at once, and TokenLimitError."""
         endpoint = self.endpoints[context.trace.method]
         policy = channel.parameters if channel is not None else UnknownNamePolicy.NORMAL
         masks = channel is None or channel.mask_card_data
@@ -193,20 +194,22 @@ class ApiView(APIView):
         return parameters
 
     def read(self, http: HttpRequest, limit: int) -> tuple[bytes, Exception | None]:
-        """The body as it was sent, or what is wrong with it. What the headers speak against is not read at all."""
+        """Returns (body, None), or (b"", error). A body refused by its headers is not read at all."""
         if fault := _find_header_fault(http, limit):
             return b"", fault
         try:
-            body = _read(http, limit + 1)
+            body = _read_body(http, limit + 1)
         except Exception:
-            # The web server's reader has many ways to say that a chunked body is none, or that the client is gone.
+            # The web server raises many kinds of exceptions for a broken chunked body or a closed connection.
             return b"", ApiError(400, INVALID_PARAMETER_CODE, "the body could not be read: it is broken or ended early")
         if len(body) > limit:
             return b"", _build_too_large_error(limit)
-        if len(body) < _length(http):
-            # Half a body may still be a form, with another amount.
+        if len(body) < _get_content_length(http):
+            # A truncated body may still be a valid form, with another amount.
             return b"", ApiError(
-                400, INVALID_PARAMETER_CODE, f"the body ended after {len(body):,} of {_length(http):,} bytes"
+                400,
+                INVALID_PARAMETER_CODE,
+                f"the body ended after {len(body):,} of {_get_content_length(http):,} bytes",
             )
         if (http.content_type or "") != URLENCODED_FORM and body[:1] in (b"{", b"[", b"<"):
             return b"", _build_content_type_error("JSON")
@@ -214,14 +217,14 @@ class ApiView(APIView):
 
 
 def _find_header_fault(http: HttpRequest, limit: int) -> Exception | None:
-    """Why a body is refused unread; None where it may be read."""
+    """The error of a body that is refused by its headers; None if it may be read."""
     if (coding := http.headers.get("Content-Encoding", "identity").strip().lower()) != "identity":
         return ApiError(
             400,
             INVALID_PARAMETER_CODE,
             f"send the body as it is, without Content-Encoding {mask_reported_value(coding)}"[:200],
         )
-    if _length(http) > limit:
+    if _get_content_length(http) > limit:
         return _build_too_large_error(limit)
     kind = (http.content_type or "").strip().lower()
     return None if kind in ("", URLENCODED_FORM, "text/plain") else _build_content_type_error(mask_reported_value(kind))
@@ -238,7 +241,7 @@ def _build_content_type_error(kind: str) -> ApiError:
 
 
 def decode_form(body: bytes) -> ParameterPairs:
-    """The parameters of a form, with secrets typed. Raises InvalidParametersError and ApiError."""
+    """Decode a form into name-value pairs, card data as Secret. Raises InvalidParametersError and ApiError."""
     try:
         return type_secrets(parse_form(body))
     except UnreadableFormError as fault:
@@ -249,8 +252,8 @@ def decode_form(body: bytes) -> ParameterPairs:
         raise ApiError(400, INVALID_PARAMETER_CODE, fault.message) from None
 
 
-def _length(http: HttpRequest) -> int:
-    """The announced length of the body; 0 for none, or for one that is no number."""
+def _get_content_length(http: HttpRequest) -> int:
+    """The Content-Length; 0 for a missing or malformed one."""
     announced = http.META.get("CONTENT_LENGTH") or "0"
     return int(announced) if announced.isdecimal() and len(announced) < 20 else 0
 
@@ -259,17 +262,18 @@ def _is_chunked(http: HttpRequest) -> bool:
     return "HTTP_TRANSFER_ENCODING" in http.META
 
 
-def _read(http: HttpRequest, limit: int) -> bytes:
-    """At most ``limit`` bytes of the body. A chunked body has no length, so Django would see none of it."""
+def _read_body(http: HttpRequest, limit: int) -> bytes:
+    """Read at most ``limit`` bytes; a chunked body from the WSGI input, as Django reads nothing without a length."""
     if _is_chunked(http) and http.META.get("wsgi.input_terminated"):
         return bytes(http.META["wsgi.input"].read(limit))
     return http.read(limit)
 
 
 def resolve_client_ip(request: HttpRequest) -> str | None:
-    """Who calls. X-Forwarded-For counts only behind a proxy of ours, and then its last entry, which that proxy set.
+    """The client's IP address; None if there is no valid one. Behind a proxy of ours (GATEWAY_BEHIND_PROXY) it is the
+    last entry of X-Forwarded-For, which that proxy set; otherwise the header is ignored.
 
-    Some proxies append the port, some write brackets around an IPv6 address; what is no address then counts as none.
+    Some proxies append the port, some write brackets around an IPv6 address: both are removed.
     """
     text = request.META.get("REMOTE_ADDR") or ""
     if settings.GATEWAY_BEHIND_PROXY and (forwarded := request.headers.get("X-Forwarded-For")):
@@ -285,7 +289,7 @@ def resolve_client_ip(request: HttpRequest) -> str | None:
 
 
 def network_of(ip: str | None) -> str | None:
-    """An address as callers are counted: of IPv6 the /64, since one line has all addresses of it."""
+    """The address by which callers are counted: an IPv4 address, or the /64 of an IPv6 one, which one client owns."""
     address = ip_address(ip) if ip else None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
         return str(ip_network((address, 64), strict=False).network_address)
@@ -293,17 +297,17 @@ def network_of(ip: str | None) -> str | None:
 
 
 def add_warning_header(context: RequestContext, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:
-    """Tell the merchant's developer in the answer's header what deserves a remark."""
-    if said := build_warning_header(parameters, facts):
-        context.headers["Warning"] = said
+    """Add the Warning header for deprecated and recommended parameters, if there are any."""
+    if warning := build_warning_header(parameters, facts):
+        context.headers["Warning"] = warning
 
 
 def log_request(context: RequestContext, response: Response, endpoint: Endpoint) -> None:
-    """Keep a request that made no payment, with what was sent, masked."""
+    """Write a request that made no payment to the request log, with its parameters masked."""
     sent = endpoint.catalogue.loggables(context.pairs, MAX_LOGGED_PARAMETERS)
     code = response.data["result"]["code"]
     RequestLog.objects.create(**context.trace.log_row(response.status_code, code, parameters=sent))
 
 
 MAX_LOGGED_PARAMETERS: Final = 200
-"""Parameters of a failed request that the log keeps: enough to see what was meant."""
+"""Parameters of a failed request that are logged at most."""

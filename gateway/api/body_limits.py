@@ -1,8 +1,8 @@
-"""Middleware: which bodies of pages are read at all, decided from their headers before the first byte is.
+"""Middleware that limits the bodies of HTML pages by their headers, before the first byte is read.
 
-A page's form is small. A file is taken only at an address that says so (``allow_uploads``), of a user who may, whose
-form carries a signed word of their session in its address: the token within the form would be known only after the file
-was stored. The API reads its bodies itself (gateway.api.base_view). Source: docs/decisions/0050.
+Forms are small. A file is accepted only by views marked with :func:`allow_uploads`, from users with the permission,
+whose form URL carries a token signed for their session: the CSRF token within the form would be known only after the
+file was stored. The API reads its own bodies (gateway.api.base_view). Source: docs/decisions/0050.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from gateway.api.middleware import is_api_path
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE
 
 MAX_ANONYMOUS_FORM_BYTES: Final = 8 * 1024
-"""A sign-in, a shopper's answer to their bank, an app's message: none of ours has a tenth of it."""
+"""Forms without sign-in (sign-in itself, shopper pages, callbacks of apps) are less than a tenth of this."""
 MAX_FORM_BYTES: Final = 1024 * 1024
 """A form of a signed-in user; the longest is a set of 200 risk rules."""
 MAX_FORM_ESCAPES: Final = 200_000
-"""Percent signs in it: decoding takes some 230 bytes of memory for each."""
+"""Percent signs in a form: decoding takes some 230 bytes of memory for each."""
 MAX_MULTIPART_FIELDS_BYTES: Final = 64 * 1024
-"""What a form with a file may have besides the file."""
+"""Size of the other fields of a form with a file."""
 UPLOAD_TOKEN_PARAMETER: Final = "upload"  # noqa: S105
-"""The parameter of a form's address that carries the signed word."""
+"""The query parameter of a form's URL that carries the signed token."""
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadPolicy:
-    """What an address takes: one file of up to ``most()`` bytes, of users whom ``may`` lets; it is given the request
-    and what the address names."""
+    """The upload rules of a view: one file of at most ``most()`` bytes; ``may``: checks the user's permission by the
+    request and the URL's arguments."""
 
     most: Callable[[], int]
     may: Callable[[HttpRequest, Mapping[str, Any]], bool]
@@ -46,7 +46,7 @@ class UploadPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refusal:
-    """Why a body stays unread: a status of HTTP, and words for a client and for a person."""
+    """The refusal of a body: the HTTP status, the text for clients (``words``) and for browsers (``shown``)."""
 
     status: int
     words: str
@@ -54,22 +54,22 @@ class _Refusal:
 
 
 def allow_uploads(uploads: UploadPolicy) -> Callable[[View], View]:
-    """Mark a view as one that takes files."""
+    """Decorator: mark a view as one that accepts files."""
 
-    def marked(view: View) -> View:
+    def mark_view(view: View) -> View:
         vars(view)["uploads"] = uploads
         return view
 
-    return marked
+    return mark_view
 
 
 def build_upload_url(request: HttpRequest, path: str) -> str:
-    """The address of a form with a file, with the word that lets this session send one there."""
+    """The URL of a form with a file, with the token that allows this session to upload there."""
     return f"{path}?{urlencode({UPLOAD_TOKEN_PARAMETER: _build_upload_token(request, path)})}"
 
 
 class BodyLimitMiddleware:
-    """Refuse what no page reads. It stands before the check of forms' tokens, which reads the whole form."""
+    """Refuses bodies that no page accepts. It runs before the CSRF middleware, which reads the whole form."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -105,10 +105,10 @@ def _find_body_refusal(
     if length <= MAX_ANONYMOUS_FORM_BYTES:
         return None
     if not request.user.is_authenticated:
-        return _too_large(MAX_ANONYMOUS_FORM_BYTES)
+        return _build_too_large_refusal(MAX_ANONYMOUS_FORM_BYTES)
     if length > MAX_FORM_BYTES:
-        return _too_large(MAX_FORM_BYTES)
-    return None if request.body.count(b"%") <= MAX_FORM_ESCAPES else _too_large(MAX_FORM_BYTES)
+        return _build_too_large_refusal(MAX_FORM_BYTES)
+    return None if request.body.count(b"%") <= MAX_FORM_ESCAPES else _build_too_large_refusal(MAX_FORM_BYTES)
 
 
 def _find_upload_refusal(
@@ -116,14 +116,14 @@ def _find_upload_refusal(
 ) -> _Refusal | None:
     if uploads is None or not request.user.is_authenticated:
         return _Refusal(status=415, words="no file is taken here: send application/x-www-form-urlencoded")
-    word = request.GET.get(UPLOAD_TOKEN_PARAMETER, "")
-    if not constant_time_compare(word, _build_upload_token(request, request.path)) or not uploads.may(request, kwargs):
+    token = request.GET.get(UPLOAD_TOKEN_PARAMETER, "")
+    if not constant_time_compare(token, _build_upload_token(request, request.path)) or not uploads.may(request, kwargs):
         return _Refusal(status=403, words="this session sends no file here")
     most = uploads.most()
-    return _too_large(most, of_a_file=True) if length > most + MAX_MULTIPART_FIELDS_BYTES else None
+    return _build_too_large_refusal(most, of_a_file=True) if length > most + MAX_MULTIPART_FIELDS_BYTES else None
 
 
-def _too_large(most: int, *, of_a_file: bool = False) -> _Refusal:
+def _build_too_large_refusal(most: int, *, of_a_file: bool = False) -> _Refusal:
     shown = _("The file is larger than %d MB, the most that is taken here.") % (most // 1024**2) if of_a_file else ""
     return _Refusal(status=413, words=f"the body is larger than {most:,} bytes", shown=shown)
 

@@ -1,10 +1,10 @@
-"""The merchant's movable clock (test environment): read, moved on with everything that falls due, put back."""
+"""The merchant's test clock (test environment): read it, advance it with everything that falls due, reset it."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,14 +18,12 @@ from gateway.catalogue.parse import InvalidParametersError, ParameterError, Para
 from gateway.core import clock
 from gateway.models import Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.timers import time_travel
-
-CLOCK_CONFLICT_CODE: Final = "800.120.402"
 
 
 class ClockView(SandboxView):
-    """GET reads the clock, POST moves it on and does what falls due on the way, DELETE puts it back."""
+    """GET reads the clock, POST advances it and processes what falls due on the way, DELETE resets it."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {
         "GET": READ_CLOCK_ENDPOINT,
@@ -82,12 +80,12 @@ def _build_clock_response(context: RequestContext, **more: Any) -> Response:
 
 def _build_clock_refusal() -> RequestRefusedError:
     return RequestRefusedError(
-        CLOCK_CONFLICT_CODE, status=409, more="this merchant's clock is being moved by another request"
+        CONCURRENT_UPDATE_CODE, status=409, more="this merchant's clock is being moved by another request"
     )
 
 
 def _parse_target_offset(merchant: Merchant, parameters: Parameters) -> timedelta:
-    """The offset to move to. Raises InvalidParametersError."""
+    """The clock offset to advance to. Raises InvalidParametersError."""
     offset = _parse_offset(merchant, parameters)
     if offset > MAX_CLOCK_OFFSET:
         name = "advance" if "advance" in parameters else "now"

@@ -1,6 +1,6 @@
-"""What the Warning header of an answer tells a merchant's developer: what is deprecated, what is recommended.
+"""The Warning header of responses: deprecated, recommended and masked parameters of the request.
 
-A remark is never an error. Source: Part B, Asynchronous payment parameters, Recurring migration, Custom parameters and
+A warning is never an error. Source: Part B, Asynchronous payment parameters, Recurring migration, Custom parameters and
 scheme data.
 """
 
@@ -16,28 +16,30 @@ DEPRECATION_WARNINGS: Final = {
     "notificationUrl": "notificationUrl is deprecated: use webhooks",
     "recurringMigration.paymentType": "recurringMigration is deprecated",
 }
-"""A parameter that is always there when something deprecated is used → what is said of it."""
+"""A parameter that is always sent with a deprecated feature → the warning."""
 RECOMMENDED_PARAMETERS: Final = ("threeDSecure.schemeData[CB-ITEMSNB]", "threeDSecure.schemeData[CB-SCORE_MERCHANT]")
-"""What the regional scheme wants to know of an authentication, and goes without."""
+"""Parameters that the regional scheme recommends for an authentication but does not require."""
 
 MAX_MASKED_NAMES: Final = 10
-"""Parameters that the header names whose card data was masked."""
+"""Masked parameters that the header names at most."""
 
 
 def build_warning_header(parameters: Parameters, facts: frozenset[str]) -> str:
-    """The header's value; '' where there is nothing to say. ``facts``: of the channel, as conditions ask for them."""
-    said = [text for name, text in DEPRECATION_WARNINGS.items() if name in parameters.values]
+    """The header's value (RFC 7234, warn-code 299), '' without warnings. ``facts``: of build_condition_facts."""
+    warnings = [text for name, text in DEPRECATION_WARNINGS.items() if name in parameters.values]
     if "threeds" in facts:
         sent = parameters.sent(facts)
         if is_regional_scheme_payment(sent) and will_authenticate(sent):
             lacking = sent.missing(*RECOMMENDED_PARAMETERS)
-            said += [f"{name} is recommended with paymentBrand {CARTEBANCAIRE}" for name in lacking]
-    said += [f"{_printable(name)} held card data, which is masked" for name in parameters.masked[:MAX_MASKED_NAMES]]
+            warnings += [f"{name} is recommended with paymentBrand {CARTEBANCAIRE}" for name in lacking]
+    warnings += [
+        f"{_replace_unprintable(name)} held card data, which is masked" for name in parameters.masked[:MAX_MASKED_NAMES]
+    ]
     if (more := len(parameters.masked) - MAX_MASKED_NAMES) > 0:
-        said.append(f"{more} more parameters held card data, which is masked")
-    return ", ".join(f'299 Tollhouse "{text}"' for text in said)
+        warnings.append(f"{more} more parameters held card data, which is masked")
+    return ", ".join(f'299 Tollhouse "{text}"' for text in warnings)
 
 
-def _printable(name: str) -> str:
-    """A name as a header may carry it."""
+def _replace_unprintable(name: str) -> str:
+    """The name in the characters that a quoted header value may contain."""
     return "".join(char if " " < char < "~" and char not in '"\\' else "?" for char in name)

@@ -1,4 +1,7 @@
-"""The envelope every API body has: result, buildNumber, timestamp, ndc (D13). Source: Part B, Payment response."""
+"""The envelope of every response body: result, buildNumber, timestamp, ndc (ruling D13).
+
+Source: Part B, Payment response.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from gateway.core import clock, identifiers, result_codes
 
 
 def build_docs_url(endpoint: str) -> str:
-    """Where an endpoint's parameters are explained."""
+    """The URL of an endpoint's reference page."""
     return f"{settings.GATEWAY_BASE_URL}/docs/reference/{endpoint}"
 
 
 def build_result(code: str, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "") -> dict[str, Any]:
-    """``build_result`` with its text from the table; ``errors`` become parameterErrors, with links into ``docs``;
-    ``more`` is added to the text."""
+    """The ``result`` object of a code, with its description from the table; ``errors`` become parameterErrors, with
+    links into ``docs``; ``more`` is added to the description."""
     description = result_codes.find_result_code(code).description
     body: dict[str, Any] = {"code": code, "description": f"{description}: {more}"[:255] if more else description}
     if errors:
@@ -29,7 +32,7 @@ def build_result(code: str, errors: Sequence[ParameterError] = (), more: str = "
 
 
 def build_envelope_fields(ndc: str) -> dict[str, str]:
-    """What every answer ends with. ``timestamp`` is when it was generated, in the real world's time."""
+    """buildNumber, timestamp (of the response, real time) and ndc."""
     return {
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
         "timestamp": clock.format_timestamp(clock.real_now()),
@@ -40,12 +43,12 @@ def build_envelope_fields(ndc: str) -> dict[str, str]:
 def build_envelope(
     code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
 ) -> dict[str, Any]:
-    """An answer's body."""
+    """The body of a response: ``fields``, the result and the envelope's fields."""
     return {**fields, "result": build_result(code, errors, more, docs), **build_envelope_fields(ndc)}
 
 
 def build_plain_response(status: int, code: str, more: str = "", *, ndc: str = "") -> HttpResponse:
-    """An envelope outside DRF: unknown paths, plain HTTP in live, an unforeseen fault. ``ndc``: as the log has it."""
+    """An envelope response outside DRF: unknown path, plain HTTP in live, internal error. ``ndc``: the one logged."""
     body = build_envelope(code, ndc or identifiers.format_ndc(identifiers.row_id()), more=more)
     answer = HttpResponse(encode_json(body), status=status, content_type="application/json; charset=utf-8")
     answer["Cache-Control"] = "no-store"
@@ -56,4 +59,5 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 
 def encode_json(body: Any) -> bytes:
+    """Compact JSON in UTF-8."""
     return _encode(body).encode()

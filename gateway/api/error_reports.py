@@ -1,13 +1,14 @@
-"""Django's report of an unforeseen fault, in which card data is masked: the page of DEBUG and the mail to ADMINS.
+"""Django's error report with card data masked: the DEBUG page and the mail to ADMINS.
 
-It prints local variables, headers and the query. What ours holds is typed (gateway.core.secret); this is for what is
-not.
+The report prints local variables, headers and the query. Our own card data is typed as Secret (gateway.core.secret);
+this masks what is not typed.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from django.utils.safestring import SafeString
 from django.views.debug import ExceptionReporter
 
 from gateway.catalogue.errors import hide_reported_value
@@ -17,10 +18,10 @@ _SENT: Final = ("request_GET_items", "filtered_POST_items", "request_COOKIES_ite
 
 
 class MaskedReporter(ExceptionReporter):
-    """The setting DEFAULT_EXCEPTION_REPORTER."""
+    """The exception reporter of the setting DEFAULT_EXCEPTION_REPORTER."""
 
     def get_traceback_data(self) -> dict[str, Any]:
-        """What was sent stands in a table there, name and value apart."""
+        """The report's data, with the tables of sent parameters and cookies masked by name and value."""
         data: dict[str, Any] = super().get_traceback_data()
         for kind in _SENT:
             items = data.get(kind) or ()
@@ -29,8 +30,8 @@ class MaskedReporter(ExceptionReporter):
             ]
         return data
 
-    def get_traceback_html(self) -> str:
-        return mask_text(super().get_traceback_html())
+    def get_traceback_html(self) -> SafeString:
+        return SafeString(mask_text(super().get_traceback_html()))
 
-    def get_traceback_text(self) -> str:
-        return mask_text(super().get_traceback_text())
+    def get_traceback_text(self) -> SafeString:
+        return SafeString(mask_text(super().get_traceback_text()))

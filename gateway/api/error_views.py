@@ -1,4 +1,4 @@
-"""Unknown paths and faults nobody foresaw: JSON for clients, a page for browsers; /payments leads to /v1/payments."""
+"""Django's error handlers: JSON for API clients, HTML for browsers; /payments redirects to /v1/payments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """404; or 307 where only the version was left out (D1)."""
+    """404, or a redirect (307) if only the version is missing in the path (ruling D1)."""
     if not is_api_path(request.path):
         try:
             resolve(f"/v1{request.path}")
@@ -39,7 +39,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
-    """Django calls this while the fault is being dealt with. The log has it with the ndc that the answer shows."""
+    """500 for an unhandled exception; the log has it under the ndc that the response shows."""
     ndc = identifiers.format_ndc(identifiers.row_id())
     log.error("unforeseen fault", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
     if _is_browser(request) and not is_api_path(request.path):
@@ -48,7 +48,7 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """400. In the test environment a page says so when the host name is the fault, and names the setting."""
+    """400. In the test environment, for a host name that is not allowed, a page names the setting to change."""
     if isinstance(exception, DisallowedHost) and not settings.IS_LIVE and not is_api_path(request.path):
         return _unknown_host(request)
     if _is_browser(request) and not is_api_path(request.path):
@@ -57,11 +57,11 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 MAX_HOST_CHARS = 253
-"""The longest name that there is; only so much of what was sent is shown."""
+"""The longest possible host name (RFC 1035); no more of a sent one is shown."""
 
 
 def _unknown_host(request: HttpRequest) -> HttpResponseBase:
-    # Whatever is sent may hold a card number, which no page repeats; a name with one is no host's either.
+    # The header may contain a card number, which no page may repeat.
     sent = mask_text(str(request.META.get("HTTP_HOST", ""))[: MAX_HOST_CHARS + 1])
     # A name with characters that no host name has cannot be allowed either.
     name = split_domain_port(sent)[0] if len(sent) <= MAX_HOST_CHARS else ""
@@ -71,13 +71,14 @@ def _unknown_host(request: HttpRequest) -> HttpResponseBase:
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
+    """403, as a page for browsers and as JSON for API clients."""
     if _is_browser(request) and not is_api_path(request.path):
         return render(request, "403.html", status=403)
     return build_plain_response(403, "800.900.300")
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """A form without the token that every form of ours has."""
+    """403 for a form without a valid CSRF token."""
     return forbidden(request)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong at the door, as exceptions, and the one place that turns them into answers (D10, D11)."""
+"""API errors and DRF's exception handler, which turns every exception into a response (rulings D10, D11)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ log = structlog.get_logger(__name__)
 
 
 class ApiError(Exception):
-    """The answer is decided before any endpoint runs. ``headers`` are added to it, ``fields`` to its body."""
+    """A request refused before its endpoint runs: authentication, throttling, unreadable body. ``more``: added to the
+    description; ``headers``: of the response; ``fields``: added to its body."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class ApiError(Exception):
 
 
 def handle_api_exception(exception: Exception, context: dict[str, Any]) -> Response:
-    """DRF's exception handler: every exception becomes an envelope, and none a stack trace."""
+    """DRF's exception handler: every exception becomes an envelope, never a stack trace."""
     view = context["view"]
     ndc = view.trace.ndc
     endpoint = view.endpoints.get(view.trace.method)

@@ -1,6 +1,8 @@
-"""Health: is the process alive, and can it take payments. Public, no secrets, no envelope (D13)."""
+"""Health checks: liveness and readiness of the process. Public, without secrets and envelope (ruling D13)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -14,28 +16,29 @@ DATABASE_UNREACHABLE = "no answer"
 
 
 def check_liveness(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers at all."""
+    """200 as long as the process answers."""
     return _answer({"status": "ok"}, 200)
 
 
 def check_readiness(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers, is migrated, and the vault opens; else 503 with what is missing."""
-    checks = {"database": _database(), "vault": _vault()}
+    """200 when the database answers and is migrated and the vault opens; else 503 with the failed checks."""
+    checks = {"database": _check_database(), "vault": _check_vault()}
     fine = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if fine else "unavailable", "environment": settings.GATEWAY_ENVIRONMENT, "checks": checks}
     return _answer(body, 200 if fine else 503)
 
 
-def _answer(body: dict[str, object], status: int) -> JsonResponse:
+def _answer(body: Mapping[str, object], status: int) -> JsonResponse:
     return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
 
 
-def _database() -> str:
-    """Asked twice at most: the connection this thread keeps may be one to a server that is gone."""
-    return "ok" if (first := _asked()) == "ok" else _asked() if first == DATABASE_UNREACHABLE else first
+def _check_database() -> str:
+    """Check the database, once more if it was unreachable: this thread's old connection may be to a stopped server."""
+    first = _check_database_once()
+    return _check_database_once() if first == DATABASE_UNREACHABLE else first
 
 
-def _asked() -> str:
+def _check_database_once() -> str:
     global _migrated
     try:
         connection.ensure_connection()
@@ -52,7 +55,7 @@ def _asked() -> str:
     return "ok"
 
 
-def _vault() -> str:
+def _check_vault() -> str:
     try:
         current_vault()
     except VaultError:

@@ -1,4 +1,4 @@
-"""GET /metrics: for this machine's own Prometheus, or behind a token of its own."""
+"""GET /metrics: Prometheus metrics, for requests from this machine or with the metrics token."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gateway import metrics
 
 
 def serve_metrics(request: HttpRequest) -> HttpResponse:
-    """The figures; 403 for others. A request that came through a proxy is not from this machine."""
-    if not _allowed(request):
+    """The metrics, or 403. A request through a proxy does not count as from this machine."""
+    if not _is_allowed(request):
         return HttpResponse(b"", status=403)
     return HttpResponse(
         metrics.render_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
 
 
-def _allowed(request: HttpRequest) -> bool:
+def _is_allowed(request: HttpRequest) -> bool:
     token = settings.GATEWAY_METRICS_TOKEN
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if token:
-        return hmac.compare_digest(given.encode(), token.encode())
+        return hmac.compare_digest(sent.encode(), token.encode())
     forwarded = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
     return not forwarded and ip_address(request.META.get("REMOTE_ADDR") or "0.0.0.0").is_loopback  # noqa: S104

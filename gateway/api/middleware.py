@@ -1,4 +1,4 @@
-"""Middleware: TLS only in live, and page middleware that API requests do not pass.
+"""Middleware: HTTPS only in live, and page middleware (session, CSRF, CSP and others) that API requests skip.
 
 Source: Part A, What the service does, 2; ruling D11.
 """
@@ -29,17 +29,17 @@ _API = re.compile(r"(?:/reports|/scheduling)?/v[0-9]+(?:/|$)|/health/|/metrics$|
 
 
 def is_api_path(path: str) -> bool:
-    """Whether a path belongs to the API, to processors or to health: JSON, no session, no page."""
+    """Whether a path is of the API, processor webhooks, health or metrics: JSON without a session."""
     return bool(_API.match(path))
 
 
 INTERNAL_PATHS = ("/metrics",)
-"""Asked from inside the network, with a token of its own."""
+"""Paths requested from inside the network, with a token of their own."""
 
 
 class TlsOnlyMiddleware:
-    """In live, a plain HTTP request that carries a token is refused (it has been read on the way already), and any
-    other is sent to https by 307. Health answers on plain HTTP: a load balancer asks from inside."""
+    """HTTPS only, in live: a plain HTTP request with a token is refused (403), because the token is exposed already;
+    any other is redirected to https (307). Health checks answer on plain HTTP, for load balancers inside."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -62,11 +62,11 @@ class TlsOnlyMiddleware:
 
 
 POPUP_PATHS = ("/shopper/", "/simulator/")
-"""Pages that the widget opens in a window of their own: cut from their opener, that window would look closed."""
+"""Pages that the widget opens in a popup: without its opener the widget would take the popup for closed."""
 
 
 class OpenerPolicyMiddleware:
-    """Keep the tie between a shop's page and the window it opened, redirects included. Every other page is cut off."""
+    """Sets Cross-Origin-Opener-Policy to unsafe-none for popup pages, redirects included; others keep the default."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -79,16 +79,16 @@ class OpenerPolicyMiddleware:
 
 
 def _add_content_length(answer: HttpResponse) -> HttpResponse:
-    """Say how long the body is: without it a client is sent chunks, and some read those slowly."""
+    """Add Content-Length: without it the body is sent in chunks, which some clients read slowly."""
     if not answer.streaming and not answer.has_header("Content-Length"):
         answer["Content-Length"] = str(len(answer.content))
     return answer
 
 
 def _pages_only(middleware: type[Any]) -> type[Any]:
-    """``middleware`` for pages; API requests pass it untouched."""
+    """A subclass of ``middleware`` that API requests skip."""
 
-    class PagesOnly(middleware):  # type: ignore[misc]
+    class PagesOnly(middleware):  # type: ignore[misc]  # the base class is a parameter
         def __call__(self, request: HttpRequest) -> Any:
             return self.get_response(request) if is_api_path(request.path) else super().__call__(request)
 
@@ -102,8 +102,8 @@ def _pages_only(middleware: type[Any]) -> type[Any]:
 
 
 class SignInContextMiddleware:
-    """django-allauth's middleware: it keeps the request at hand for its forms, and sends on who has to show once more
-    who they are."""
+    """django-allauth's middleware for the back office only: it provides the request to allauth's forms and redirects
+    users who have to sign in again."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -116,9 +116,9 @@ class SignInContextMiddleware:
         return self._inner.process_exception(request, exception) if request.path.startswith("/admin/") else None
 
 
-class PagePolicyMiddleware(CSPMiddleware):  # type: ignore[misc]
-    """The strict policy of the settings; the back office's theme evaluates its own expressions and sets its colours in
-    a style element, so there, and nowhere else, the settings loosen it."""
+class PagePolicyMiddleware(CSPMiddleware):
+    """The strict Content-Security-Policy of the settings, loosened for the back office only: its theme evaluates
+    expressions and sets its colours in a style element."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
@@ -133,21 +133,21 @@ class PagePolicyMiddleware(CSPMiddleware):  # type: ignore[misc]
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if has_named_report_endpoint():
             response.headers.setdefault("Reporting-Endpoints", build_reporting_endpoints())
-        return super().process_response(request, response)  # type: ignore[no-any-return]
+        return super().process_response(request, response)
 
 
 REPORT_ENDPOINT_NAME = "policy"
-"""The name of our report endpoint in policies of ours."""
+"""The name of the report endpoint in our policies."""
 
 
 def has_named_report_endpoint() -> bool:
-    """Whether policies name the report endpoint by ``report-to``, too. Over plain HTTP browsers know no such names, and
-    Chromium then heeds ``report-uri`` only where there is no ``report-to``."""
+    """Whether policies have ``report-to`` besides ``report-uri``: only over https. Over plain HTTP browsers know no
+    named endpoints, and Chromium ignores ``report-uri`` if there is a ``report-to``."""
     return bool(settings.GATEWAY_BASE_URL.startswith("https://"))
 
 
 def build_reporting_endpoints() -> str:
-    """The header Reporting-Endpoints of pages of ours."""
+    """The Reporting-Endpoints header of our pages."""
     return f'{REPORT_ENDPOINT_NAME}="{settings.POLICY_REPORTS_PATH}"'
 
 

@@ -1,4 +1,4 @@
-"""Payments over HTTP: each method enters through the door, calls one verb and answers.
+"""The payment endpoints: /v1/payments and /v1/payments/{id}. Also the base of all POST views with idempotency keys.
 
 Source: Part A, Endpoints; rulings D2, D11, D12, D20.
 """
@@ -19,7 +19,7 @@ from gateway.api.envelope import build_docs_url, build_envelope_fields, encode_j
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, PAYMENT_ENDPOINT, STATUS_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers, result_codes
-from gateway.models import Payment
+from gateway.models import Channel, Payment
 from gateway.payments import idempotent_responses, token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
@@ -46,21 +46,29 @@ ResponseRenderer = idempotent_responses.PaymentRenderer
 def build_payment_response(
     payment: Payment, context: RequestContext, tell: ResponseRenderer = render_payment
 ) -> tuple[int, dict[str, Any]]:
-    """A payment in the envelope, and 200 or 400 by the family of its code."""
+    """Returns (HTTP status, body): 200 or 400 by the family of the payment's code, and the payment in the envelope."""
     code = resolve_result_code(payment)
     return result_codes.http_status(code), idempotent_responses.render_response_body(
         payment, build_envelope_fields(context.trace.ndc), {}, tell
     )
 
 
+def resolve_request_channel(context: RequestContext) -> Channel | None:
+    """The channel of a first payment's request: the sent one, else by channel dispatching; None if none takes it."""
+    admission = context.admission
+    if admission.channel is None and admission.entity is not None:
+        return choose_channel(admission.merchant, context.pairs)
+    return admission.channel
+
+
 def render_ignored_parameters(parameters: Parameters) -> dict[str, Any]:
-    """``ignoredParameters`` of an answer: the names that were sent and are not known. Empty where there are none."""
+    """``ignoredParameters`` of a response, the sent names that were ignored; empty without any."""
     return {"ignoredParameters": list(parameters.ignored)} if parameters.ignored else {}
 
 
 class PaymentResponder:
-    """How one request answers its payment. With an idempotency key the first answer is kept, and told again as it was:
-    its names stand in the order in which the database keeps them."""
+    """Renders the response of one request. With an idempotency key the first response is stored and replayed byte for
+    byte, so its member names are in the order of PostgreSQL's jsonb."""
 
     def __init__(
         self, context: RequestContext, parameters: Parameters, tell: ResponseRenderer = render_payment
@@ -71,8 +79,8 @@ class PaymentResponder:
         self._made: tuple[int, str] | None = None
         self._of: object = None
 
-    def keep(self, payment: Payment) -> tuple[int, str]:
-        """Answer ``payment``; the HTTP status, and what its idempotency key keeps of the answer."""
+    def respond(self, payment: Payment) -> tuple[int, str]:
+        """Render the response of ``payment``. Returns (HTTP status, the body as its idempotency key stores it)."""
         payment.request, payment.answer = (
             idempotent_responses.sort_like_jsonb(payment.request),
             idempotent_responses.sort_like_jsonb(payment.answer),
@@ -83,25 +91,27 @@ class PaymentResponder:
             encode_json(idempotent_responses.render_response_body(payment, shared, more, self.tell)).decode(),
         )
         self._made, self._of = (status, text), payment.answer
-        # Only a payment stays as it is: what is told of a registration may change.
+        # Only payments can be rebuilt from their row: a registration or a job may change later.
         return status, idempotent_responses.compact_response(
             payment, shared, more, text
         ) if self.tell is render_payment else text
 
     def response(self, payment: Payment) -> HttpResponse:
-        # What was made goes out with the statement that was to write it. When somebody else was faster, nothing was
-        # written, the payment was read again, and what it is now is told.
+        """The HTTP response of ``payment``: the one stored under its key, else rendered now."""
+        # The stored response is sent if the statement that stores it was written. If another worker completed the
+        # payment first, it was not, and the payment was read again: then its present state is rendered.
         if self._made is not None and payment.answer is self._of:
             return _build_stored_response(*self._made, self.context)
         body = idempotent_responses.render_response_body(
             payment, build_envelope_fields(self.context.trace.ndc), self._more(payment), self.tell
         )
-        return Response(
+        response: HttpResponse = Response(
             body, status=result_codes.http_status(resolve_result_code(payment)), headers=self.context.headers
         )
+        return response
 
     def _more(self, payment: Payment) -> dict[str, Any]:
-        """What the answer says about the request, and the payment does not know."""
+        """Remarks about the request that are not in the payment: parameterErrors and ignoredParameters."""
         more: dict[str, Any] = {}
         refusals = self.parameters.refusals
         if refusals and payment.result_code == refusals[0].code:
@@ -116,7 +126,7 @@ def _build_stored_response(status: int, body: str, context: RequestContext, *, r
 
 
 def replay_response(known: StoredResponse, context: RequestContext, tell: ResponseRenderer) -> HttpResponse:
-    """The answer that an idempotency key was given, once more."""
+    """The stored response of an idempotency key, with the header Idempotent-Replayed."""
     if known.body is not None and idempotent_responses.is_complete_response(known.body):
         return _build_stored_response(known.status, known.body, context, replayed=True)
     payment = Payment.objects.get(pk=known.payment)
@@ -127,15 +137,16 @@ def replay_response(known: StoredResponse, context: RequestContext, tell: Respon
             context,
             replayed=True,
         )
-    # Its worker died before it could answer: what is true now is told.
+    # The worker died before it stored the response: render the payment's present state.
     status, body = build_payment_response(payment, context, tell)
     return _build_stored_response(status, encode_json(body).decode(), context, replayed=True)
 
 
 class IdempotentPostView(ApiView):
-    """What the POSTs share: an idempotency key is looked up first and claimed with the payment."""
+    """Base of POST views: looks the idempotency key up first and claims it with the payment. ``tell``: renders the
+    payment."""
 
-    tell: ClassVar[ResponseRenderer] = staticmethod(render_payment)
+    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_payment)
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
         header, path = request.headers.get(IDEMPOTENCY_HEADER), request.path
@@ -153,18 +164,20 @@ class IdempotentPostView(ApiView):
             raise build_in_progress_refusal(claim.key) from None
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
+        """Handle the request. ``target``: the id in the path. Raises IdempotencyKeyTakenError."""
         raise NotImplementedError
 
 
 def build_idempotency_context(claim: IdempotencyClaim | None, responder: PaymentResponder) -> IdempotencyContext | None:
-    return None if claim is None else IdempotencyContext(claim=claim, respond=responder.keep)
+    """The claim with its renderer, None without a key."""
+    return None if claim is None else IdempotencyContext(claim=claim, respond=responder.respond)
 
 
-def process_within_token_limits(asked: PaymentRequest, context: RequestContext) -> Payment:
-    """Make a first payment, counted towards its token's own limit of 24 hours. Raises TokenLimitError."""
-    admission, money = context.admission, asked.money
+def process_within_token_limits(request: PaymentRequest, context: RequestContext) -> Payment:
+    """Process a first payment within its token's 24-hour limit. Raises TokenLimitError."""
+    admission, money = context.admission, request.money
     with token_limits.reserve_amount(admission.token, admission.limits, money.amount, money.currency) as reservation:
-        payment = process_payment(asked)
+        payment = process_payment(request)
         reservation.payment = payment.id
     return payment
 
@@ -175,10 +188,7 @@ class PaymentsView(IdempotentPostView):
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": PAYMENT_ENDPOINT}
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
-        admission = context.admission
-        channel = admission.channel
-        if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, context.pairs)
+        admission, channel = context.admission, resolve_request_channel(context)
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if "referenceUuid" in parameters:
@@ -186,7 +196,7 @@ class PaymentsView(IdempotentPostView):
         if channel is None:
             raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
         responder = PaymentResponder(context, parameters)
-        asked = build_payment_request(
+        payment_request = build_payment_request(
             parameters,
             merchant=admission.merchant,
             channel=channel,
@@ -194,7 +204,7 @@ class PaymentsView(IdempotentPostView):
             trace=context.trace,
             idempotency=build_idempotency_context(claim, responder),
         )
-        return responder.response(process_within_token_limits(asked, context))
+        return responder.response(process_within_token_limits(payment_request, context))
 
 
 class PaymentView(IdempotentPostView):
@@ -221,7 +231,7 @@ class PaymentView(IdempotentPostView):
 def respond_to_follow_up(
     context: RequestContext, target: str, parameters: Parameters, now: datetime, claim: IdempotencyClaim | None
 ) -> HttpResponse:
-    """A follow-up of the payment ``target`` names, by path or by referenceUuid."""
+    """Process a follow-up of payment ``target``, named by the path or by referenceUuid."""
     admission = context.admission
     responder = PaymentResponder(context, parameters)
     request = FollowUpRequest(
@@ -242,9 +252,9 @@ def respond_to_follow_up(
 
 
 def _resolve_max_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
-    """What a follow-up moves at most, and in which currency, for a token with limits: a reversal without an amount
-    takes all that remains, which is no more than the payment it speaks of."""
-    if limits is None:
+    """(amount, currency) that a follow-up moves at most, for a token with limits. A reversal without an amount takes
+    all that remains, which is no more than the followed payment's amount."""
+    if limits is None or request.target is None:
         return None, None
     amount = request.parameters.get("amount")
     target = Payment.objects.filter(pk=request.target, merchant=request.merchant.pk).only("amount", "currency").first()

@@ -1,4 +1,4 @@
-"""Queries over HTTP: lists of transactions, and one by its id. Source: Part B, Query; rulings D6, D12."""
+"""The query endpoints: lists of transactions, and one by its id. Source: Part B, Query; rulings D6, D12."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class QueryView(ApiView):
         context = self.admit_request(request)
         admission = context.admission
         parameters = self.parse(context, admission.channel)
-        found = transaction_query.find_transactions(
+        page = transaction_query.find_transactions(
             transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
         )
-        # A page after the last one lists nothing; how many there are is told all the same.
-        if not found.payments and not found.pages:
+        # A page after the last one is empty, but still shows the number of pages.
+        if not page.payments and not page.pages:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
-        pages = {} if found.pages is None else {"pages": found.pages}
-        listed = [transaction_query.render_transaction(payment) for payment in found.payments]
+        pages = {} if page.pages is None else {"pages": page.pages}
+        listed = [transaction_query.render_transaction(payment) for payment in page.payments]
         return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 
@@ -84,8 +84,8 @@ class TransactionRecordsView(ApiView):
 def _find_queried(
     context: RequestContext, target: str, parameters: Parameters
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What has the id ``target``, and the list with it: its chain, where that is asked for, or those transactions of
-    it that the filters take. Raises RequestRefusedError."""
+    """Returns (transaction, list) for the id ``target``; the list is its chain, filtered, with
+    includeLinkedTransactions=true, else the transaction alone. Raises RequestRefusedError (404)."""
     admission = context.admission
     payment = admission.payment
     if payment is None:

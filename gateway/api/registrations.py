@@ -1,4 +1,4 @@
-"""Registrations over HTTP: stored means of payment, and one-click payments with them.
+"""The registration endpoints: stored means of payment, and one-click payments with them.
 
 Source: Part A, Endpoints (registration); Part B, Tokenization and registration; rulings D5, D29.
 """
@@ -16,10 +16,10 @@ from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    ResponseRenderer,
     build_idempotency_context,
     process_within_token_limits,
     render_ignored_parameters,
+    resolve_request_channel,
 )
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import (
@@ -33,9 +33,8 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
-from gateway.models import Registration
+from gateway.models import Payment, Registration
 from gateway.payments import registrations
-from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -53,19 +52,17 @@ class RegistrationsView(IdempotentPostView):
     """POST /v1/registrations."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CREATE_REGISTRATION_ENDPOINT}
-    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
+    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         admission = context.admission
-        channel = admission.channel
-        if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, context.pairs)
+        channel = resolve_request_channel(context)
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if channel is None:
             raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
         responder = PaymentResponder(context, parameters, self.tell)
-        asked = build_payment_request(
+        payment_request = build_payment_request(
             parameters,
             merchant=admission.merchant,
             channel=channel,
@@ -73,13 +70,13 @@ class RegistrationsView(IdempotentPostView):
             trace=context.trace,
             idempotency=build_idempotency_context(claim, responder),
         )
-        return responder.response(process_within_token_limits(asked, context))
+        return responder.response(process_within_token_limits(payment_request, context))
 
 
 class RegistrationChangeView(IdempotentPostView):
-    """What changing a registration takes."""
+    """Base of the views that change a registration."""
 
-    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
+    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
     def change(
         self, context: RequestContext, parameters: Parameters, claim: IdempotencyClaim | None
@@ -158,7 +155,7 @@ class OneClickView(IdempotentPostView):
             found, missing = _find_registration(context, target), None
         except RequestRefusedError as refused:
             found, missing = None, refused
-        # What is wrong with the request is told first, whatever the id names.
+        # Errors in the parameters are reported before an unknown id.
         channel = found.channel if found is not None else context.admission.channel
         facts = build_condition_facts(channel, now) | {"registration"}
         if found is not None and found.means == "card":
@@ -168,7 +165,7 @@ class OneClickView(IdempotentPostView):
             assert missing is not None
             raise missing
         responder = PaymentResponder(context, parameters)
-        asked = build_payment_request(
+        payment_request = build_payment_request(
             parameters,
             merchant=merchant,
             channel=found.channel,
@@ -177,4 +174,4 @@ class OneClickView(IdempotentPostView):
             idempotency=build_idempotency_context(claim, responder),
             stored=registrations.load_stored_means(found, parameters, now),
         )
-        return responder.response(process_within_token_limits(asked, context))
+        return responder.response(process_within_token_limits(payment_request, context))

@@ -1,4 +1,4 @@
-"""JSON out, whatever the client says it accepts: there is one format (D19)."""
+"""DRF renderer and content negotiation: always JSON, whatever the Accept header says (ruling D19)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from rest_framework.request import Request
 from gateway.api.envelope import encode_json
 
 
-class EnvelopeRenderer(BaseRenderer):
+class EnvelopeRenderer(BaseRenderer):  # type: ignore[misc]  # DRF has no type hints
+    """Renders response data as compact JSON."""
+
     media_type = "application/json"
     format = "json"
     charset = "utf-8"
@@ -23,8 +25,8 @@ class EnvelopeRenderer(BaseRenderer):
         return b"" if data is None else encode_json(data)
 
 
-class JsonOnlyNegotiation(BaseContentNegotiation):
-    """No negotiation: an Accept header that asks for something else still gets JSON."""
+class JsonOnlyNegotiation(BaseContentNegotiation):  # type: ignore[misc]  # DRF has no type hints
+    """No content negotiation: every Accept header gets JSON."""
 
     def select_parser(self, request: Request, parsers: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""The published table of result codes."""
+"""The endpoint of the result code table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gateway.core import result_codes
 
 
 class ResultCodesView(ApiView):
-    """GET /v1/resultcodes: our table of result codes (D9). Public: it tells nothing of anybody."""
+    """GET /v1/resultcodes: the table of result codes (ruling D9). Public, without a token."""
 
     http_method_names: ClassVar[list[str]] = ["get"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """No token is asked for."""
+        """No token is required."""
 
     @property
     def allowed_methods(self) -> list[str]:

@@ -1,6 +1,7 @@
-"""Endpoints of the test environment: what was said to acquirers, mails, wallet tokens to try with,
-transfers. In live they do
-not exist. The clock is in gateway.api.clock."""
+"""Endpoints of the test environment: acquirer messages, mails, test wallet tokens, simulated transfers.
+
+In live they do not exist (404). The test clock is in gateway.api.clock.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from gateway.wallets.token_factory import PaymentSheet, tamper_token
 
 
 class SandboxView(ApiView):
-    """Endpoints of the test environment: in live they do not exist."""
+    """Base of test environment endpoints: 404 in live."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         if settings.IS_LIVE:
@@ -46,12 +47,12 @@ class SandboxView(ApiView):
 
 
 def _mask_message(message: Any) -> Any:
-    """A card number in a free text of the merchant's is masked here too (docs/decisions/0052)."""
+    """The message with card numbers in the merchant's free texts masked too (docs/decisions/0052)."""
     return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
 
 
 class AcquirerMessagesView(SandboxView):
-    """GET /v1/test/acquirer/messages: what was sent on for a payment, masked, and what came back."""
+    """GET /v1/test/acquirer/messages: the messages sent to the acquirer for a payment, masked, and its answers."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": ACQUIRER_MESSAGES_ENDPOINT}
 
@@ -77,7 +78,7 @@ class AcquirerMessagesView(SandboxView):
 
 
 class MailsView(SandboxView):
-    """GET /v1/test/mails: the mails about a payment, with their text."""
+    """GET /v1/test/mails: the mandate mails of a payment, with their text."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": TEST_MAILS_ENDPOINT}
 
@@ -94,7 +95,7 @@ class MailsView(SandboxView):
 
 
 class WalletTokenView(SandboxView):
-    """POST /v1/test/wallet-token: a wallet's token to try with. A channel without test keys gets its own first."""
+    """POST /v1/test/wallet-token: build a test wallet token. Generates the channel's test keys first if needed."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": MAKE_WALLET_TOKEN_ENDPOINT}
 

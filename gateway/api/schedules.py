@@ -1,8 +1,8 @@
-"""Subscription jobs over HTTP. Source: Part B, Scheduling; ruling D8."""
+"""The schedule endpoints: create, read, change and end subscription jobs. Source: Part B, Scheduling; ruling D8."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -13,7 +13,6 @@ from gateway.api.envelope import build_envelope_fields
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    ResponseRenderer,
     build_idempotency_context,
     render_ignored_parameters,
 )
@@ -27,6 +26,7 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
+from gateway.models import Payment
 from gateway.payments import token_limits
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.registrations import ChangeRequest
@@ -35,9 +35,9 @@ from gateway.scheduling import schedules
 
 
 class ScheduleChangeView(IdempotentPostView):
-    """What changing a job takes."""
+    """Base of the views that change a job."""
 
-    tell: ClassVar[ResponseRenderer] = staticmethod(schedules.render_schedule)
+    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(schedules.render_schedule)
 
     def change(self, context: RequestContext, claim: IdempotencyClaim | None) -> tuple[ChangeRequest, PaymentResponder]:
         merchant = context.admission.merchant

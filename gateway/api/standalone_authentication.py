@@ -1,4 +1,4 @@
-"""3-D Secure without a payment over HTTP. Source: Part A, Endpoints; Part B, 3D Secure."""
+"""The endpoints of standalone 3-D Secure authentication. Source: Part A, Endpoints; Part B, 3D Secure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
+from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters, resolve_request_channel
 from gateway.catalogue.endpoints import READ_AUTHENTICATION_ENDPOINT, STANDALONE_AUTHENTICATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers, result_codes
 from gateway.models import Authentication
 from gateway.payments import standalone_authentication
-from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
 
@@ -36,9 +35,7 @@ class ThreeDSecureView(ApiView):
     def post(self, request: Request) -> Response:
         context = self.admit_request(request)
         admission = context.admission
-        channel = admission.channel
-        if channel is None and admission.entity is not None:
-            channel = choose_channel(admission.merchant, context.pairs)
+        channel = resolve_request_channel(context)
         now = clock.merchant_now(admission.merchant)
         parameters = self.parse(context, channel, build_condition_facts(channel, now) | {"threeds", "alone"})
         if channel is None:

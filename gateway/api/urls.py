@@ -1,4 +1,4 @@
-"""The API's routes, below /v1/."""
+"""URL patterns of the API, under /v1/ and /v3/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ schedule_urlpatterns = [
     path("schedules/<str:target>/reschedule", schedules.RescheduleView.as_view()),
     path("schedules/<str:target>/deschedule", schedules.DescheduleView.as_view()),
 ]
-"""Below /scheduling/v1/, too (D8)."""
+"""Also under /scheduling/v1/ (ruling D8)."""
 
 urlpatterns = [
     path("payments", payments.PaymentsView.as_view()),
@@ -46,4 +46,4 @@ v3_urlpatterns = [
     path("query", query.QueryRecordsView.as_view()),
     path("query/<str:target>", query.TransactionRecordsView.as_view()),
 ]
-"""Below /v3/."""
+"""Under /v3/."""

@@ -1,7 +1,8 @@
-"""Follow-ups that an acquirer has told of: chargebacks and their reversals, out of settlement files and by hand.
+"""Records follow-ups that happened at the acquirer: chargebacks, their reversals, refunds and captures made there.
 
-The money has moved already, so nobody is asked, and the door that the API finds closed in live is open: the decision is
-the same table, the ceilings are the same, and beginning and end are one statement. Source: decisions, section 4, 8.
+They come from settlement files, bank statements, processor webhooks and clerks. The money has moved already, so no
+acquirer is called, and types that the live API refuses (CB, CR) are allowed. Operation table and ceilings are the same
+as for the API; begin and complete are one statement. Source: decisions, sections 4 and 8.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from gateway.models import Merchant, Payment
 from gateway.payments import store
 from gateway.payments.chain import Chain
 from gateway.payments.follow_ups import (
-    FOLLOW_UP_CONFLICT_CODE,
     MAX_FOLLOW_UP_TRIES,
     FollowUpRequest,
     build_follow_up,
@@ -33,7 +33,7 @@ from gateway.payments.follow_ups import (
 )
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.payment_request import RequestTrace
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 
 ExtraWrites = Callable[[WriteStatement, Payment], None]
 ChainInspector = Callable[[Chain], None]
@@ -41,7 +41,7 @@ ChainInspector = Callable[[Chain], None]
 _REPORTED_PARAMETERS: Final = Catalogue(
     FOLLOW_UP_ENDPOINT.structures[1:], FOLLOW_UP_ENDPOINT.rules, elsewhere=structures.KNOWN_STRUCTURES
 )
-"""What a follow-up by API takes, without the entity: whoever enters one has found the payment already."""
+"""The parameters of a follow-up by API without the entity: callers here have found the payment already."""
 
 
 def record_acquirer_reported_follow_up(
@@ -58,12 +58,13 @@ def record_acquirer_reported_follow_up(
     look: ChainInspector | None = None,
     extra_writes: ExtraWrites | None = None,
 ) -> Payment:
-    """Enter a ``kind`` (CB, CR) that follows ``target`` and return its payment, approved by ``reply``.
+    """Record a follow-up of type ``kind`` (CB, CR, RF, RV, CP) on ``target`` and return its payment, APPROVED by
+    ``reply``.
 
-    ``origin``: where it comes from, for the request log. ``look``: is shown the chain that the decision is made on, and
-    may raise; whatever begins in that chain afterwards makes it be read, and shown, again. ``alongside``: what the door
-    writes in the same statement. ``at``: the merchant's clock. Raises RequestRefusedError with the code of the table,
-    and Invalid; then nothing was written.
+    ``origin``: where it comes from, for the request log. ``reason``: the chargeback's result code. ``at``: the
+    merchant's clock. ``look``: called with the chain before each decision, and may raise; a chain that changed is read
+    and passed again. ``extra_writes``: adds rows of the caller to the same statement. Raises RequestRefusedError with
+    the code of the operation table, and InvalidParametersError; then nothing was written.
     """
     now = at or clock.merchant_now(merchant)
     pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]
@@ -82,18 +83,18 @@ def record_acquirer_reported_follow_up(
     operation = OPERATIONS[kind]
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(target, merchant, None)
-        found = chain.find(target) if chain is not None else None
-        if chain is None or found is None:
+        followed = chain.find(target) if chain is not None else None
+        if chain is None or followed is None:
             raise RequestRefusedError(operation.unknown, status=404)
         if look is not None:
             look(chain)
-        decision = decide_follow_up(operation, chain, found, parameters)
+        decision = decide_follow_up(operation, chain, followed, parameters)
         if decision.code:
             raise RequestRefusedError(decision.code)
-        row = build_follow_up(operation, found, decision, request)
+        row = build_follow_up(operation, followed, decision, request)
         trace = replace(request.trace, entity=row.channel_id)
         if store.insert_acquirer_reported_payment(
             row, reply, parent=chain.first, trace=trace, extra_writes=extra_writes
         ):
             return row
-    raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE)

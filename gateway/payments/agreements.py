@@ -1,8 +1,8 @@
-"""Card on file: under which agreement a payment is made, and whether the agreement still allows it.
+"""Card on file: finds the agreement a payment is made under and checks its instalment, frequency and expiry limits.
 
-A payment of the merchant's own (MIT) names its agreement by initialTransactionId (the scheme's reference, or the id of
-our INITIAL payment), by agreementId, or by the registration that was agreed on. What an agreement limits is kept to
-exactly: a payment begins by raising the agreement's count, so of two that read the same count one reads again.
+A merchant-initiated payment (MIT) names its agreement by initialTransactionId (the scheme's reference, or the id of our
+INITIAL payment), by agreementId, or by the registration the agreement was made with. Limits are exact under
+concurrency: beginning a payment raises the agreement's counter by compare-and-set, so the later of two reads again.
 Source: Part B, Card on file; ruling D38.
 """
 
@@ -29,7 +29,7 @@ from gateway.payments.refusal import RequestRefusedError
 UNKNOWN_REFERENCE_CODE: Final = "700.100.100"
 NOT_INITIAL_PAYMENT_CODE: Final = "700.400.590"
 AGREEMENT_USED_UP_CODE: Final = "700.500.001"
-"""No more authorizations, or none yet: numberOfInstallments and frequency."""
+"""numberOfInstallments is used up, or the days of frequency have not passed yet."""
 AGREEMENT_EXPIRED_CODE: Final = "700.500.002"
 INITIAL_TRANSACTION_ID: Final = "standingInstruction.initialTransactionId"
 AGREEMENT_ID: Final = "standingInstruction.agreementId"
@@ -37,8 +37,9 @@ _AUTHORIZING: Final = frozenset({"PA", "DB"})
 
 
 class AgreementUseType(enum.Enum):
-    """What a payment is to its agreement. ``PLAIN``: nothing. ``CARDHOLDER``: the shopper pays again by what is on
-    file. ``DRAW``: an authorization of the agreement, which its limits count. ``EXTRA``: one beside it."""
+    """How a payment relates to a card-on-file agreement. PLAIN: not at all. CARDHOLDER_INITIATED: the shopper pays
+    again with the stored card. MERCHANT_INITIATED payments count towards the agreement's instalment and frequency
+    limits; INDUSTRY_PRACTICE ones (delayed charge, no-show) do not."""
 
     PLAIN = "plain"
     INITIAL = "initial"
@@ -60,7 +61,7 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
         ("REPEATED", "CIT", ""): AgreementUseType.CARDHOLDER_INITIATED,
         ("REPEATED", "", ""): AgreementUseType.MERCHANT_INITIATED,
         ("REPEATED", "MIT", ""): AgreementUseType.MERCHANT_INITIATED,
-        # A declined authorization is tried again: it counts like the one it stands for.
+        # A declined authorization is tried again: it counts like the declined one.
         **{
             (mode, source, "RESUBMISSION"): AgreementUseType.MERCHANT_INITIATED
             for mode in _ANY_MODE
@@ -85,14 +86,14 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
         },
     }
 )
-"""(mode, source, industryPractice) → use. What is not here the catalogue refuses (conditions.card_on_file)."""
+"""(mode, source, industryPractice) → use. The catalogue refuses all other combinations (conditions.card_on_file)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementUse:
-    """The agreement of one request. ``agreement`` as it was read, None when there is none here (a reference of another
-    processor). ``counts``: its limits count this payment. ``expiry``: the request's own. ``onwards``: the references
-    as the acquirer gets them."""
+    """The agreement of one request. ``agreement``: the row as it was read; None for a reference of another processor.
+    ``counts``: the payment counts towards its limits. ``expiry``: the request's own standingInstruction.expiry.
+    ``scheme_references``: the references for the acquirer, by parameter name."""
 
     agreement: Agreement | None
     counts: bool
@@ -101,32 +102,32 @@ class AgreementUse:
 
 
 def classify_agreement_use(parameters: Parameters) -> AgreementUseType:
-    """What the request's standing instruction makes it."""
-    words = (parameters.get(f"standingInstruction.{name}") or "" for name in ("mode", "source", "industryPractice"))
-    mode, source, practice = words
+    """The use that the request's standingInstruction parameters describe."""
+    names = ("mode", "source", "industryPractice")
+    mode, source, practice = (parameters.get(f"standingInstruction.{name}") or "" for name in names)
     return AGREEMENT_USE_TYPES.get((mode, source, practice), AgreementUseType.PLAIN)
 
 
 def resolve_agreement(
     parameters: Parameters, payment_type: str, channel: Channel, registration: UUID | None
 ) -> AgreementUse | None:
-    """The agreement a first payment is made under; None for a payment without one.
+    """Find the agreement that a first payment is made under; None for a payment without one.
 
-    Raises RequestRefusedError for a payment of the merchant's own that names none, or one that is not this channel's.
+    Raises RequestRefusedError for a merchant-initiated payment that names none, or one of another channel.
     """
     use = classify_agreement_use(parameters)
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
     named = AGREEMENT_ID in parameters or (
         INITIAL_TRANSACTION_ID in parameters
-        # A channel that goes by agreementId alone reads no other id; what was stored needs none.
+        # A channel that goes by agreementId alone reads no other id; a registration leads to its agreement without one.
         and (registration is None or channel.agreement_ids != Channel.AgreementIds.ONLY)
     )
-    merchants = (
+    merchant_initiated = (
         use in (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
         and payment_type in _AUTHORIZING
     )
-    if not merchants and not (use is AgreementUseType.CARDHOLDER_INITIATED and named):
+    if not merchant_initiated and not (use is AgreementUseType.CARDHOLDER_INITIATED and named):
         return AgreementUse(agreement=None, counts=False, expiry=expiry, scheme_references={}) if expiry else None
     if named or registration is None:
         if registration is None:
@@ -147,7 +148,7 @@ def resolve_agreement(
 
 
 def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel) -> AgreementUse:
-    """The standing of a payment whose door knows the agreement: an authorization that its limits count."""
+    """Agreement use for a caller that already loaded the agreement (a subscription run): it counts towards limits."""
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
     return AgreementUse(
@@ -158,7 +159,7 @@ def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel
 def find_agreement_violation(
     agreement_use: AgreementUse | None, merchant: Merchant, now: datetime
 ) -> ParameterError | None:
-    """Why the agreement does not allow a payment now, or None. Days are those of the merchant's time zone."""
+    """The error of the limit that a payment now would break, or None. Days are those of the merchant's time zone."""
     if agreement_use is None:
         return None
     zone = ZoneInfo(merchant.time_zone)
@@ -171,7 +172,7 @@ def find_agreement_violation(
         )
     if agreement is None or not agreement_use.counts or not has_agreement_limits(agreement):
         return None
-    made, last = _authorizations(agreement)
+    made, last = _count_authorizations(agreement)
     if agreement.most is not None and made >= agreement.most:
         message = f"are used up: {made} of {agreement.most} authorizations were made"
         name = "standingInstruction.numberOfInstallments"
@@ -188,12 +189,12 @@ def find_agreement_violation(
 
 
 def has_agreement_limits(agreement: Agreement) -> bool:
-    """Whether the agreement's authorizations are counted."""
+    """Whether the agreement limits the number or the frequency of its payments, so that they are counted."""
     return agreement.most is not None or agreement.frequency is not None
 
 
 def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
-    """The same with its agreement as it is now: somebody else drew on it."""
+    """The same use with its agreement read again, after another payment was counted on it."""
     assert agreement_use.agreement is not None
     agreement = Agreement.objects.get(pk=agreement_use.agreement.pk)
     return AgreementUse(
@@ -201,16 +202,16 @@ def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
     )
 
 
-def _authorizations(agreement: Agreement) -> tuple[int, datetime | None]:
-    """How many were made, and when the last: every one that was not declined, the initial one among them."""
-    drawn = Payment.objects.filter(agreement=agreement.pk).exclude(status=Status.DECLINED)
-    found = drawn.aggregate(number=Count("id"), last=Max("created_at"))
+def _count_authorizations(agreement: Agreement) -> tuple[int, datetime | None]:
+    """The number and the latest time of the agreement's payments that were not declined, the initial one included."""
+    counted = Payment.objects.filter(agreement=agreement.pk).exclude(status=Status.DECLINED)
+    totals = counted.aggregate(number=Count("id"), last=Max("created_at"))
     first = agreement.first_at
-    return found["number"] + (first is not None), found["last"] or first
+    return totals["number"] + (first is not None), totals["last"] or first
 
 
 def _check_required_ids(parameters: Parameters, channel: Channel) -> None:
-    """Raise RequestRefusedError when an id is missing that payments of the merchant's own carry on this channel."""
+    """Raise RequestRefusedError when an id is missing that this channel requires of merchant-initiated payments."""
     wanted = {
         Channel.AgreementIds.NONE: () if AGREEMENT_ID in parameters else (INITIAL_TRANSACTION_ID,),
         Channel.AgreementIds.BOTH: (INITIAL_TRANSACTION_ID, AGREEMENT_ID),
@@ -225,8 +226,8 @@ def _check_required_ids(parameters: Parameters, channel: Channel) -> None:
 
 
 def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement | None:
-    """The agreement the ids name. Raises RequestRefusedError when they name none of this channel's; None where the
-    channel takes references of other processors."""
+    """Find the agreement by its ids. Raises RequestRefusedError when this channel has none; returns None instead on
+    channels that accept references of other processors."""
     agreements = Agreement.objects.filter(channel=channel.pk).order_by("-id")
     reference, linking = parameters.get(INITIAL_TRANSACTION_ID), parameters.get(AGREEMENT_ID)
     if channel.agreement_ids == Channel.AgreementIds.ONLY:
@@ -234,7 +235,7 @@ def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement
     if reference is None:
         found = agreements.filter(agreement_id=linking).first()
         if found is None:
-            _refuse_unknown(AGREEMENT_ID, linking or "", channel)
+            _refuse_unknown_reference(AGREEMENT_ID, linking or "", channel)
         return found
     payment = identifiers.parse_id(reference)
     found = agreements.filter(pk=payment).first() if payment is not None else None
@@ -243,45 +244,48 @@ def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement
         if payment is not None and Payment.objects.filter(pk=payment, channel=channel.pk).exists():
             message = "names a payment that is not an approved INITIAL one"
             raise RequestRefusedError(
-                NOT_INITIAL_PAYMENT_CODE, [_error(INITIAL_TRANSACTION_ID, reference, message, NOT_INITIAL_PAYMENT_CODE)]
+                NOT_INITIAL_PAYMENT_CODE,
+                [_build_reference_error(INITIAL_TRANSACTION_ID, reference, message, NOT_INITIAL_PAYMENT_CODE)],
             )
-        _refuse_unknown(INITIAL_TRANSACTION_ID, reference, channel)
+        _refuse_unknown_reference(INITIAL_TRANSACTION_ID, reference, channel)
         return None
     if linking is not None and found.agreement_id and linking != found.agreement_id:
         message = "is of another agreement than initialTransactionId"
         raise RequestRefusedError(
-            UNKNOWN_REFERENCE_CODE, [_error(AGREEMENT_ID, linking, message, UNKNOWN_REFERENCE_CODE)]
+            UNKNOWN_REFERENCE_CODE, [_build_reference_error(AGREEMENT_ID, linking, message, UNKNOWN_REFERENCE_CODE)]
         )
     return found
 
 
-def _refuse_unknown(name: str, value: str, channel: Channel) -> None:
-    """Raise RequestRefusedError, unless the channel takes references of other processors."""
+def _refuse_unknown_reference(name: str, value: str, channel: Channel) -> None:
+    """Raise RequestRefusedError, unless the channel accepts references of other processors."""
     if channel.strange_references:
         return
     message = "names no agreement of this entity: make an INITIAL payment first"
-    raise RequestRefusedError(UNKNOWN_REFERENCE_CODE, [_error(name, value, message, UNKNOWN_REFERENCE_CODE)])
+    raise RequestRefusedError(
+        UNKNOWN_REFERENCE_CODE, [_build_reference_error(name, value, message, UNKNOWN_REFERENCE_CODE)]
+    )
 
 
-def _error(name: str, value: str, message: str, code: str) -> ParameterError:
+def _build_reference_error(name: str, value: str, message: str, code: str) -> ParameterError:
     return ParameterError(name=name, value=mask_reported_value(value), message=message, code=code, known=True)
 
 
 def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
-    """What stands in for an agreement that was never made: the network's reference of the payment that made the
-    registration, where it has one."""
+    """In place of an agreement that was never made: the scheme reference of the payment that created the registration,
+    as a parameter; empty if it has none."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
     return {INITIAL_TRANSACTION_ID: answer[NETWORK_REFERENCE_KEY]} if answer.get(NETWORK_REFERENCE_KEY) else {}
 
 
 def _build_scheme_references(agreement: Agreement, channel: Channel) -> dict[str, str]:
-    """The references for the acquirer: the scheme's own, whichever way the merchant named the agreement. One that was
-    begun without it has its processor's id, which that processor alone may make something of."""
+    """The agreement's references for the acquirer, by parameter name: the scheme's own, whichever id the merchant sent;
+    for an agreement begun without one, the processor's transaction id, which only that processor understands."""
     ids = {AGREEMENT_ID: agreement.agreement_id} if agreement.agreement_id else {}
     if channel.agreement_ids == Channel.AgreementIds.ONLY and ids:
         return ids
     if agreement.network_reference and not parse_scheme_reference(agreement.network_reference):
-        # It began at another processor, and was brought along: connectors send it as it is.
+        # It began at another processor and was migrated: connectors send the reference as it is.
         ids |= {MIGRATED_REFERENCES[0]: agreement.network_reference}
     return {INITIAL_TRANSACTION_ID: agreement.network_reference or agreement.reference} | ids

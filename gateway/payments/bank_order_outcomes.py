@@ -1,10 +1,9 @@
-"""Payments told what banks said of their orders: booked, rejected, taken back, returned, won back.
+"""Applies bank order events to payments: orders that a bank booked, rejected, withdrew, returned, or won back.
 
-An order's events are written with its move (gateway.connectors.sepa); here each moves its payment, once, in the order
-in which they came. A booked collection approves its payment, a rejected or withdrawn one declines it, a return of one
-that was approved is a chargeback with the bank's reason, and a return that is reversed its CR. An event whose payment
-is not as far (its own answer is being written) stays for the next round. Source: Part A, States; decisions, sections 4
-and 8.
+Events are written when an order changes (gateway.connectors.sepa); here each moves its payment, once and in order. A
+booked collection approves its payment, a rejected or withdrawn one declines it, the return of an approved one is a
+chargeback (CB) with the bank's reason, and a reversed return its reversal (CR). An event whose payment is still STARTED
+or IN_DOUBT stays for the next round. Source: Part A, States; decisions, sections 4 and 8.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
 from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
-from gateway.payments.follow_ups import FOLLOW_UP_CONFLICT_CODE, load_chain
+from gateway.payments.follow_ups import load_chain
 from gateway.payments.process import event_from_reply
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 
 BANK_ORDER_EVENT_BATCH_SIZE: Final = 200
 MAX_BANK_ORDER_EVENT_ROUNDS: Final = 10
-"""Events of one order that one run tells at most."""
+"""At most so many events of one order are applied in one run of the timer."""
 BANK_ORIGIN: Final = "bank"
 MAX_MESSAGE_FINDINGS: Final = 200
-"""Of one message, those of its reading among them; of more, the newest."""
+"""Findings stored with one bank message, including those of its parsing; beyond that the oldest are dropped."""
 
 _BankOrderState = BankOrder.State
 log = structlog.get_logger(__name__)
 
-# Of each order the oldest event that is untold: later ones build on it.
+# Of each order the oldest event that is not applied yet (`told`): later ones build on it.
 _UNAPPLIED_EVENTS: Final = """
 SELECT min(e.id) FROM gateway_bankorderevent e JOIN gateway_bankorder o ON o.payment = e.order_id
 WHERE NOT e.told AND (%(merchant)s::uuid IS NULL OR o.merchant_id = %(merchant)s::uuid)
@@ -53,32 +52,32 @@ GROUP BY e.order_id ORDER BY 1 LIMIT %(limit)s
 
 
 def apply_bank_order_events(merchant: Merchant | None = None) -> int:
-    """Tell payments what is untold; how many events are told now."""
-    done = 0
+    """Apply unprocessed bank order events to their payments, of one merchant or all. Returns how many were applied."""
+    applied = 0
     for _ in range(MAX_BANK_ORDER_EVENT_ROUNDS):
-        told_now = _apply_oldest_events(merchant)
-        done += told_now
-        if not told_now:
+        applied_now = _apply_oldest_events(merchant)
+        applied += applied_now
+        if not applied_now:
             break
-    return done
+    return applied
 
 
 def _apply_oldest_events(merchant: Merchant | None) -> int:
-    """The oldest untold event of each order."""
+    """Apply the oldest unprocessed event of each order; how many were applied."""
     values = {"merchant": merchant.pk if merchant is not None else None, "limit": BANK_ORDER_EVENT_BATCH_SIZE}
     ids: list[int] = [row[0] for row in execute_sql(_UNAPPLIED_EVENTS, values)]
     rows = BankOrderEvent.objects.select_related("order__file", "order__mandate").in_bulk(ids)
-    done = 0
+    applied = 0
     for ident in ids:
         try:
-            done += _apply_event(rows[ident])
+            applied += _apply_event(rows[ident])
         except Exception:  # one payment must not keep the others waiting; its event is due again
             log.exception("bank_order_not_told", event=ident, payment=rows[ident].order_id.hex)
-    return done
+    return applied
 
 
 def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
-    """Now, while something is untold."""
+    """When this merchant's next event is due: now while any is unprocessed, else None."""
     waiting = BankOrderEvent.objects.filter(told=False, order__merchant=merchant).exists()
     return clock.merchant_now(merchant) if waiting else None
 
@@ -92,10 +91,10 @@ TIMER: Final = Timer(
 
 
 def _apply_event(event: BankOrderEvent) -> bool:
-    """Move the payment of one event; whether that is done."""
+    """Move the payment of one event. True when the event is processed, False when it has to wait."""
     payment = Payment.objects.select_related("merchant").get(pk=event.order_id)
     if payment.status in (Status.STARTED, Status.IN_DOUBT):
-        return False  # its first answer is on its way, or recovery asks the books
+        return False  # its first answer is being written, or recovery inquires about it
     if payment.status == Status.PENDING:
         return _complete_pending(event, payment)
     if (
@@ -110,7 +109,7 @@ def _apply_event(event: BankOrderEvent) -> bool:
 
 
 def _complete_pending(event: BankOrderEvent, payment: Payment) -> bool:
-    """A payment that waits for the bank: by what this event says, not by how the order stands by now."""
+    """Complete a payment that waits for the bank by this event's state, not by the order's present one."""
     order = event.order
     order.state, order.reason = event.state, event.reason
     reply = reply_from_bank_order(order, {"booked": event.on.isoformat() if event.on else "by the books"})
@@ -119,12 +118,12 @@ def _complete_pending(event: BankOrderEvent, payment: Payment) -> bool:
             payment, event_from_reply(reply), reply, at=clock.merchant_now(payment.merchant), duration_ms=0, kind="bank"
         )
     except PaymentTransitionError:
-        return False  # somebody else moved it: look again
+        return False  # the payment changed meanwhile: the next round reads it again
     return _mark_applied(event)
 
 
 def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
-    """The return before it was a chargeback; its reversal follows that one."""
+    """Record a reversed return as a chargeback reversal (CR) of the chargeback that the return before it made."""
     earlier = BankOrderFollowUp.objects.filter(
         event__order=event.order_id, event__state=_BankOrderState.RETURNED, event_id__lt=event.pk
     )
@@ -137,14 +136,15 @@ def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
 
 
 def _find_recorded_chargeback(payment: Payment) -> UUID | None:
-    """The chargeback of a collection that another door entered, and that stands."""
+    """The chargeback of a collection that a settlement file or a clerk recorded and that is not fully reversed."""
     chain = load_chain(payment.id, payment.merchant, None)
     disputes = chain.followers(payment, "CB") if chain is not None else ()
-    return next((one.id for one in disputes if chain is not None and compute_disputed_amount(chain, one) > 0), None)
+    standing = (dispute for dispute in disputes if chain is not None and compute_disputed_amount(chain, dispute) > 0)
+    return next((dispute.id for dispute in standing), None)
 
 
 def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason: str) -> bool:
-    """Enter the chargeback or its reversal, once: the row beside it says for which event."""
+    """Record the chargeback or its reversal, once per event: a BankOrderFollowUp row in the same statement says so."""
     ident = event.pk
     if kind == "CB" and (won := _find_last_representment(event)) is not None:
         target = won
@@ -172,7 +172,7 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
             extra_writes=extra_writes,
         )
     except RequestRefusedError as refusal:
-        if refusal.code == FOLLOW_UP_CONFLICT_CODE:
+        if refusal.code == CONCURRENT_UPDATE_CODE:
             return False
         if not _is_recorded(kind, target, order.amount):
             _add_finding(event, kind, target, refusal.code)
@@ -184,18 +184,19 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
 
 
 def _is_recorded(kind: str, target: Payment, amount: Decimal) -> bool:
-    """Whether another door (a settlement file, a clerk) entered it before."""
+    """Whether a settlement file or a clerk recorded the chargeback or its reversal before."""
     chain = load_chain(target.id, target.merchant, None)
     if chain is None:
         return False
     if kind == "CR":
         return compute_representable_amount(chain, target) <= 0
-    return sum((compute_disputed_amount(chain, one) for one in chain.followers(target, "CB")), Decimal(0)) >= amount
+    disputed = (compute_disputed_amount(chain, dispute) for dispute in chain.followers(target, "CB"))
+    return sum(disputed, Decimal(0)) >= amount
 
 
 def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -> None:
-    """The bank moved money that our books have no room for, such as a collection that was refunded and then returned
-    as well: it was given back twice, and somebody has to ask for it."""
+    """Add a finding to the bank message when the bank moved money that the chain's ceilings do not allow, such as a
+    collection that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
     order = event.order
     log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
     words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
@@ -210,7 +211,7 @@ def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -
 
 
 def _find_last_representment(event: BankOrderEvent) -> Payment | None:
-    """The reversal that a second return takes back."""
+    """The chargeback reversal (CR) that a second return of the same order disputes again."""
     won = BankOrderFollowUp.objects.filter(
         event__order=event.order_id, event__state=_BankOrderState.WON_BACK, event_id__lt=event.pk
     )
@@ -219,4 +220,5 @@ def _find_last_representment(event: BankOrderEvent) -> Payment | None:
 
 
 def _mark_applied(event: BankOrderEvent) -> bool:
+    """Mark the event as processed; False when another worker did."""
     return bool(BankOrderEvent.objects.filter(pk=event.pk, told=False).update(told=True))

@@ -1,8 +1,8 @@
-"""Payments told what became of captures that went by batch: taken, refused, or taken out before they went.
+"""Completes the payments of captures that were sent in a batch: taken, refused, or withdrawn before they were sent.
 
-How a capture ended is written with its batch (gateway.connectors.iso8583); here it moves its payment, once. A capture
-is approved once its host has granted it and agrees with the sums of its batch; one that the host refused is declined
-with the host's reason. One whose payment is not as far (its own answer is being written) stays for the next round.
+A capture's outcome is written with its batch (gateway.connectors.iso8583); here it moves its payment, once. A capture
+is approved once its host has granted it and agrees with the batch totals; a refused one is declined with the host's
+reason. One whose payment is still STARTED or IN_DOUBT stays for the next round.
 Source: Part A, States; docs/decisions/0040.
 """
 
@@ -31,24 +31,24 @@ log = structlog.get_logger(__name__)
 
 
 def apply_capture_outcomes(merchant: Merchant | None = None) -> int:
-    """Tell payments what is untold; how many are told now."""
-    done = 0
+    """Apply unprocessed capture outcomes to their payments, of one merchant or all. Returns how many were applied."""
+    applied = 0
     after: UUID | None = None
     for _ in range(MAX_CAPTURE_OUTCOME_ROUNDS):
         rows = _list_unapplied_captures(merchant, after)
         for row in rows:
             try:
-                done += _apply_capture_outcome(row)
+                applied += _apply_capture_outcome(row)
             except Exception:  # one payment must not keep the others waiting; it is due again
                 log.exception("capture_not_told", payment=row.payment.hex)
         if len(rows) < CAPTURE_OUTCOME_BATCH_SIZE:
             break
         after = rows[-1].payment
-    return done
+    return applied
 
 
 def find_next_capture_outcome(merchant: Merchant) -> datetime | None:
-    """Now, while something is untold."""
+    """When this merchant's next outcome is due: now while any is unprocessed, else None."""
     waiting = BatchedCapture.objects.filter(told=False, state__in=FINAL_CAPTURE_STATES, merchant=merchant).exists()
     return clock.merchant_now(merchant) if waiting else None
 
@@ -71,10 +71,10 @@ def _list_unapplied_captures(merchant: Merchant | None, after: UUID | None) -> l
 
 
 def _apply_capture_outcome(row: BatchedCapture) -> bool:
-    """Move the payment of one capture; whether that is done."""
+    """Move the payment of one capture. True when the outcome is processed, False when it has to wait."""
     payment = Payment.objects.select_related("merchant").get(pk=row.payment)
     if payment.status in (Status.STARTED, Status.IN_DOUBT):
-        return False  # its first answer is on its way, or recovery asks the books
+        return False  # its first answer is being written, or recovery inquires about it
     if payment.status == Status.PENDING:
         reply = reply_from_batched_capture(
             row, payment.brand, {"batch": row.batch.number if row.batch else "taken out"}
@@ -89,5 +89,5 @@ def _apply_capture_outcome(row: BatchedCapture) -> bool:
                 kind="batch",
             )
         except PaymentTransitionError:
-            return False  # somebody else moved it: look again
+            return False  # the payment changed meanwhile: the next round reads it again
     return bool(BatchedCapture.objects.filter(pk=row.pk, told=False).update(told=True))

@@ -1,7 +1,8 @@
-"""A chain: a first payment and everything that followed it. What was captured, refunded, reversed is computed here.
+"""Payment chains: a first payment with its follow-ups, and what of it can still be captured, refunded, reversed.
 
-Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once can never both pass a
-ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it is APPROVED.
+Nothing of this is stored. Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once
+can never both pass a ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it
+is APPROVED.
 Source: decisions, section 4; Part A, Basic payment (sequence, numberOfCaptures, referenceUuid).
 """
 
@@ -22,49 +23,49 @@ INCREMENTAL_AUTHORIZATION = "INCREMENTAL_AUTH"
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All payments of one chain, oldest first. ``version`` is the number of follow-ups begun when it was read."""
+    """All payments of one chain, oldest first."""
 
     members: Sequence[Payment]
 
     @property
     def first(self) -> Payment:
+        """The payment the chain began with."""
         return next(member for member in self.members if member.id == member.chain)
 
-    @property
-    def version(self) -> int:
-        return self.first.follow_ups
-
     def find(self, payment: UUID) -> Payment | None:
+        """The member with this id, or None."""
         return next((member for member in self.members if member.id == payment), None)
 
     def followers(self, payment: Payment, *types: str) -> Iterator[Payment]:
-        """The follow-ups of ``payment`` of the given types that count."""
+        """The follow-ups of ``payment`` of the given types, without declined ones (COUNTED_STATUSES)."""
         for member in self.members:
             if member.referenced == payment.id and member.payment_type in types and member.status in COUNTED_STATUSES:
                 yield member
 
     def sum_of(self, payment: Payment, *types: str) -> Decimal:
+        """The total amount of :meth:`followers`."""
         return sum_payment_amounts(self.followers(payment, *types))
 
 
 def resolve_payment_amount(payment: Payment) -> Decimal:
-    """What a payment moves, or may still move: what was approved, else what was asked for."""
+    """The amount a payment moves: the approved amount, else the requested one."""
     if payment.status == Status.APPROVED and payment.approved is not None:
         return payment.approved
     return payment.amount
 
 
 def sum_payment_amounts(payments: Iterable[Payment]) -> Decimal:
+    """The total of :func:`resolve_payment_amount`."""
     return sum((resolve_payment_amount(payment) for payment in payments), ZERO_AMOUNT)
 
 
 def list_authorizations(chain: Chain) -> list[Payment]:
-    """The preauthorization and those that raised or renewed it: to follow-ups they are one."""
+    """The preauthorization with its increments and renewals: follow-ups treat them as one authorization."""
     return [member for member in chain.members if member.payment_type == "PA"]
 
 
 def compute_authorized_amount(chain: Chain) -> Decimal:
-    """The first authorization and every incremental one that was granted; a renewal raises nothing."""
+    """The amount of the first authorization plus its approved increments; a renewal adds nothing."""
     raises = (
         resolve_payment_amount(member)
         for member in list_authorizations(chain)
@@ -74,7 +75,7 @@ def compute_authorized_amount(chain: Chain) -> Decimal:
 
 
 def compute_capturable_amount(chain: Chain, authorization: Payment) -> Decimal:
-    """What a PA still has to give: authorised less captured, received and reversed; nothing once FINAL closed it."""
+    """What of a PA can still be captured: authorized less captured, received (RC) and reversed; 0 once it is closed."""
     if is_closed(chain, authorization):
         return ZERO_AMOUNT
     return compute_authorized_amount(chain) - sum(
@@ -83,10 +84,10 @@ def compute_capturable_amount(chain: Chain, authorization: Payment) -> Decimal:
 
 
 def compute_refundable_amount(chain: Chain, payment: Payment) -> Decimal:
-    """What of a payment can still be given back, whichever way: refunded, reversed, charged back.
+    """What of a payment can still be returned by a refund, a reversal or a chargeback.
 
-    A receipt (RC) tells that the money of a DB or CP has come in. Refunds of the receipt are refunds of that payment,
-    so neither can be used to give the same money back twice.
+    A receipt (RC) records that the money of a DB or CP arrived. Refunds of the receipt count as refunds of that payment
+    and the other way round, so the same money cannot be returned twice.
     """
     own = resolve_payment_amount(payment) - compute_returned_amount(chain, payment)
     if payment.payment_type == "RC" and payment.referenced is not None:
@@ -99,7 +100,7 @@ def compute_refundable_amount(chain: Chain, payment: Payment) -> Decimal:
 
 
 def compute_returned_amount(chain: Chain, payment: Payment) -> Decimal:
-    """Refunds and reversals of a payment, and chargebacks that stand."""
+    """The total of a payment's refunds, reversals and chargebacks, less what chargeback reversals won back."""
     disputes = chain.followers(payment, "CB")
     return chain.sum_of(payment, "RF", "RV") + sum(
         (compute_disputed_amount(chain, dispute) for dispute in disputes), ZERO_AMOUNT
@@ -107,7 +108,7 @@ def compute_returned_amount(chain: Chain, payment: Payment) -> Decimal:
 
 
 def compute_disputed_amount(chain: Chain, dispute: Payment) -> Decimal:
-    """What a chargeback still takes: less what its reversals (CR) won back, plus second chargebacks of those."""
+    """The amount a chargeback still takes: less what its reversals (CR) won back, plus second chargebacks of those."""
     won = [member for member in chain.followers(dispute, "CR") if member.status == Status.APPROVED]
     return (
         resolve_payment_amount(dispute)
@@ -117,7 +118,7 @@ def compute_disputed_amount(chain: Chain, dispute: Payment) -> Decimal:
 
 
 def compute_reversible_amount(chain: Chain, payment: Payment) -> Decimal:
-    """What a reversal can still take back: the uncaptured rest of a PA, the rest of anything else."""
+    """What can still be reversed: the uncaptured part of a PA, the unreturned part of any other payment."""
     return (
         compute_capturable_amount(chain, payment)
         if payment.payment_type == "PA"
@@ -126,14 +127,14 @@ def compute_reversible_amount(chain: Chain, payment: Payment) -> Decimal:
 
 
 def compute_receivable_amount(chain: Chain, payment: Payment) -> Decimal:
-    """What receipts can still tell of: the open rest of a PA, the amount of a DB or CP that none has told of yet."""
+    """What receipts (RC) can still record: the capturable part of a PA, the unreceived amount of a DB or CP."""
     if payment.payment_type == "PA":
         return compute_capturable_amount(chain, payment)
     return min(resolve_payment_amount(payment) - chain.sum_of(payment, "RC"), compute_refundable_amount(chain, payment))
 
 
 def compute_disputable_amount(chain: Chain, payment: Payment) -> Decimal:
-    """What a chargeback can still take: the unreturned rest of a payment, or again what a representment won."""
+    """What a chargeback can still take: the unreturned part of a payment, or what a chargeback reversal won back."""
     if payment.payment_type != "CR":
         return compute_refundable_amount(chain, payment)
     return min(
@@ -143,7 +144,7 @@ def compute_disputable_amount(chain: Chain, payment: Payment) -> Decimal:
 
 
 def _resolve_disputed_payment(chain: Chain, payment: Payment) -> Payment:
-    """The payment that a chargeback or a representment is about."""
+    """The payment whose money a chargeback or a chargeback reversal is about."""
     while payment.payment_type in ("CB", "CR") and payment.referenced is not None:
         behind = chain.find(payment.referenced)
         if behind is None:
@@ -153,34 +154,34 @@ def _resolve_disputed_payment(chain: Chain, payment: Payment) -> Payment:
 
 
 def compute_representable_amount(chain: Chain, dispute: Payment) -> Decimal:
-    """What of a chargeback is not yet reversed."""
+    """The part of a chargeback that is not reversed yet."""
     return resolve_payment_amount(dispute) - chain.sum_of(dispute, "CR")
 
 
 def is_disputed(chain: Chain, payment: Payment) -> bool:
-    """A chargeback takes money of this payment, or of the one whose receipt it is."""
+    """Whether an unreversed chargeback is on this payment, or, for a receipt, on the payment it records."""
     return any(
         compute_disputed_amount(chain, dispute) > 0
-        for one in _list_same_money_payments(chain, payment)
-        for dispute in chain.followers(one, "CB")
+        for member in _list_same_money_payments(chain, payment)
+        for dispute in chain.followers(member, "CB")
     )
 
 
 def is_closed(chain: Chain, payment: Payment) -> bool:
-    """A follow-up marked sequence=FINAL ends what may follow (A13.15). A PA is one with those that raised it, a receipt
-    one with the payment it tells of."""
-    ended = list_authorizations(chain) if payment.payment_type == "PA" else _list_same_money_payments(chain, payment)
-    return any(member.final for one in ended for member in chain.followers(one, "CP", "RV", "RF"))
+    """Whether a follow-up marked sequence=FINAL ended what may follow (A13.15): of a PA or its increments together, of
+    a receipt or the payment it records together."""
+    same = list_authorizations(chain) if payment.payment_type == "PA" else _list_same_money_payments(chain, payment)
+    return any(follow_up.final for member in same for follow_up in chain.followers(member, "CP", "RV", "RF"))
 
 
 def has_pending_increment(chain: Chain) -> bool:
-    """An increment or a renewal of the authorization has no answer yet."""
+    """Whether an increment or a renewal of the authorization has no final result yet."""
     return any(member.practice and member.status in OPEN_STATUSES for member in list_authorizations(chain))
 
 
 def is_exhausted(chain: Chain, authorization: Payment) -> bool:
-    """An authorization that was captured, received or reversed as far as it went, or captured as often as it may be.
-    One for 0.00 was not."""
+    """Whether an authorization is fully captured, received or reversed, or captured as often as numberOfCaptures
+    allows. An authorization of 0.00 without follow-ups is not."""
     left = count_remaining_captures(chain, authorization)
     if left is not None and left <= 0:
         return True
@@ -189,7 +190,7 @@ def is_exhausted(chain: Chain, authorization: Payment) -> bool:
 
 
 def _list_same_money_payments(chain: Chain, payment: Payment) -> list[Payment]:
-    """The payment, and for a receipt the DB or CP behind it: a refund of one is a refund of the other."""
+    """The payment, and for a receipt also the DB or CP it records: a refund of one is a refund of the other."""
     behind = chain.find(payment.referenced) if payment.payment_type == "RC" and payment.referenced else None
     return [payment] if behind is None or behind.payment_type == "PA" else [payment, behind]
 

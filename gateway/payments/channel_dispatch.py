@@ -1,4 +1,4 @@
-"""Channel dispatching: a merchant's entityId stands for the channel that takes the brand and the currency.
+"""Channel dispatching: for a merchant's entityId, choose the channel that takes the brand and the currency.
 
 Source: Part A, Authentication, 4.
 """
@@ -15,8 +15,8 @@ from gateway.models import Channel, Merchant
 def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str | Secret]]) -> Channel | None:
     """The merchant's first active channel, by position, that takes the brand and the currency that were sent.
 
-    It is chosen before the parameters are checked, since the channel says how strictly to check them; a brand that is
-    not sent is detected from the card number. None when no channel takes the payment.
+    ``pairs``: the raw parameters. The channel is chosen before they are validated, since it says how strict validation
+    is; a brand that was not sent is detected from the card number. None when no channel takes the payment.
     """
     sent = dict(pairs)
     number = sent.get("card.number")

@@ -1,8 +1,8 @@
-"""The descriptor of a payment: what the shopper's statement says.
+"""Statement descriptors: what the shopper's bank statement says.
 
-It is the one that was sent, else that of the payment a follow-up speaks of, else the channel's own. What was sent or
-set up stands in the payment's ``request`` and goes onwards. Where it is the merchant's name alone, it stands in the
-payment's ``answer`` and stays here: the acquirer's account has a name of its own, agreed on there.
+A payment has the descriptor that was sent, else the one of the payment it follows, else the channel's. A sent or
+configured descriptor is stored in ``Payment.request`` and sent to the acquirer. The merchant's name, the last fallback,
+is only displayed: it is stored in ``Payment.answer``, and the acquirer uses the name agreed for its account.
 Source: Part A, Basic payment; Part B, Payment response; docs/decisions/0047.
 """
 
@@ -18,26 +18,26 @@ from gateway.models import MAX_DESCRIPTOR_CHARS, Channel, Merchant, Payment
 
 DESCRIPTOR: Final = "descriptor"
 REQUEST_DESCRIPTOR: Final = KeyTextTransform(DESCRIPTOR, "request")
-"""For payments that are read without their request; they carry it as ``sent_descriptor``."""
+"""Annotation ``sent_descriptor`` for payments that are read without their ``request``."""
 
 
 def resolve_default_descriptor(channel: Channel, merchant: Merchant) -> str:
-    """The descriptor of the channel's payments that are sent without one."""
+    """The descriptor displayed for payments of the channel without one: the channel's own, else the merchant's name."""
     return channel.descriptor or merchant.name[:MAX_DESCRIPTOR_CHARS]
 
 
 def apply_descriptor(
     echo: Mapping[str, Any], *, chosen: str | None, otherwise: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``echo`` with the descriptor that goes onwards, and what the answer gains where none does. ``chosen``: what is
-    taken where none was sent; ``otherwise``: what is answered where there is not even that."""
+    """Returns (request, answer): ``echo`` with the descriptor for the acquirer, and the displayed one if there is none.
+    ``chosen``: used when none was sent; ``otherwise``: displayed when there is not even that."""
     if DESCRIPTOR in echo:
         return dict(echo), {}
     return ({**echo, DESCRIPTOR: chosen}, {}) if chosen else (dict(echo), {DESCRIPTOR: otherwise})
 
 
 def apply_target_descriptor(echo: Mapping[str, Any], target: Payment) -> tuple[dict[str, Any], dict[str, Any]]:
-    """:func:`apply_descriptor` for a follow-up of ``target``, which was read with REQUEST_DESCRIPTOR."""
+    """As :func:`apply_descriptor` for a follow-up of ``target``, which was read with REQUEST_DESCRIPTOR."""
     chosen = getattr(target, "sent_descriptor", None)
     otherwise = target.answer.get(DESCRIPTOR) or (
         "" if chosen else resolve_default_descriptor(target.channel, target.merchant)
@@ -46,17 +46,17 @@ def apply_target_descriptor(echo: Mapping[str, Any], target: Payment) -> tuple[d
 
 
 def build_descriptor_parameter(payment: Payment) -> dict[str, str]:
-    """The descriptor as a parameter for the acquirer; nothing where the account's own name is to stand."""
+    """The descriptor as a parameter for the acquirer; empty if the acquirer uses its account's own name."""
     return {DESCRIPTOR: payment.request[DESCRIPTOR]} if DESCRIPTOR in payment.request else {}
 
 
 def resolve_descriptor(payment: Payment) -> str:
-    """What the answer says. A payment of before descriptors were kept has the channel's own."""
+    """The descriptor shown in answers. Payments older than stored descriptors show the channel's own."""
     found: str | None = payment.request.get(DESCRIPTOR) or payment.answer.get(DESCRIPTOR)
     return found or resolve_default_descriptor(payment.channel, payment.merchant)
 
 
 def prefetch_channels(payments: Iterable[Payment]) -> None:
-    """Fetch the channels and merchants that ``resolve_descriptor`` will ask for, all at once."""
-    lacking = [one for one in payments if DESCRIPTOR not in one.request and DESCRIPTOR not in one.answer]
+    """Fetch the channels and merchants that :func:`resolve_descriptor` needs in one query each."""
+    lacking = [row for row in payments if DESCRIPTOR not in row.request and DESCRIPTOR not in row.answer]
     prefetch_related_objects(lacking, "channel__merchant", "merchant")

@@ -1,10 +1,10 @@
-"""Taking a payment to the next acquirer of its route, when the one before certainly did not accept it.
+"""Failover: take a first payment to the next acquirer of its route when the one before certainly did not accept it.
 
-The next ways were chosen when the payment began and stand in its route. A move is written before the next acquirer is
-asked (gateway.payments.store.reroute_payment), so that whoever finds the payment without an answer asks the right one.
-Follow- ups have no route: they go where the money is. Bounded by GATEWAY_FAILOVER_MOST and GATEWAY_FAILOVER_WITHIN_S;
-with the last acquirer's own timeout that is less than the web server's. Source: issue "real processors";
-docs/routing.md.
+The alternatives were chosen when the payment began and are stored in ``Payment.route``. A failover is written before
+the next acquirer is called (gateway.payments.store.reroute_payment), so that recovery inquires at the right one after a
+crash. Follow-ups have no route: they go to the acquirer of the payment they follow. Bounded by GATEWAY_FAILOVER_MOST
+and GATEWAY_FAILOVER_WITHIN_S, which with the last acquirer's timeout is less than the web server's timeout.
+Source: docs/routing.md; docs/decisions/0036.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ log = structlog.get_logger(__name__)
 def next_route(
     payment: Payment, reply: AcquirerReply, *, since: float, at: datetime, duration_ms: int
 ) -> Connector | None:
-    """The connector that is asked next; ``payment`` has been moved to it. None: there is none, or somebody else has
-    the payment by now; what was tried then stands in its route, for whoever writes the end.
+    """Move ``payment`` to the next acquirer of its route and return that connector; None when there is none, a limit is
+    reached, or recovery has the payment by now. The failed attempt is then in ``payment.route``, to be completed with.
 
-    ``since``: when the first acquirer was asked, of time.perf_counter; ``at``: the merchant's clock.
+    ``since``: time.perf_counter() when the first acquirer was called; ``at``: the merchant's clock.
     """
     if not reply.retryable_elsewhere or payment.route is None or payment.referenced is not None:
         return None
     tried = [*payment.route.get("tried", ()), _render_attempt(payment, reply, at)]
     route = {**payment.route, "tried": tried}
-    found = list_acquirers()
-    ways = [way for way in route.pop("next", ()) if way[0] in found]
-    payment.route = route | ({"next": ways} if ways else {})
-    if not ways or payment.status != Status.STARTED or len(tried) > settings.GATEWAY_FAILOVER_MOST:
+    connectors = list_acquirers()
+    alternatives = [row for row in route.pop("next", ()) if row[0] in connectors]
+    payment.route = route | ({"next": alternatives} if alternatives else {})
+    if not alternatives or payment.status != Status.STARTED or len(tried) > settings.GATEWAY_FAILOVER_MOST:
         return None
     if time.perf_counter() - since >= settings.GATEWAY_FAILOVER_WITHIN_S:
         return None
-    (name, account, words), later = ways[0], ways[1:]
-    route |= {"name": words} | ({"next": later} if later else {})
+    (name, account, title), later = alternatives[0], alternatives[1:]
+    route |= {"name": title} | ({"next": later} if later else {})
     before = payment.connector
     if not store.reroute_payment(
         payment, reply, connector=name, account=account, route=route, at=at, duration_ms=duration_ms
@@ -55,11 +55,11 @@ def next_route(
         log.warning("failover_overtaken", payment=payment.id.hex)
         return None
     metrics.count_failover(before, name)
-    return found[name]
+    return connectors[name]
 
 
 def _render_attempt(payment: Payment, reply: AcquirerReply, at: datetime) -> Mapping[str, Any]:
-    """Where it went and why it went on, as the payment keeps it."""
+    """One failed attempt as ``Payment.route["tried"]`` stores it: acquirer, account, result code and reason."""
     assert payment.route is not None
     return {
         "name": payment.route.get("name", payment.account),

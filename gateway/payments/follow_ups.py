@@ -1,8 +1,9 @@
-"""Follow-ups: captures, refunds, reversals of an earlier payment, exact under concurrency.
+"""Follow-ups: captures, refunds, reversals and others of an earlier payment, exact under concurrency.
 
-A follow-up is decided on a chain as it was read, and begins only if no other began since: beginning raises the
-first payment's count of follow-ups by compare-and-set. Who comes second reads again and decides anew, so two refunds
-at once can never both pass a ceiling, and no lock is held while anybody thinks. Source: decisions, section 4.
+A follow-up is decided on the chain as it was read and begins only if no other follow-up began since: beginning it
+raises the first payment's follow-up counter by compare-and-set. The later of two reads the chain again and decides
+again, so two refunds at once can never both pass a ceiling, and no lock is held during the acquirer call.
+Source: decisions, section 4.
 """
 
 from __future__ import annotations
@@ -42,25 +43,30 @@ from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.process import submit_payment
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.refusal import (
+    CONCURRENT_UPDATE_CODE,
+    TYPE_NOT_OFFERED_CODE,
+    VAULT_ERROR_CODE,
+    RequestRefusedError,
+)
 from gateway.vault.sealing import VaultError
 
 MAX_FOLLOW_UP_TRIES = 100
-"""How often a follow-up reads its chain again; each try lost means that another one won, so the end is near."""
-FOLLOW_UP_CONFLICT_CODE = "800.120.402"
+"""How often a follow-up re-reads its chain; each lost try means that another follow-up of the chain began."""
 NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
-_TAKEN: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
-FOLLOW_UP_VAULT_ERROR_CODE = "900.100.205"
+_FOLLOW_UP_STRUCTURES: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpRequest:
-    """``payment``: the id the follow-up will have. ``target``: the payment it speaks of, None when the path cannot
-    name any. ``channel`` is None for an asker that speaks for the whole merchant. ``alongside``: asked about the chain
-    as it was read, before anything is begun; it says what is written in the very statement that begins, or raises."""
+    """A follow-up on its way to :func:`process_follow_up`.
+
+    ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
+    ``channel``: None if the caller acts for the whole merchant. ``extra_writes``: called with the chain before the
+    follow-up begins; returns what to add to the statement that begins it, or raises."""
 
     payment: UUID
     target: UUID | None
@@ -74,11 +80,11 @@ class FollowUpRequest:
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
-    """Make one follow-up and return it. Raises RequestRefusedError: 404 when the id names nothing, 400 for types not
-    offered."""
+    """Process one follow-up and return its payment with the result. Raises RequestRefusedError: 404 for an unknown
+    payment, 400 for a type that is not offered."""
     operation = resolve_operation(request.parameters)
     _check_reference(request)
-    _leave_out_what_the_first_payment_sets(request.parameters)
+    _ignore_number_of_captures(request.parameters)
     means: Means | None = None
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(request.target, request.merchant, request.channel)
@@ -86,9 +92,9 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
         decision = decide_follow_up(operation, chain, target, request.parameters)
-        # Before anything is begun: a payment whose card does not open must not hang.
-        wanted = operation.needs_card or CONNECTORS[target.connector].asks_with_means
-        if wanted and not decision.code and means is None:
+        # Open the secrets before the payment begins: one whose card does not open must not stay STARTED.
+        needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
+        if needs_means and not decision.code and means is None:
             means = _open_chain_means(chain.first.id)
         if not decision.code:
             _check_account_opens(target)
@@ -105,7 +111,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         ):
             break
     else:
-        raise RequestRefusedError(FOLLOW_UP_CONFLICT_CODE)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
         before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
         submit_payment(
@@ -118,8 +124,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
 
 
 def resolve_operation(parameters: Parameters) -> PaymentOperation:
-    """The operation a follow-up asks for. Raises RequestRefusedError for types that follow nothing, and for CB and CR
-    in live."""
+    """The operation of a follow-up's paymentType. Raises RequestRefusedError for types that are not follow-ups, and for
+    CB and CR in live."""
     kind = parameters["paymentType"]
     practice = parameters.get("standingInstruction.industryPractice") or ""
     operation = INDUSTRY_PRACTICE_OPERATIONS.get(practice) if kind == "PA" else OPERATIONS.get(kind)
@@ -133,8 +139,8 @@ def resolve_operation(parameters: Parameters) -> PaymentOperation:
 
 
 def _check_reference(request: FollowUpRequest) -> None:
-    """What came with a referenceUuid: only what a follow-up takes counts, the rest is told as ignored (the means comes
-    from the chain, D2). Raises RequestRefusedError for one that names another payment than the path."""
+    """Check a sent referenceUuid and drop parameters that a follow-up does not take, reporting them as ignored: the
+    means comes from the chain (ruling D2). Raises RequestRefusedError if it names another payment than the path."""
     parameters = request.parameters
     reference = parameters.get("referenceUuid")
     if reference is None:
@@ -148,20 +154,20 @@ def _check_reference(request: FollowUpRequest) -> None:
     foreign = [name for name in parameters.names if FOLLOW_UP_ENDPOINT.catalogue.find(name) is None]
     if foreign:
         parameters.drop(*foreign)
-        parameters.items = [item for item in parameters.items if item[0].structure.title in _TAKEN]
+        parameters.items = [item for item in parameters.items if item[0].structure.title in _FOLLOW_UP_STRUCTURES]
         parameters.ignored = (*parameters.ignored, *foreign)
 
 
-def _leave_out_what_the_first_payment_sets(parameters: Parameters) -> None:
-    """numberOfCaptures is of the first authorization: sent with what follows it changes nothing, and is told as
-    ignored. Source: Part A, Basic payment; docs/decisions/0007-operations.md."""
+def _ignore_number_of_captures(parameters: Parameters) -> None:
+    """Drop numberOfCaptures, which only the first authorization sets, and report it as ignored.
+    Source: Part A, Basic payment; docs/decisions/0007-operations.md."""
     if CAPTURES in parameters:
         parameters.drop(CAPTURES)
         parameters.ignored = (*parameters.ignored, CAPTURES)
 
 
 def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters) -> RequestRefusedError:
-    """404 for an id in the path that names nothing; a referenceUuid without a payment is a validation error."""
+    """The refusal of an unknown payment: 404 for the id in the path, a validation error for referenceUuid."""
     if reference := parameters.get("referenceUuid"):
         error = ParameterError(name="referenceUuid", value=reference, message="names no payment of this entity")
         return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
@@ -185,50 +191,51 @@ def _build_follow_up_acquirer_request(
 
 
 def _check_account_opens(target: Payment) -> None:
-    """Raises RequestRefusedError when the secrets of the account that a follow-up would go to do not open."""
+    """Raise RequestRefusedError when the secrets of the acquirer account of a follow-up do not open."""
     try:
         load_connector_account(CONNECTORS[target.connector], target.channel_id, target.account)
     except VaultError as fault:
         log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
-        raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE) from None
+        raise RequestRefusedError(VAULT_ERROR_CODE) from None
 
 
 def _open_chain_means(first: UUID) -> Means | None:
-    """The chain's means. Raises RequestRefusedError when the vault does not open it."""
+    """The chain's means out of the vault. Raises RequestRefusedError when it does not open."""
     for last in (False, True):
         try:
             return load_chain_means(first)
         except VaultError as fault:
-            # Read again: it may have been sealed anew, and its old key retired, since it was read.
+            # Read once more: it may have been rewrapped, and its old key retired, since it was read.
             if last:
                 log.error("means_does_not_open", payment=first.hex, why=str(fault))
-    raise RequestRefusedError(FOLLOW_UP_VAULT_ERROR_CODE)
+    raise RequestRefusedError(VAULT_ERROR_CODE)
 
 
 def load_chain_means(first: UUID) -> Means | None:
-    """The means of a chain, out of its first payment's row; never with a CVV, which is not kept."""
+    """The means of a chain, from its first payment's row; without a CVV, which is never stored."""
     return load_payment_means(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
 
 
 def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:
-    """The chain ``target`` belongs to, in one statement; None when this merchant (and channel) has no such payment."""
+    """Load the chain of payment ``target`` in one statement; None when this merchant (and channel) has none."""
     if target is None:
         return None
-    named = Payment.objects.filter(pk=target, merchant=merchant.pk)
+    targets = Payment.objects.filter(pk=target, merchant=merchant.pk)
     if channel is not None:
-        named = named.filter(channel=channel.pk)
-    members = Payment.objects.filter(chain=named.values("chain")[:1]).order_by("id")
-    found = list(
+        targets = targets.filter(channel=channel.pk)
+    members = Payment.objects.filter(chain=targets.values("chain")[:1]).order_by("id")
+    rows = list(
         members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
             sent_descriptor=REQUEST_DESCRIPTOR
         )
     )
-    return Chain(found) if found else None
+    return Chain(rows) if rows else None
 
 
 def decide_follow_up(
     operation: PaymentOperation, chain: Chain, target: Payment, parameters: Parameters
 ) -> FollowUpDecision:
+    """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount."""
     amount = parameters.get("amount")
     if not is_type_supported(target.brand, operation.code):
         return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)
@@ -248,7 +255,7 @@ def decide_follow_up(
 def build_follow_up(
     operation: PaymentOperation, target: Payment, decision: FollowUpDecision, request: FollowUpRequest
 ) -> Payment:
-    """The row of a follow-up: brand, means, mode and currency come from the chain (D2)."""
+    """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(parameters.echo(), target)
     return Payment(

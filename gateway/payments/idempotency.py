@@ -1,7 +1,7 @@
-"""Idempotency keys: the same key with the same body is made once and answered once (D20).
+"""Idempotency keys: a request with the same key and body makes one payment and gets the same response (ruling D20).
 
-The key is claimed by the statement that begins the payment, so there is no payment without its key and no key that
-hangs without a payment. Keys use real time and are forgotten after IDEMPOTENCY_RETENTION.
+The key is claimed in the statement that begins the payment, so there is never a payment without its key or a key
+without a payment. Keys use real time and are deleted after IDEMPOTENCY_RETENTION.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from gateway.catalogue.parse import ParameterError
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.vault.sealing import current_vault
 
 IDEMPOTENCY_RETENTION: Final = timedelta(hours=24)
@@ -28,12 +28,10 @@ IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _SHAPE: Final = re.compile("[!-~]{1,255}")
 _MAX_PATH_CHARS: Final = 64
 _UNSIGNED_PARAMETERS: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
-IDEMPOTENCY_CONFLICT_CODE: Final = "800.120.402"
-INVALID_IDEMPOTENCY_KEY_CODE: Final = "200.300.404"
 IDEMPOTENCY_COLUMNS: Final = ("fingerprint", "payment", "status", "answer", "created_at")
 IdempotencyRow = tuple[Any, ...]
-"""KEPT_COLUMNS of one key."""
-# By hand: it is asked with the access token (``t``) of every payment with a key, and its plan is kept.
+"""IDEMPOTENCY_COLUMNS of one key."""
+# Written by hand: it is joined to the access token (``t``) of every request with a key, and its plan is cached.
 JOIN_IDEMPOTENCY_KEY: Final = (
     "LEFT JOIN gateway_idempotencykey k ON k.token = t.id AND k.method = %(method)s AND k.path = %(path)s"
     " AND k.key = %(key)s"
@@ -46,8 +44,8 @@ WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """What a key was answered with. ``body`` is what gateway.payments.idempotent_responses kept of it; None when the
-    worker that made ``payment`` died before it could store the answer."""
+    """The stored response of a key. ``status``: HTTP. ``body``: in the form of gateway.payments.idempotent_responses;
+    None when the worker that made ``payment`` died before it stored the response."""
 
     status: int
     body: str | None
@@ -69,18 +67,18 @@ class IdempotencyClaim:
         return {"token": self.token, "method": self.method, "path": self.path, "key": self.key}
 
     def find(self, kept: IdempotencyRow | None) -> StoredResponse | None:
-        """The answer this key has already, as ``kept`` with the admission. None: the key is free. Raises
-        RequestRefusedError: another body (400), or still being made (409)."""
-        found = self._stored(kept)
+        """The response already stored for this key, None if the key is free. ``kept``: its row, read with the
+        admission. Raises RequestRefusedError: used with another body (400), or still in progress (409)."""
+        found = self._read_stored_response(kept)
         if found is None or found.body is not None:
             return found
         if Payment.objects.filter(pk=found.payment, status=Status.STARTED).exists():
             raise build_in_progress_refusal(self.key)
-        # Answered between the two looks, or by recovery, which knows no answers: the second look tells.
+        # Completed between the two reads, or by recovery, which stores no response: read the row again.
         rows = execute_sql(_FIND, self._where)
-        return self._stored(rows[0] if rows else None)
+        return self._read_stored_response(rows[0] if rows else None)
 
-    def _stored(self, kept: IdempotencyRow | None) -> StoredResponse | None:
+    def _read_stored_response(self, kept: IdempotencyRow | None) -> StoredResponse | None:
         if kept is None:
             return None
         fingerprint, payment, status, answer, created_at = kept
@@ -89,13 +87,14 @@ class IdempotencyClaim:
             return None
         if not current_vault().matches(self.body, fingerprint):
             raise RequestRefusedError(
-                INVALID_IDEMPOTENCY_KEY_CODE,
+                INVALID_PARAMETER_CODE,
                 [ParameterError(name=IDEMPOTENCY_HEADER, value=self.key, message="was used with another body")],
             )
         return StoredResponse(status=status or 200, body=answer, payment=payment)
 
     def insert(self, write: WriteStatement, payment: UUID, answer: tuple[int, str] | None) -> None:
-        """Claim the key in the statement that begins ``payment``; ``answer`` when that ends it, too."""
+        """Claim the key in the statement that begins ``payment``. ``answer``: (HTTP status, stored body) if that
+        statement completes it too."""
         status, body = answer or (None, None)
         write.insert(
             IdempotencyKey,
@@ -108,12 +107,12 @@ class IdempotencyClaim:
         )
 
     def answer(self, write: WriteStatement, status: int, body: str) -> None:
-        """Store the answer in the statement that completes the payment."""
+        """Store the response in the statement that completes the payment."""
         write.update_related(IdempotencyKey, {"status": status, "answer": body}, self._where)
 
 
 def build_idempotency_lookup(header: str | None, *, method: str, path: str) -> dict[str, str] | None:
-    """What finds a key that a request sent (JOIN_IDEMPOTENCY_KEY); None for no key, or one of the wrong form."""
+    """The values of JOIN_IDEMPOTENCY_KEY for a request's header; None without a key or for a malformed one."""
     if header is None or not _SHAPE.fullmatch(header):
         return None
     return {"method": method, "path": path[:_MAX_PATH_CHARS], "key": header}
@@ -122,34 +121,32 @@ def build_idempotency_lookup(header: str | None, *, method: str, path: str) -> d
 def parse_idempotency_claim(
     header: str | None, pairs: Iterable[tuple[str, str | Secret]], *, token: UUID, method: str, path: str
 ) -> IdempotencyClaim | None:
-    """The claim a request makes; None without the header. Raises RequestRefusedError for a key of the wrong form."""
+    """The claim of a request; None without the header. Raises RequestRefusedError for a malformed key."""
     if header is None:
         return None
     if not _SHAPE.fullmatch(header) or mask_text(header) != header:
         message = "must be 1 to 255 printable ASCII characters without spaces, and no card number"
-        raise RequestRefusedError(
-            INVALID_IDEMPOTENCY_KEY_CODE, [ParameterError(name=IDEMPOTENCY_HEADER, message=message)]
-        )
+        raise RequestRefusedError(INVALID_PARAMETER_CODE, [ParameterError(name=IDEMPOTENCY_HEADER, message=message)])
     return IdempotencyClaim(
         token=token, method=method, path=path[:_MAX_PATH_CHARS], key=header, body=_build_canonical_body(pairs)
     )
 
 
 def _build_canonical_body(pairs: Iterable[tuple[str, str | Secret]]) -> Secret:
-    """What was sent as one text, length-prefixed, so that no two different bodies have the same."""
+    """The sent parameters as one text, length-prefixed so that no two different bodies give the same text."""
     sent = sorted((name, reveal_text(value)) for name, value in pairs if name not in _UNSIGNED_PARAMETERS)
     return Secret("".join(f"{len(name)}:{name}{len(value)}:{value}" for name, value in sent))
 
 
 def build_in_progress_refusal(key: str) -> RequestRefusedError:
-    """409: the first request with this key has not been answered yet."""
+    """The refusal (409) of a key whose first request is still in progress."""
     error = ParameterError(name=IDEMPOTENCY_HEADER, value=key, message="belongs to a request still being made")
-    return RequestRefusedError(IDEMPOTENCY_CONFLICT_CODE, [error], status=409)
+    return RequestRefusedError(CONCURRENT_UPDATE_CODE, [error], status=409)
 
 
 def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:
-    """Throw away at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION at ``now``, real time; how many there
-    were."""
+    """Delete at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION at ``now`` (real time); returns the
+    number deleted."""
     rows = execute_sql(
         "WITH old AS (SELECT token, method, path, key FROM gateway_idempotencykey WHERE created_at < %(limit)s"
         " ORDER BY created_at LIMIT %(most)s), gone AS (DELETE FROM gateway_idempotencykey k USING old WHERE"

@@ -1,4 +1,4 @@
-"""What a job is made of, and the payments that record what happens to it: SD made it, RS changed it, DS ended it.
+"""Builds subscription jobs and the record-only payments of their changes: SD (created), RS (changed), DS (ended).
 
 Source: Part B, Scheduling; decisions, section 4; docs/decisions/0022.
 """
@@ -34,19 +34,19 @@ JOB_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
     RESCHEDULE_PAYMENT_TYPE: "UPDATED",
     DESCHEDULE_PAYMENT_TYPE: "DELETED",
 }
-"""What the notification of a record calls it."""
+"""Payment type of a record → the action of its notification."""
 MAX_UPCOMING_RUNS: Final = 5
-"""Next runs that an answer shows."""
+"""Next runs that a response shows."""
 JOB_PAYMENT_TYPES: Final = frozenset({"DB", "PA"})
 JOB_PREFIX: Final = "job."
 DISPLAYED_MEANS: Final = ("card", "bankAccount", "virtualAccount")
-"""What an answer tells of a stored means."""
+"""The structures of a stored means that responses show."""
 
 log = structlog.get_logger(__name__)
 
 
 def resolve_job_zone(channel: Channel, merchant: Merchant) -> ZoneInfo:
-    """The zone a channel's jobs run in (D39)."""
+    """The time zone of a channel's jobs: the channel's own, else the merchant's (ruling D39)."""
     return ZoneInfo(channel.time_zone or merchant.time_zone)
 
 
@@ -56,7 +56,7 @@ def extract_job_parameters(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def nest_job_parameters(values: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters of a schedule as an answer echoes them; the registration and the entity are told otherwise."""
+    """The parameters of a schedule as nested JSON for the echo, without registrationId, entityId and private ones."""
     entries = []
     for name, value in values.items():
         found = CREATE_SCHEDULE_ENDPOINT.catalogue.find(name)
@@ -79,7 +79,7 @@ def build_job(
     test_mode: str,
     now: datetime,
 ) -> Job:
-    """A job that begins ``now``. ``request``: as it is echoed, with amount, currency and paymentType."""
+    """Build a job that begins ``now``. ``request``: the echo, with amount, currency and paymentType."""
     next_at, ends_at = plan.following(now)
     return Job(
         **{**plan.columns(), "ends_at": ends_at},
@@ -102,7 +102,7 @@ def build_job(
 
 
 def build_job_columns(job: Job) -> dict[str, Any]:
-    """All columns, to insert it."""
+    """All columns of a job, for its INSERT."""
     return {field.attname: getattr(job, field.attname) for field in Job._meta.concrete_fields}
 
 
@@ -110,9 +110,9 @@ def build_job_columns(job: Job) -> dict[str, Any]:
 
 
 def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datetime, request_id: UUID) -> Payment:
-    """The payment that records what happened to ``job``, which is as it is after it. Nothing moves: it is approved for
-    0.00, and tells the plan's amount; its ``schedule.sequence`` puts what is told of one job in order. ``means``:
-    brand, method, means, what is no secret of it, and the descriptor of a job without one."""
+    """Build the record-only payment of a change to ``job``; the job has its new columns already. No money moves: the
+    payment is approved for 0.00 and shows the plan's amount; ``schedule.sequence`` orders the records of one job.
+    ``means``: brand, method, means, its public details, and the default descriptor (:func:`render_job_means`)."""
     ident = job.id if kind == SCHEDULE_PAYMENT_TYPE else identifiers.row_id()
     schedule = {"id": job.id.hex, "sequence": job.sequence}
     facts = {"amount": format_amount(job.amount), "plan": render_job_plan(job, at), "schedule": schedule}
@@ -144,7 +144,7 @@ def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datet
 
 
 def render_job_means(registration: Registration) -> dict[str, Any]:
-    """What a record of a job tells of the stored means."""
+    """The public details of the stored means for :func:`build_job_record`."""
     details = {name: registration.details[name] for name in DISPLAYED_MEANS if name in registration.details}
     return {
         "brand": registration.brand,
@@ -156,18 +156,19 @@ def render_job_means(registration: Registration) -> dict[str, Any]:
 
 
 def mark_job_ended(job: Job, reason: str, now: datetime) -> None:
-    """Change ``job`` in memory to one that has ended."""
+    """Set the columns of a job that has ended, in memory."""
     job.state, job.reason = Job.State.ENDED, reason
     job.next_at, job.ended_at = None, now
     job.ends_at = min(job.ends_at or now, now)
 
 
 def render_job_plan(job: Job, at: datetime) -> dict[str, Any]:
+    """``plan`` of a response: state, times and the next runs after ``at``."""
     return dict(plans.render_plan(plans.plan_from_job(job), job, at, MAX_UPCOMING_RUNS))
 
 
 def build_job_notification(payment: Payment, job: Job) -> dict[str, Any]:
-    """The columns of the notification of a record."""
+    """The columns of the notification about a record."""
     action = JOB_NOTIFICATION_ACTIONS[payment.payment_type]
     if payment.payment_type == DESCHEDULE_PAYMENT_TYPE and job.state != Job.State.ENDED:
         action = "UPDATED"
@@ -185,7 +186,7 @@ def build_job_notification(payment: Payment, job: Job) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedJob:
-    """A job that a payment started: ``rows`` to insert, and what the payment's ``answer`` gains."""
+    """A job that a payment started: the ``rows`` to insert, and what to merge into ``Payment.answer``."""
 
     rows: Sequence[InsertRow] = ()
     answer: Mapping[str, Any] = field(default_factory=dict)
@@ -194,14 +195,14 @@ class StartedJob:
 def start_job(
     payment: Payment, reply: AcquirerReply, registration: UUID, agreement: UUID | None, at: datetime
 ) -> StartedJob:
-    """The job that an approved payment with job parameters starts; none when it cannot be planned any more: the money
-    has moved, and that must be written. ``agreement``: what the payment itself made."""
-    kept = {
+    """The job that an approved payment with job parameters starts; empty when the plan has no run any more, because the
+    approval must be written all the same. ``agreement``: the one that this payment makes, if any."""
+    values = {
         name: value
         for name, value in flatten_body(payment.request).items()
         if CREATE_SCHEDULE_ENDPOINT.catalogue.find(name) is not None
     }
-    sent = extract_job_parameters(kept)
+    sent = extract_job_parameters(values)
     if not sent or payment.payment_type not in JOB_PAYMENT_TYPES:
         return StartedJob()
     try:
@@ -217,7 +218,7 @@ def start_job(
             payment.merchant_id,
             payment.channel,
             registration,
-            kept,
+            values,
             reference=reply.connector_tx_id or payment.id.hex,
             network_reference=parse_scheme_reference(reply.network_reference),
             at=at,
@@ -227,7 +228,7 @@ def start_job(
     job = build_job(
         ident,
         plan,
-        nest_job_parameters(kept),
+        nest_job_parameters(values),
         registration=registration,
         agreement=agreement or payment.agreement,
         merchant=payment.merchant_id,
@@ -254,6 +255,7 @@ def start_job(
 
 
 def build_agreement_columns(row: Agreement) -> dict[str, Any]:
+    """All columns of an agreement, for its INSERT."""
     return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
 
 
@@ -268,10 +270,10 @@ def build_job_agreement(
     network_reference: str,
     at: datetime,
 ) -> Agreement:
-    """What the shopper agreed to with a job on a registration that was agreed on for nothing yet. The agreement has
-    the job's id, and the references of the payment that made the registration."""
-    words = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
-    expiry, frequency, most = (words.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
+    """Build the agreement of a job on a registration that has none yet. It has the job's id and the references of the
+    payment that created the registration."""
+    instruction = {name.removeprefix("standingInstruction."): value for name, value in values.items()}
+    expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
     linked = channel.agreement_ids != Channel.AgreementIds.NONE
     return Agreement(
         id=ident,

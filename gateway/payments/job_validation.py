@@ -1,4 +1,4 @@
-"""Whether job parameters make a plan, before anything is charged or kept. Source: Part B, Scheduling."""
+"""Validates job parameters before anything is charged or stored. Source: Part B, Scheduling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ JOB_NEEDS_REGISTRATION_CODE: Final = "100.150.300"
 
 
 def parse_job_plan(sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, began: datetime | None = None) -> JobPlan:
-    """The plan of job parameters. Raises RequestRefusedError, with every error and the first one's code."""
+    """Parse job parameters (names without ``job.``) into a plan. ``began``: when a changed job began. Raises
+    RequestRefusedError with every error and the code of the first."""
     try:
         return plans.plan_from_parameters(sent, zone, now, began=began)
     except InvalidJobPlanError as fault:
@@ -27,8 +28,8 @@ def parse_job_plan(sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, be
 
 
 def check_job_parameters(parameters: Parameters, channel: Channel, now: datetime, *, storable: bool) -> None:
-    """Raise RequestRefusedError for a payment with job parameters that could start no job. ``storable``: it is made
-    with a registration, or makes one."""
+    """Raise RequestRefusedError for a payment whose job parameters could not start a job. ``storable``: the payment
+    uses a registration or creates one."""
     sent = extract_job_parameters(parameters.values)
     if not sent:
         return

@@ -1,9 +1,9 @@
-"""The mail about a direct-debit mandate: due with the payment that uses the mandate first, sent by a timer.
+"""Mandate e-mails: the written notice of a SEPA direct-debit mandate, due with the first payment under it.
 
-Who gives a mandate must have it in writing: whose it is, which account, how much and when. The row is written in the
-statement that approves the payment (gateway.payments.side_effects); the mail leaves later, in the shopper's language. A
-mail server that is away is asked again, further and further apart. A worker that dies between the server's yes and ours
-sends twice, with one Message-ID. Source: Part A, Customer (email: "to send direct-debit mandates"), Bank account.
+It names the creditor, the account, the amount and the day. Its row is written in the statement that approves the
+payment (gateway.payments.side_effects); a timer sends it, in the shopper's language, and retries with growing delays
+while the mail server is unreachable. A worker that dies after the server accepted the mail sends it twice, with the
+same Message-ID. Source: Part A, Customer (email: "to send direct-debit mandates"), Bank account.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gateway.timers.registry import Timer
 
 SEPA_DEBIT_BRAND: Final = "DIRECTDEBIT_SEPA"
 COLLECTING_CONNECTOR: Final = "sepa"
-"""The connector whose orders wait for a day of collection."""
+"""The connector whose orders a bank collects days after they were accepted."""
 MAX_MANDATE_MAIL_TRIES: Final = 20
 """After two minutes, then twice as long each time, six hours at most: nearly three days in all."""
 MANDATE_MAIL_BATCH_SIZE: Final = 100
@@ -53,7 +53,7 @@ RETURNING r.payment_id"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailContent:
-    """``language``: a code of languages.LOCALES."""
+    """A mail to send. ``language``: a code of languages.LOCALES."""
 
     to: str
     language: str
@@ -62,22 +62,22 @@ class MailContent:
 
 
 def is_mandate_used(payment: Payment, status: Status) -> bool:
-    """Whether the move of ``payment`` to ``status`` is the one by which its mandate is used: the approval, or, where a
-    bank collects days later, the acceptance before it. Who is debited has to read of it first."""
+    """Whether the move of ``payment`` to ``status`` is the one that uses its mandate: the approval, or, where a bank
+    collects days later, the acceptance before it, because the payer must be notified before the debit."""
     if payment.connector != COLLECTING_CONNECTOR:
         return status == Status.APPROVED
     return status in (Status.APPROVED, Status.PENDING) and payment.status != Status.PENDING
 
 
 def build_mandate_mail_row(payment: Payment, at: datetime) -> dict[str, Any] | None:
-    """The columns of the mail that ``payment``, whose mandate is used at ``at``, owes its shopper; None for most.
+    """The columns of the MandateMail of ``payment``, whose mandate is used at ``at``; None if no mail is due.
 
-    A stored account's mandate was mailed when it was stored; a repeated instruction's when it began.
+    The mandate of a stored account was mailed when it was stored; that of a repeated instruction when it began.
     """
     if payment.brand != SEPA_DEBIT_BRAND or payment.registration is not None or payment.referenced is not None:
         return None
     repeated = payment.request.get("standingInstruction", {}).get("mode") == "REPEATED"
-    if repeated or not _email(payment):
+    if repeated or not _get_email(payment):
         return None
     return {
         "payment_id": payment.id,
@@ -88,12 +88,12 @@ def build_mandate_mail_row(payment: Payment, at: datetime) -> dict[str, Any] | N
 
 
 def resolve_mandate_id(payment: Payment) -> str:
-    """The mandate's id: the merchant's, or where none was sent the payment's own."""
+    """The mandate's id: the one the merchant sent, else the payment's id."""
     return str(_get_mandate(payment).get("id") or payment.id.hex.upper())
 
 
 def send_due_mandate_mails(merchant: Merchant | None = None) -> int:
-    """Send what is due, for one merchant or all; how many were dealt with."""
+    """Send the mails that are due, for one merchant or all; returns how many were sent or given up."""
     values = {
         "now": clock.real_now(),
         "limit": MANDATE_MAIL_BATCH_SIZE,
@@ -121,7 +121,7 @@ TIMER: Final = Timer(
 
 
 def _send_mandate_mail(row: MandateMail) -> bool:
-    """Send one mail; whether it is dealt with."""
+    """Send one mail. True when it needs no further try: sent, a duplicate, or given up."""
     mine = MandateMail.objects.filter(pk=row.pk, state=MandateMail.State.DUE)
     earlier = MandateMail.objects.filter(merchant_id=row.merchant_id, mandate=row.mandate, pk__lt=row.pk)
     if earlier.filter(state__in=[MandateMail.State.DUE, MandateMail.State.SENT]).exists():
@@ -134,7 +134,7 @@ def _send_mandate_mail(row: MandateMail) -> bool:
     try:
         named = {"Message-ID": f"<mandate-{row.pk.hex}@tollhouse>"}
         EmailMessage(mail.subject, mail.body, settings.GATEWAY_MAIL_FROM, [mail.to], headers=named).send()
-    except Exception as fault:  # any mail server's fault: it is due again when the lease ends
+    except Exception as fault:  # any fault of the mail server: the mail is due again when its lease ends
         over = row.tries >= MAX_MANDATE_MAIL_TRIES
         log.warning("mandate_mail_not_sent", payment=row.pk.hex, tries=row.tries, over=over, why=type(fault).__name__)
         mine.update(
@@ -155,8 +155,8 @@ def _send_mandate_mail(row: MandateMail) -> bool:
 
 
 def compose_mandate_mail(payment: Payment) -> MailContent:
-    """The mail about the mandate of ``payment``. Nothing of it tells a whole account number."""
-    language = _language(payment)
+    """Compose the mail about the mandate of ``payment``. It shows at most the last four digits of the account."""
+    language = _resolve_mail_language(payment)
     t = languages.load_mail_texts(language)
     order = BankOrder.objects.select_related("mandate").filter(pk=payment.pk).first()
     mandate = order.mandate.mandate if order is not None and order.mandate is not None else resolve_mandate_id(payment)
@@ -165,17 +165,19 @@ def compose_mandate_mail(payment: Payment) -> MailContent:
     lines = [
         (t["creditor"], creditor),
         (t["reference"], mandate),
-        (t["signed"], _get_mandate(payment).get("dateOfSignature") or _payment_day(payment).isoformat()),
-        (t["accountHolder"], _account(payment).get("holder", "")),
-        (t["iban"], _masked(payment)),
+        (t["signed"], _get_mandate(payment).get("dateOfSignature") or _get_payment_day(payment).isoformat()),
+        (t["accountHolder"], _get_account(payment).get("holder", "")),
+        (t["iban"], _render_masked_account(payment)),
     ]
     if payment.amount > 0:
         lines.append((t["amount"], f"{format_amount(payment.amount)} {payment.currency}"))
-        lines.append((t["due"], due or payment.request.get("transactionDueDate") or _payment_day(payment).isoformat()))
+        lines.append(
+            (t["due"], due or payment.request.get("transactionDueDate") or _get_payment_day(payment).isoformat())
+        )
     shown = "\n".join(f"{label}: {value}" for label, value in lines if value)
     test = "" if settings.IS_LIVE else "[Test] "
     return MailContent(
-        to=_email(payment),
+        to=_get_email(payment),
         language=language,
         subject=test + t["subject"].format(merchant=creditor),
         body=f"{t['text'].format(merchant=creditor)}\n\n{shown}\n",
@@ -183,7 +185,7 @@ def compose_mandate_mail(payment: Payment) -> MailContent:
 
 
 def render_mandate_mail(row: MandateMail) -> dict[str, Any]:
-    """A mail as the test environment's mailbox shows it: as it was sent, or as it will be."""
+    """A mail for GET /v1/test/mails: as it was sent, or, if it was not yet, as it would be."""
     sent = row.state == MandateMail.State.SENT
     mail = compose_mandate_mail(row.payment)
     return {
@@ -200,34 +202,34 @@ def render_mandate_mail(row: MandateMail) -> dict[str, Any]:
     }
 
 
-def _email(payment: Payment) -> str:
+def _get_email(payment: Payment) -> str:
     return str(payment.request.get("customer", {}).get("email", ""))
 
 
-def _language(payment: Payment) -> str:
-    """The shopper's own, else the one the merchant named, else English."""
-    asked = (payment.request.get("customer", {}).get("language", ""), payment.request.get("locale", ""))
-    return next((code for text in asked if (code := languages.resolve_language(str(text)))), languages.DEFAULT_LANGUAGE)
+def _resolve_mail_language(payment: Payment) -> str:
+    """The shopper's language (customer.language), else the request's locale, else English."""
+    sent = (payment.request.get("customer", {}).get("language", ""), payment.request.get("locale", ""))
+    return next((code for text in sent if (code := languages.resolve_language(str(text)))), languages.DEFAULT_LANGUAGE)
 
 
-def _account(payment: Payment) -> Mapping[str, Any]:
+def _get_account(payment: Payment) -> Mapping[str, Any]:
     found: Mapping[str, Any] = payment.request.get("bankAccount", {})
     return found
 
 
 def _get_mandate(payment: Payment) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _account(payment).get("mandate", {})
+    found: Mapping[str, Any] = _get_account(payment).get("mandate", {})
     return found
 
 
-def _masked(payment: Payment) -> str:
-    """The last four of the account, which is all that a payment keeps in clear."""
-    account = _account(payment)
+def _render_masked_account(payment: Payment) -> str:
+    """The country and the last four characters of the account; a payment stores no more of it in clear text."""
+    account = _get_account(payment)
     last = str(account.get("iban") or account.get("number") or "")[-4:]
     country = str(account.get("country", ""))
     return f"{country} •••• {last}".strip() if last else ""
 
 
-def _payment_day(payment: Payment) -> date:
-    """The day of the payment, where the merchant is."""
+def _get_payment_day(payment: Payment) -> date:
+    """The date of the payment in the merchant's time zone."""
     return payment.created_at.astimezone(ZoneInfo(payment.merchant.time_zone)).date()

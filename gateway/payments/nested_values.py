@@ -1,4 +1,4 @@
-"""Nested objects of an answer, put together."""
+"""Merging of nested JSON objects."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 NETWORK_REFERENCE_KEY: Final = "networkReference"
-"""In a payment's answer, for ourselves: the scheme's reference of one that made a registration, for what is agreed on
-later."""
+"""Internal key in ``Payment.answer``: the scheme reference of a payment that created a registration, for agreements
+that are made with the registration later."""
 
 
-def deep_merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two nested objects as one; where both have a value, the second's counts."""
-    found = dict(one)
+def deep_merge(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two nested objects; where both have a value, the one of ``other`` wins."""
+    merged = dict(base)
     for name, value in other.items():
-        before = found.get(name)
+        before = merged.get(name)
         if isinstance(before, Mapping) and isinstance(value, Mapping):
-            found[name] = deep_merge(before, value)
+            merged[name] = deep_merge(before, value)
         else:
-            found[name] = value
-    return found
+            merged[name] = value
+    return merged

@@ -1,7 +1,7 @@
-"""What may follow what, up to which amount, and which code says no: one table (decisions, section 4).
+"""The operation table: which payment type may follow which, up to what amount, and the result code of each refusal.
 
-A row is a payment type, a column a state of the chain; the cell is the code. ``evaluate_operation`` answers for one
-follow-up on one chain; the order of its questions is the order of the columns.
+A row is a payment type, a column a condition of the chain, a cell the result code. :func:`evaluate_operation` decides
+for one follow-up on one chain and checks the columns in their order. Source: decisions, section 4.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ AmountCeiling = Callable[[Chain, Payment], Decimal]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentOperation:
-    """One payment type. ``follows``: the types it may refer to; empty for first payments.
+    """One payment type. ``follows``: the types it may follow; empty for first payments.
 
-    The columns, each with the code that refuses: ``unknown``: the id in the path names nothing (404).
-    ``wrong_type``: the payment behind it is of another type. ``undecided``: that payment is still open, or would be
-    ended while it is raised or renewed. ``failed``: it did not succeed. ``other_currency``. ``closed``: a FINAL
-    follow-up ended it. ``disputed``: a chargeback stands.
-    ``used_up``: captured or reversed as far as it went. ``over``: above the ceiling, or nothing left. ``second``: the
-    chargeback is a second one.
+    The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
+    payment has another type. ``undecided``: it has no final result yet, or the follow-up would end an authorization
+    whose increment or renewal has none. ``failed``: it was not approved. ``other_currency``. ``closed``: a FINAL
+    follow-up ended it. ``disputed``: it has an unreversed chargeback. ``used_up``: fully captured or reversed.
+    ``over``: above the ceiling, or nothing left. ``second``: the chargeback is a second one.
 
-    ``ceiling``: the most it may move (None: no bound). ``rest``: without an amount it takes all that remains.
-    ``counts_captures``: numberOfCaptures bounds it. ``needs_card``: the acquirer needs the card again.
+    ``ceiling``: the largest amount it may move (None: no limit). ``rest``: without an amount it takes all that remains.
+    ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data again.
     ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 
@@ -187,24 +186,24 @@ INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
 )
-"""Connector → the payment types that wait in our own books before anybody else hears of them: an RV may follow one that
-is PENDING, and ends it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
+"""Connector → the payment types that are queued here before they are sent in a file or batch: an RV may follow one
+that is PENDING, and withdraws it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
 
 
 def is_locally_queued(payment: Payment) -> bool:
-    """Whether a pending payment of this kind waits in our own books, and not for its shopper."""
+    """Whether a PENDING payment of this type and connector is queued here, and does not wait for its shopper."""
     return payment.payment_type in LOCALLY_QUEUED_TYPES.get(payment.connector, ())
 
 
 CHAIN_START_TYPES: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
-"""What a chain may begin with; RI is a standalone risk check, which nothing follows."""
+"""The types a chain may begin with; RI is a standalone risk check, which has no follow-ups."""
 CHAIN_FOLLOW_UP_TYPES: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
 PLATFORM_ONLY_CODE: Final = "700.400.402"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpDecision:
-    """``code`` is empty when the follow-up may go ahead with ``amount``; else it says why not."""
+    """Whether a follow-up may begin with ``amount``: ``code`` is empty if so, else the result code of the refusal."""
 
     amount: Decimal
     code: str = ""
@@ -219,33 +218,33 @@ def evaluate_operation(
     *,
     final: bool = False,
 ) -> FollowUpDecision:
-    """May ``operation`` follow ``target`` with ``amount``? The same answer for an API call and a clerk's click.
-    ``final``: it is marked sequence=FINAL."""
-    asked = amount if amount is not None else Decimal(0)
+    """Decide whether ``operation`` may follow ``target`` with ``amount``, for API calls and clerks alike. ``final``: it
+    is marked sequence=FINAL."""
+    requested = amount if amount is not None else Decimal(0)
     if code := _find_refusal_code(operation, chain, target, currency):
-        return FollowUpDecision(amount=asked, code=code)
+        return FollowUpDecision(amount=requested, code=code)
     if operation.ceiling is None:
-        return FollowUpDecision(amount=asked)
+        return FollowUpDecision(amount=requested)
     remaining = operation.ceiling(chain, target)
     if amount is None and operation.rest:
-        asked = max(remaining, Decimal(0))
-    if asked > remaining or asked <= 0:
-        return FollowUpDecision(amount=asked, code=operation.over)
-    ends = final or (operation.code == "RV" and asked == remaining)
+        requested = max(remaining, Decimal(0))
+    if requested > remaining or requested <= 0:
+        return FollowUpDecision(amount=requested, code=operation.over)
+    ends = final or (operation.code == "RV" and requested == remaining)
     if ends and target.payment_type == "PA" and has_pending_increment(chain):
-        # What is granted after the end would be held at the issuer, and come to life here.
-        return FollowUpDecision(amount=asked, code=operation.undecided)
-    return FollowUpDecision(amount=asked)
+        # An increment approved after the end would be held at the issuer and reopen the authorization here.
+        return FollowUpDecision(amount=requested, code=operation.undecided)
+    return FollowUpDecision(amount=requested)
 
 
 def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Payment, currency: str | None) -> str:
-    """The code that refuses whatever the amount is, or ''."""
+    """The result code of a refusal that does not depend on the amount, or ''."""
     if target.payment_type not in operation.follows:
         return operation.wrong_type
-    waits = operation.code == "RV" and target.status == Status.PENDING and is_locally_queued(target)
-    if target.status in OPEN_STATUSES and not waits:
+    withdraws = operation.code == "RV" and target.status == Status.PENDING and is_locally_queued(target)
+    if target.status in OPEN_STATUSES and not withdraws:
         return operation.undecided
-    if target.status != Status.APPROVED and not waits:
+    if target.status != Status.APPROVED and not withdraws:
         return operation.failed
     if currency is not None and currency != target.currency:
         return operation.other_currency
@@ -262,6 +261,6 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
 
 
 def _is_second_chargeback(chain: Chain, dispute: Payment) -> bool:
-    """A chargeback that follows a representment is the second one, and final."""
+    """Whether the chargeback follows a chargeback reversal: it is the second one, and final."""
     behind = chain.find(dispute.referenced) if dispute.referenced is not None else None
     return behind is not None and behind.payment_type == "CR"

@@ -1,8 +1,8 @@
-"""Means of payment: out of a request's parameters, and out of the vault again.
+"""Builds the means of payment from a request's parameters, or from the vault and the payment's row.
 
-The vault seals the account alone (a card's number, an IBAN, a token); what is no secret stands in the payment's echo.
-One-time secrets (CVV, dtvc, cryptogram, PIN) go with the request and are never sealed with the account: while a
-shopper is away they wait in the Suspension. Source: Part A, Card account … Token account; Part B, Gift card.
+The vault seals the account only (card number, IBAN, token); the public details are in the payment's echo. One-time
+secrets (CVV, dtvc, cryptogram, PIN) are never sealed with the account; while the shopper authenticates, they are sealed
+in the Suspension. Source: Part A, Card account … Token account; Part B, Gift card.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from gateway.models import Payment
 from gateway.vault.sealing import current_vault
 
 PlainParameters = Mapping[str, str]
-"""Parameters by their full name, of what is no secret."""
+"""Parameters that are no secrets, by full name."""
 SecretParameters = Mapping[str, Secret]
 
 
 def means_from_parameters(parameters: Parameters) -> Means | None:
-    """The means that was sent, None when none was (a redirect brand, a registration)."""
+    """The means that was sent; None when none was (a redirect brand, a registration)."""
     values, secrets = parameters.values, parameters.secrets
     for name, kind in ACCOUNT_PARAMETERS:
         if (account := find_sent_account(parameters, name)) is not None:
             return _BY_KIND[kind](values, account, secrets)
-    # Beside another brand a gift card is what is bought or given, not what pays.
+    # With another brand a gift card is what is bought or given, not the means that pays.
     gift = secrets.get("giftCard.number")
     brand = PAYMENT_BRANDS.get(values.get("paymentBrand", ""))
-    return _gift_card(values, gift, secrets) if gift and brand is not None and brand.means == GiftCard.kind else None
+    return (
+        _build_gift_card(values, gift, secrets) if gift and brand is not None and brand.means == GiftCard.kind else None
+    )
 
 
 def find_sent_account(parameters: Parameters, name: str) -> Secret | None:
-    """The account of this parameter, if it was sent. A virtual account's id is echoed, and sealed as well."""
+    """The account sent in parameter ``name``, or None. A virtual account's id is no secret, but is sealed too."""
     if (account := parameters.secret(name)) is not None:
         return account
     plain = parameters.get(name)
@@ -46,12 +48,12 @@ def find_sent_account(parameters: Parameters, name: str) -> Secret | None:
 
 
 def means_from_account(kind: str, account: Secret, values: PlainParameters) -> Means:
-    """The means of an earlier payment: its opened ``account`` and the ``values`` that were no secrets."""
+    """The means of an earlier payment from its opened ``account`` and its public ``values``, by full name."""
     return _BY_KIND[kind](values, account, {})
 
 
 def load_payment_means(payment: Payment) -> Means | None:
-    """The means of an earlier payment, out of its row; None when its account is not kept. Raises VaultError."""
+    """The means of an earlier payment from its row; None when its account is not stored. Raises VaultError."""
     if payment.means_sealed is None:
         return None
     values = flatten_body(
@@ -61,24 +63,24 @@ def load_payment_means(payment: Payment) -> Means | None:
 
 
 def pack_one_time_secrets(means: Means | None) -> Secret | None:
-    """What of ``means`` may be used once and not kept, as one text to seal while the shopper is away; None: nothing."""
-    held = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
-    return Secret(json.dumps(held)) if held else None
+    """The one-time secrets of ``means`` as one text, to be sealed while the shopper authenticates; None without any."""
+    secrets = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
+    return Secret(json.dumps(secrets)) if secrets else None
 
 
 def restore_one_time_secrets(means: Means | None, secrets: Secret | None) -> Means | None:
-    """``means`` with the one-time secrets that waited for the shopper."""
+    """``means`` with the one-time secrets of :func:`pack_one_time_secrets`."""
     if means is None or secrets is None:
         return means
-    held: dict[str, Any] = {name: Secret(text) for name, text in json.loads(secrets.reveal()).items()}
-    return replace(means, **held)
+    fields: dict[str, Any] = {name: Secret(text) for name, text in json.loads(secrets.reveal()).items()}
+    return replace(means, **fields)
 
 
 _DISPLAYED_MEANS: Final = ("card", "bankAccount", "tokenAccount")
 _ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
 
 
-def _card(values: PlainParameters, number: Secret, secrets: SecretParameters) -> Card:
+def _build_card(values: PlainParameters, number: Secret, secrets: SecretParameters) -> Card:
     return Card(
         number=number,
         expiry_month=values.get("card.expiryMonth", ""),
@@ -90,7 +92,7 @@ def _card(values: PlainParameters, number: Secret, secrets: SecretParameters) ->
     )
 
 
-def _bank_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> BankAccount:
+def _build_bank_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> BankAccount:
     return BankAccount(
         account=account,
         is_iban="bankAccount.iban" in values or "bankAccount.iban" in secrets,
@@ -105,11 +107,11 @@ def _bank_account(values: PlainParameters, account: Secret, secrets: SecretParam
     )
 
 
-def _virtual_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> VirtualAccount:
+def _build_virtual_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> VirtualAccount:
     return VirtualAccount(account=account)
 
 
-def _token_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> TokenAccount:
+def _build_token_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> TokenAccount:
     return TokenAccount(
         account=account,
         type=values.get("tokenAccount.type", ""),
@@ -120,7 +122,7 @@ def _token_account(values: PlainParameters, account: Secret, secrets: SecretPara
     )
 
 
-def _gift_card(values: PlainParameters, account: Secret, secrets: SecretParameters) -> GiftCard:
+def _build_gift_card(values: PlainParameters, account: Secret, secrets: SecretParameters) -> GiftCard:
     return GiftCard(account=account, pin=secrets.get("giftCard.pin"), holder=values.get("giftCard.holder", ""))
 
 
@@ -134,9 +136,9 @@ ACCOUNT_PARAMETERS: Final[tuple[tuple[str, str], ...]] = (
 )
 """The parameter that names an account → the kind of means."""
 _BY_KIND: Final[Mapping[str, _Build]] = {
-    Card.kind: _card,
-    BankAccount.kind: _bank_account,
-    VirtualAccount.kind: _virtual_account,
-    TokenAccount.kind: _token_account,
-    GiftCard.kind: _gift_card,
+    Card.kind: _build_card,
+    BankAccount.kind: _build_bank_account,
+    VirtualAccount.kind: _build_virtual_account,
+    TokenAccount.kind: _build_token_account,
+    GiftCard.kind: _build_gift_card,
 }

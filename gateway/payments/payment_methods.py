@@ -1,4 +1,4 @@
-"""Which payment types a brand takes, and which means of payment goes with it: two tables.
+"""The payment types that each method takes, and the means that each brand is paid with: two tables.
 
 Source: Part A, Basic payment (paymentBrand, paymentType), Bank account; Part B, Query (paymentMethods); ruling D29.
 """
@@ -16,9 +16,9 @@ from gateway.payments.operations import CHAIN_START_TYPES, OPERATIONS
 TYPE_NOT_WITH_METHOD_CODE: Final = "600.200.310"
 
 _ALL_TYPES: Final = frozenset(OPERATIONS) | CHAIN_START_TYPES
-# Nobody can pull again, or be made to give back, what a shopper sent of their own accord.
+# A push payment, which the shopper initiates at the bank, can be neither rebilled nor charged back.
 _PUSH_PAYMENT_TYPES: Final = _ALL_TYPES - {"RB", "CB", "CR"}
-# Money is only received this way, never paid out.
+# Methods that receive money only and cannot pay out.
 _RECEIVE_ONLY_TYPES: Final = _PUSH_PAYMENT_TYPES - {"CD"}
 
 METHOD_PAYMENT_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
@@ -43,7 +43,7 @@ METHOD_PAYMENT_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 assert METHOD_PAYMENT_TYPES.keys() == PAYMENT_METHODS.keys()
 
 _STORED_ACCOUNT_TYPES: Final = frozenset({"CD", "RB"})
-"""Not with a brand that sends the shopper away: there is no stored account to pay out to, or to charge again."""
+"""Types not possible with redirect brands: there is no stored account to pay out to or to charge again."""
 
 _WALLETS: Final = ("wallet1", "wallet2", "wallet3")
 _ACCEPTED_MEANS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -58,14 +58,14 @@ _ACCEPTED_MEANS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "wallet3": ("wallet3",),
     }
 )
-"""What is sent → the ``means`` of the brands it goes with."""
+"""Kind of means that was sent → the ``Brand.means`` it pays with."""
 
 
 def is_type_supported(brand: str, payment_type: str) -> bool:
     """Whether payments of ``brand`` can be of ``payment_type``, or be followed by it."""
-    found = PAYMENT_BRANDS[brand]
-    return payment_type in METHOD_PAYMENT_TYPES[found.method] and not (
-        found.redirect and payment_type in _STORED_ACCOUNT_TYPES
+    row = PAYMENT_BRANDS[brand]
+    return payment_type in METHOD_PAYMENT_TYPES[row.method] and not (
+        row.redirect and payment_type in _STORED_ACCOUNT_TYPES
     )
 
 

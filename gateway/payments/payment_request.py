@@ -1,4 +1,4 @@
-"""A request on its way down the corridor: what every door builds before it calls ``process``."""
+"""The request types of the payment line: what each caller builds before gateway.payments.process.process_payment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.wallets.channel_tokens import WalletTokenUse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTrace:
-    """Where a request came from: one row of the request log. ``started`` is a monotonic clock's reading, seconds."""
+    """The origin of a request, for one RequestLog row. ``at``: real time. ``started``: time.perf_counter()."""
 
     request: UUID
     method: str
@@ -35,6 +35,7 @@ class RequestTrace:
 
     @property
     def ndc(self) -> str:
+        """The id of the request in responses and logs (ruling D13)."""
         return identifiers.format_ndc(self.request, self.entity.hex if self.entity else "")
 
     def log_row(self, status: int, code: str, *, payment: UUID | None = None, parameters: Any = None) -> dict[str, Any]:
@@ -57,15 +58,15 @@ class RequestTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyContext:
-    """A claimed key, and how the door answers a payment: (HTTP status, JSON text), stored with the key."""
+    """A claimed idempotency key. ``respond``: renders the payment as (HTTP status, stored body), kept with the key."""
 
     claim: IdempotencyClaim
     respond: Callable[[Payment], tuple[int, str]]
 
 
 class RequestOrigin(Protocol):
-    """Any request: its merchant, whose clock counts, where it came from (None: a tick), and the idempotency key it
-    claims."""
+    """What completing a payment needs from its request. ``merchant``: whose clock counts. ``trace`` is None when a
+    timer, not an HTTP call, is the caller."""
 
     @property
     def merchant(self) -> Merchant: ...
@@ -77,14 +78,15 @@ class RequestOrigin(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRequest:
-    """A first payment: who, what, how much, with which means. Follow-ups are built in gateway.payments.follow_ups.
+    """A first payment as process_payment takes it. Follow-ups have gateway.payments.follow_ups.FollowUpRequest.
 
-    ``registration``: the stored means that is used, ``stored`` what is no secret of it. ``wallet_token``: the wallet's
-    token that the means came out of. ``standing``: the agreement it is made under. ``resource_path``: where the
-    merchant fetches the result, when not under /v1/payments. ``alongside``: what the door writes in the statement that
-    begins the payment; with a guard in it that no longer holds, there is no payment (Overtaken). ``held``: the door
-    holds its row's lock for the beginning, so that what it writes needs no guard. ``repeats``: the same
-    merchantTransactionId comes again on purpose.
+    ``payment``: the id it will have. ``detected``: the brand was detected from the card number. ``registration``: the
+    stored means used, ``stored``: its public details. ``wallet_token``: the wallet token the means was decrypted from.
+    ``agreement_use``: the agreement it is made under. ``resource_path``: where the merchant fetches the result, if not
+    under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
+    check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
+    own row (SELECT FOR UPDATE), so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
+    repeated merchantTransactionId.
     """
 
     payment: UUID

@@ -1,8 +1,18 @@
-"""The straight line of a payment: begin → screen → authenticate → submit → complete.
+"""A first payment, from request to response: parse → begin → screen → authenticate → submit → complete → respond.
 
-Every door (the API, one-click payments, and later checkouts, jobs, the back office) builds a request and calls
-``process_payment``. A shopper who has to be sent away leaves the line at ``wait``, and comes back to it in
-gateway.payments.shopper_return.
+Every caller (API, one-click, checkout, subscription run) parses its parameters into a PaymentRequest, calls
+:func:`process_payment`, and renders the payment it returns:
+
+1. parse: gateway.payments.request_builder builds the PaymentRequest, or refuses it before a payment exists.
+2. begin: :func:`begin_payment` inserts the payment as STARTED, or as DECLINED. First transaction.
+3. screen: gateway.payments.risk_screening applies the risk rules, before any acquirer is called.
+4. authenticate: gateway.payments.shopper_authentication returns the 3-D Secure proof, or a redirect for the shopper.
+5. submit: :func:`submit_payment` calls the acquirer, with no transaction open; on failover the next one of the route.
+6. complete: :func:`_complete_payment` writes the acquirer's answer, or that the outcome is unknown. Second transaction.
+7. respond: gateway.payments.rendering renders the payment as JSON.
+
+A payment that is declined or redirected in 3 or 4 skips the acquirer by :func:`stop_payment`. After a redirect
+gateway.payments.shopper_return continues with 5. Source: docs/decisions/0002-one-statement-per-phase.md.
 """
 
 from __future__ import annotations
@@ -47,33 +57,32 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
-from gateway.payments.shopper_authentication import PaymentStop
+from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
 
 MAX_AGREEMENT_TRIES: Final = 100
-"""How often a payment reads its agreement again; each try lost means that another one won."""
-CONCURRENT_UPDATE_CODE: Final = "800.120.402"
+"""How often a payment re-reads its agreement when another payment counted on it first."""
 OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
-AWAITING_SHOPPER_CODE: Final = "000.200.000"
 DUPLICATE_PAYMENT_CODE: Final = "800.110.100"
 AGREEMENT_REFERENCES_KEY: Final = "agreed"
-"""In a payment's answer, for ourselves: references of its agreement that go onwards once its shopper is back."""
+"""Internal key in ``Payment.answer``: the agreement references to send to the acquirer once the shopper is back."""
 
 log = structlog.get_logger(__name__)
 
 
 class ConcurrentPaymentUpdateError(Exception):
-    """The door's own guard, or an agreement's count beside it, no longer held when the payment was to begin: nothing
-    was written."""
+    """Optimistic-lock conflict: the caller's row (a checkout, a subscription run) or the agreement changed since it was
+    read. Nothing was written; the caller may read it again and retry."""
 
 
 def process_payment(request: PaymentRequest) -> Payment:
-    """Make one first payment and return it as it then stands.
+    """Process one first payment and return it with its result.
 
-    Raises Refused when none is made (a means or mode that is not set up), and ConcurrentPaymentUpdateError.
+    Raises RequestRefusedError when no payment is made (no route for the brand or mode, agreement never free), and
+    ConcurrentPaymentUpdateError.
     """
     chosen_route = resolve_route(request)
     plan = risk_screening.plan_screening(request)
@@ -84,24 +93,25 @@ def process_payment(request: PaymentRequest) -> Payment:
 
 
 def resolve_route(request: PaymentRequest) -> Route:
-    """The connector and account of a first payment; a standalone risk check asks nobody. Raises Refused."""
+    """Choose the connector and account of a first payment; a standalone risk check has none. Raises
+    RequestRefusedError when no acquirer takes the payment."""
     if request.payment_type == STANDALONE_RISK_CHECK_TYPE:
         return Route(connector=NO_ACQUIRER)
-    # A registration moves no money: whoever takes the brand takes it.
+    # A registration moves no money: any acquirer that takes the brand can check the account.
     currency = "" if request.payment_type == REGISTRATION_PAYMENT_TYPE else request.money.currency
     try:
         return route_payment(request.test_mode, request.channel.id, _build_routing_facts(request, currency))
-    except NoRouteError as nobody:
-        log.info("no_route", channel=request.channel.id.hex, brand=request.brand, why=str(nobody))
-        if nobody.missing:
+    except NoRouteError as fault:
+        log.info("no_route", channel=request.channel.id.hex, brand=request.brand, why=str(fault))
+        if fault.missing:
             wanted = "is required: the acquirer that takes this payment wants it"
-            errors = [ParameterError(name=name, message=wanted) for name in nobody.missing]
+            errors = [ParameterError(name=name, message=wanted) for name in fault.missing]
             raise refusal.RequestRefusedError(INVALID_PARAMETER_CODE, errors) from None
         raise refusal.RequestRefusedError(refusal.MODE_NOT_CONFIGURED_CODE) from None
 
 
 def _build_routing_facts(request: PaymentRequest, currency: str) -> RoutingFacts:
-    """What routing looks at."""
+    """The facts that routing rules are matched against."""
     means, values = request.means, request.parameters.values
     return RoutingFacts(
         brand=request.brand,
@@ -117,12 +127,15 @@ def _build_routing_facts(request: PaymentRequest, currency: str) -> RoutingFacts
 
 
 def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningPlan) -> Payment:
-    """The payment, begun or refused. Under an agreement with limits it is decided anew when somebody else drew on the
-    agreement meanwhile."""
+    """Insert the payment, STARTED or refused as DECLINED. Under an agreement with limits, check again when another
+    payment of the agreement began meanwhile.
+
+    Raises ConcurrentPaymentUpdateError, and RequestRefusedError (800.120.402) after MAX_AGREEMENT_TRIES.
+    """
     agreement_use, refusals = request.agreement_use, request.parameters.refusals
-    # A check takes no money: the token may still pay.
+    # A risk check takes no money, so it does not use up the wallet's token.
     token = request.wallet_token if request.payment_type != STANDALONE_RISK_CHECK_TYPE else None
-    starting = partial(
+    insert = partial(
         store.insert_payment,
         trace=request.trace,
         idempotency=request.idempotency,
@@ -141,64 +154,72 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
         payment.agreement = agreement.id if agreement is not None else None
         parent = agreement if agreement is not None and has_agreement_limits(agreement) else None
         try:
-            if starting(payment, refusal=code, parent=parent, plan=plan):
+            if insert(payment, refusal=code, parent=parent, plan=plan):
                 return payment
         except store.DuplicatePaymentError:
             payment.duplicate_guard, payment.agreement = None, None
-            if starting(payment, refusal=DUPLICATE_PAYMENT_CODE):
+            if insert(payment, refusal=DUPLICATE_PAYMENT_CODE):
                 return payment
         if request.extra_writes is not None and not request.row_locked:
             raise ConcurrentPaymentUpdateError
-        assert agreement_use is not None  # only an agreement can have moved on
+        assert agreement_use is not None  # without the caller's rows, only the agreement's count can have changed
         agreement_use = reload_agreement_use(agreement_use)
-    raise refusal.RequestRefusedError(CONCURRENT_UPDATE_CODE)
+    raise refusal.RequestRefusedError(refusal.CONCURRENT_UPDATE_CODE)
 
 
 def advance_payment(payment: Payment, connector: Connector, request: PaymentRequest, plan: ScreeningPlan) -> None:
-    """Screen, authenticate and submit a payment that has begun; stop where a phase says so."""
-    values: dict[str, str | Secret] = {**request.parameters.values, **request.parameters.secrets}
-    agreed = request.agreement_use.scheme_references if request.agreement_use is not None else {}
-    payment_stop = risk_screening.screen_payment(payment, request, plan)
-    if payment_stop is None and payment.payment_type == STANDALONE_RISK_CHECK_TYPE:
-        _complete_or_record(payment, LifecycleEvent.APPROVE, build_risk_check_reply(payment), request, duration_ms=0)
+    """Screen, authenticate and submit a payment that has begun, unless one of these phases stops it."""
+    stop = risk_screening.screen_payment(payment, request, plan)
+    if stop is not None:
+        stop_payment(payment, stop, request)
         return
-    if payment_stop is None:
-        outcome = shopper_authentication.authenticate_payment(payment, request)
-        if not isinstance(outcome, PaymentStop):
-            asked = build_acquirer_request(payment, request.means, {**values, **agreed, **outcome})
-            submit_payment(payment, connector, asked, request, plan=plan)
-            return
-        payment_stop = outcome
-    if payment_stop.deadline is not None and agreed:
-        payment.answer[AGREEMENT_REFERENCES_KEY] = dict(agreed)
-    stop_payment(payment, payment_stop, request, request.means)
+    if payment.payment_type == STANDALONE_RISK_CHECK_TYPE:
+        _complete_payment(payment, LifecycleEvent.APPROVE, build_risk_check_reply(payment), request, duration_ms=0)
+        return
+    proof = shopper_authentication.authenticate_payment(payment, request)
+    if isinstance(proof, PaymentStop):
+        stop_payment(payment, proof, request)
+        return
+    values = {
+        **request.parameters.values,
+        **request.parameters.secrets,
+        **_get_agreement_references(request),
+        **proof,
+    }
+    submit_payment(payment, connector, build_acquirer_request(payment, request.means, values), request, plan=plan)
+
+
+def _get_agreement_references(request: PaymentRequest) -> Mapping[str, str]:
+    """The references of the agreement for the acquirer, by parameter name; empty without an agreement."""
+    return request.agreement_use.scheme_references if request.agreement_use is not None else {}
 
 
 def build_risk_check_reply(payment: Payment) -> AcquirerReply:
-    """The answer of a standalone risk check that nothing speaks against (D18)."""
+    """The approval of a standalone risk check that no rule declined (ruling D18)."""
     return AcquirerReply(code=result_codes.SUCCESS_CODES[payment.test_mode], approved=payment.money)
 
 
 def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
-    """The row of a first payment. The account is sealed only when it will be used: a refused one keeps no number."""
+    """Build the row of a first payment. The account is sealed only when it will be used: a refused payment stores no
+    account number."""
     parameters, means = request.parameters, request.means
     email = parameters.get("customer.email")
     sealed = fingerprint = account_key = None
     answer: dict[str, object] = {}
     if means is not None:
-        keys = current_vault()
-        fingerprint = keys.fingerprint(means.account)
+        vault = current_vault()
+        fingerprint = vault.fingerprint(means.account)
         account_key = search_keys.build_account_key(request.merchant.id, means.account)
         if not parameters.refusals:
-            sealed = keys.seal(means.account, request.payment)
-        unsent = request.registration is not None or request.wallet_token is not None
-        answer |= deep_merge(render_means_facts(means, stored=unsent), request.stored)
+            sealed = vault.seal(means.account, request.payment)
+        stored = request.registration is not None or request.wallet_token is not None
+        answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
-    # A stored means is charged nothing, and what is said of it later is said by the payments.
-    chosen = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
-    own = resolve_default_descriptor(request.channel, request.merchant)
-    echo, default = apply_descriptor(parameters.echo(), chosen=chosen, otherwise=own)
+    # A registration charges nothing: the descriptor is that of the payments made with it later.
+    channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
+    displayed_default = resolve_default_descriptor(request.channel, request.merchant)
+    echo, default = apply_descriptor(parameters.echo(), chosen=channel_default, otherwise=displayed_default)
     return Payment(
         id=request.payment,
         merchant_id=request.merchant.id,
@@ -212,7 +233,7 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         currency=request.money.currency,
         test_mode=request.test_mode,
         merchant_transaction_id=parameters.get("merchantTransactionId") or "",
-        duplicate_guard=_duplicate_guard(request),
+        duplicate_guard=_build_duplicate_guard(request),
         merchant_invoice_id=parameters.get("merchantInvoiceId") or "",
         merchant_memo=parameters.get("merchantMemo") or "",
         request=echo,
@@ -234,14 +255,16 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
     )
 
 
-def _duplicate_guard(request: PaymentRequest) -> str | None:
+def _build_duplicate_guard(request: PaymentRequest) -> str | None:
+    """The merchantTransactionId, if the channel refuses a second payment with the same one (unique in the database)."""
     if not request.channel.refuse_duplicates or request.allow_duplicate:
         return None
     return request.parameters.get("merchantTransactionId")
 
 
 def render_means_facts(means: Means, *, stored: bool) -> dict[str, object]:
-    """What the answer tells of a means beyond the echo. ``stored``: it was not sent, so there is no echo of it."""
+    """What an answer shows of a card besides the echo: BIN and last four digits. ``stored``: the card came from a
+    registration or a wallet token, so holder and expiry are not in the echo and are shown too."""
     if not isinstance(means, Card):
         return {}
     facts = {"bin": means.facts.bin6, "last4Digits": means.facts.last4}
@@ -259,8 +282,8 @@ def render_means_facts(means: Means, *, stored: bool) -> dict[str, object]:
 def build_acquirer_request(
     payment: Payment, means: Means | None, values: Mapping[str, str | Secret]
 ) -> AcquirerRequest:
-    """What the acquirer is asked; the account is added by who asks (``submit_payment``), since its secrets may not
-    open. ``values``: parameters by full name, with the proof of an authentication."""
+    """Build the acquirer request, without the acquirer account: ``submit_payment`` adds it, because opening its secrets
+    may fail. ``values``: parameters by full name, with the authentication proof."""
     cryptogram = values.get(CRYPTOGRAM_PARAMETER)
     return AcquirerRequest(
         payment=payment.id,
@@ -278,82 +301,87 @@ def build_acquirer_request(
 def submit_payment(
     payment: Payment,
     connector: Connector,
-    asked: AcquirerRequest,
+    acquirer_request: AcquirerRequest,
     origin: RequestOrigin,
     *,
     plan: ScreeningPlan | None = None,
 ) -> None:
-    """Ask the connector, with no transaction open, and complete the payment by its answer or its silence.
+    """Call the acquirer, with no transaction open, and complete the payment by its answer, or as outcome unknown.
 
-    A first payment that certainly was not accepted is taken to the next acquirer of its route. An approval that the
-    payment's rule set refuses for its AVS or CVV answer is taken back at once, by whoever gave it.
+    Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route. An
+    approval that fails the AVS/CVV policy of the payment's rule set is voided at once, at the acquirer that gave it.
     """
-    first = time.perf_counter()
+    submitted_at = time.perf_counter()
     while True:
         started = time.perf_counter()
-        reply, event = _submit_to_acquirer(payment, connector, asked)
+        reply, event = _submit_to_acquirer(payment, connector, acquirer_request)
         took = time.perf_counter() - started
         metrics.observe_acquirer_answer(connector.name, "elsewhere" if reply.retryable_elsewhere else event, took)
         if not reply.retryable_elsewhere:
             break
         at = clock.merchant_now(origin.merchant)
-        found = failover.next_route(payment, reply, since=first, at=at, duration_ms=int(took * 1000))
-        if found is None:
+        next_connector = failover.next_route(payment, reply, since=submitted_at, at=at, duration_ms=int(took * 1000))
+        if next_connector is None:
             break
-        connector = found
-    _complete_or_record(payment, event, reply, origin, duration_ms=int(took * 1000), plan=plan)
+        connector = next_connector
+    _complete_payment(payment, event, reply, origin, duration_ms=int(took * 1000), plan=plan)
 
 
 def _submit_to_acquirer(
-    payment: Payment, connector: Connector, asked: AcquirerRequest
+    payment: Payment, connector: Connector, acquirer_request: AcquirerRequest
 ) -> tuple[AcquirerReply, LifecycleEvent]:
-    """One acquirer's answer, or its silence. An account whose secrets do not open is out of reach: nothing was sent."""
+    """Call one acquirer. A lost answer is the event LOSE (IN_DOUBT); an account whose secrets do not open is an
+    unreachable acquirer, because nothing was sent."""
     try:
-        asked = replace(asked, account=load_connector_account(connector, payment.channel_id, payment.account))
+        account = load_connector_account(connector, payment.channel_id, payment.account)
     except VaultError as fault:
         log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
         reply = AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
         return reply, LifecycleEvent.DECLINE
+    acquirer_request = replace(acquirer_request, account=account)
     try:
-        reply = connector.submit(asked)
+        reply = connector.submit(acquirer_request)
         verdict = risk_screening.evaluate_approval(payment, reply)
         if verdict.outcome is RiskOutcome.DECLINE:
-            reply = risk_screening.void_refused_approval(connector, asked, reply, verdict)
-    except OutcomeUnknownError as silence:
+            reply = risk_screening.void_refused_approval(connector, acquirer_request, reply, verdict)
+    except OutcomeUnknownError as unknown:
         reply = AcquirerReply(
             code=OUTCOME_UNKNOWN_CODE,
-            sent=silence.sent,
-            received={"silence": mask_text(str(silence))},
-            connector_tx_id=silence.connector_tx_id,
+            sent=unknown.sent,
+            received={"silence": mask_text(str(unknown))},
+            connector_tx_id=unknown.connector_tx_id,
         )
         return reply, LifecycleEvent.LOSE
     return reply, event_from_reply(reply)
 
 
-def stop_payment(payment: Payment, payment_stop: PaymentStop, origin: RequestOrigin, means: Means | None) -> None:
-    """Leave the line: declined by a phase of our own, or waiting for the shopper to authenticate."""
+def stop_payment(payment: Payment, payment_stop: PaymentStop, request: PaymentRequest) -> None:
+    """Complete a payment that does not go to the acquirer now: declined by risk or authentication, or suspended until
+    its shopper has authenticated."""
     if payment_stop.deadline is None:
-        _complete_or_record(
+        _complete_payment(
             payment,
             LifecycleEvent.DECLINE,
             AcquirerReply(code=payment_stop.code, facts=payment_stop.facts),
-            origin,
+            request,
             duration_ms=0,
         )
         return
+    if references := _get_agreement_references(request):
+        payment.answer[AGREEMENT_REFERENCES_KEY] = dict(references)
     reply = AcquirerReply(code=AWAITING_SHOPPER_CODE, facts=payment_stop.facts, redirect=payment_stop.redirect)
-    secrets = pack_one_time_secrets(means)
+    secrets = pack_one_time_secrets(request.means)
     waiting = {
         "stage": Suspension.Stage.AUTHENTICATE,
         "deadline": payment_stop.deadline,
         "secrets_sealed": current_vault().seal(secrets, payment.id) if secrets is not None else None,
     }
-    _complete_or_record(payment, LifecycleEvent.SUSPEND, reply, origin, duration_ms=0, waiting=waiting)
+    _complete_payment(payment, LifecycleEvent.SUSPEND, reply, request, duration_ms=0, waiting=waiting)
 
 
-def _complete_or_record(
+def _complete_payment(
     payment: Payment,
     event: LifecycleEvent,
     reply: AcquirerReply,
@@ -363,9 +391,10 @@ def _complete_or_record(
     waiting: Mapping[str, object] | None = None,
     plan: ScreeningPlan | None = None,
 ) -> None:
-    """Complete the payment. If recovery was faster, what it found out is the truth; while it still asks, this is."""
+    """Complete the payment. If recovery completed it first, its result stands and only the exchange is recorded; while
+    recovery is still inquiring, this answer decides."""
     now = clock.merchant_now(origin.merchant)
-    completing = partial(
+    complete = partial(
         store.complete_payment,
         payment,
         event,
@@ -378,10 +407,10 @@ def _complete_or_record(
         plan=plan,
     )
     try:
-        completing()
+        complete()
     except PaymentTransitionError:
         payment.refresh_from_db()
-        if _complete_during_recovery(payment, event, completing):
+        if _complete_during_recovery(payment, event, complete):
             return
     else:
         return
@@ -390,17 +419,18 @@ def _complete_or_record(
     )
 
 
-def _complete_during_recovery(payment: Payment, event: LifecycleEvent, completing: Callable[[], None]) -> bool:
-    """Complete a payment that recovery asks about, unless it has begun to take it back: a void that is on its way would
-    undo what we say now. Whoever of the two writes first decides: recovery marks the row that is held here."""
+def _complete_during_recovery(payment: Payment, event: LifecycleEvent, complete: Callable[[], None]) -> bool:
+    """Complete a payment that recovery inquires about, unless recovery has begun to void it: a void under way would
+    undo an approval written now. The lock on the OpenPayment row, which recovery marks before a void, decides which of
+    the two is first. False when recovery was."""
     with transaction.atomic():
-        # In the order in which a payment's end writes them.
+        # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
-        asked = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        if asked is not None and asked.taken_back and event is not LifecycleEvent.DECLINE:
+        open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
+        if open_payment is not None and open_payment.taken_back and event is not LifecycleEvent.DECLINE:
             return False
         try:
-            completing()
+            complete()
         except PaymentTransitionError:
             payment.refresh_from_db()
             return False
@@ -408,17 +438,19 @@ def _complete_during_recovery(payment: Payment, event: LifecycleEvent, completin
 
 
 def build_suspension(event: LifecycleEvent, reply: AcquirerReply, now: datetime) -> Mapping[str, object] | None:
-    """How long a pending answer is waited for: half an hour for a shopper, weeks for a bank, or as long as the
-    connector says. None: nothing waits."""
+    """The columns of the Suspension of a pending answer: its deadline is GATEWAY_SHOPPER_DEADLINE_S for a redirected
+    shopper, GATEWAY_TRANSFER_DEADLINE_S for a bank, or later if the connector says so. None for any other event."""
     if event is not LifecycleEvent.SUSPEND:
         return None
-    away = reply.redirect is not None
-    within = timedelta(seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if away else settings.GATEWAY_TRANSFER_DEADLINE_S)
-    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": max(now + within, reply.pending_until or now)}
+    redirected = reply.redirect is not None
+    wait = timedelta(
+        seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if redirected else settings.GATEWAY_TRANSFER_DEADLINE_S
+    )
+    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": max(now + wait, reply.pending_until or now)}
 
 
 def event_from_reply(reply: AcquirerReply) -> LifecycleEvent:
-    """What an acquirer's answer does to a payment, by the family of its code."""
+    """The lifecycle event of an acquirer's answer, by the family of its result code."""
     if result_codes.is_approved(reply.code) or (result_codes.is_chargeback(reply.code) and reply.approved is not None):
         return LifecycleEvent.APPROVE
     return LifecycleEvent.SUSPEND if result_codes.is_pending(reply.code) else LifecycleEvent.DECLINE

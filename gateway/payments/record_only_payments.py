@@ -1,4 +1,4 @@
-"""Payments that record something and ask nobody (TE, DR, RR, SD, RS, DS): approved as they begin, with their events."""
+"""Record-only payments (RR, TE, DR, SD, RS, DS): document a change, call no acquirer, are approved as they begin."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gateway.models import Payment, PaymentEvent, Status
 from gateway.payments.states import NOT_CREATED, LifecycleEvent, resolve_next_status
 
 INSERTED_COLUMNS: Final = tuple(field.attname for field in Payment._meta.concrete_fields if field.attname != "number")
-"""Columns of a payment that are inserted; the database numbers it."""
+"""The columns of a payment's INSERT: all but ``number``, which the database assigns."""
 _APPROVED_SEQUENCE: Final = 2
 
 InsertRow = tuple[type[models.Model], Mapping[str, Any]]
 
 
 def build_record_rows(payment: Payment) -> list[InsertRow]:
-    """The rows of ``payment``, which becomes APPROVED: itself and its events."""
+    """Set ``payment`` to APPROVED and return its rows to insert: the payment and its two events."""
     payment.status = resolve_next_status(resolve_next_status(NOT_CREATED, LifecycleEvent.BEGIN), LifecycleEvent.APPROVE)
     payment.sequence = _APPROVED_SEQUENCE
     rows: list[InsertRow] = [(Payment, {name: getattr(payment, name) for name in INSERTED_COLUMNS})]
@@ -45,7 +45,7 @@ def build_record_rows(payment: Payment) -> list[InsertRow]:
 
 
 def resolve_success_code(test_mode: str) -> str:
-    """The code of what succeeded without anybody being asked (D18)."""
+    """The success code of an operation without an acquirer, by environment and test mode (ruling D18)."""
     return SUCCESS_CODES[
         "" if settings.IS_LIVE else EXTERNAL_TEST_MODE if test_mode == EXTERNAL_TEST_MODE else INTERNAL_TEST_MODE
     ]

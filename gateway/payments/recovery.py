@@ -1,11 +1,11 @@
-"""Payments without an answer: the acquirer is asked until it knows. A clock never turns a question into a decline.
+"""Recovery: inquires at acquirers about payments without an answer until their outcome is known.
 
-A payment whose ``recover_at`` has come is claimed (so that two ticks ask once), and its connector is asked what became
-of it. It knows: the payment gets that answer. It never got the question: the question is taken back, so that it cannot
-be accepted later, and only the acquirer's word for that declines the payment. Once tried that is carried through, since
-a void without an answer may still arrive after an approval; unless whoever holds the question says that it does not
-give it back. No word: it is asked again later, for ever. Real time throughout. Source: decisions, house rule 4; goals
-R1, R3.
+A payment whose ``recover_at`` has passed is claimed by a lease, and its connector is asked for the outcome. If the
+acquirer has one, the payment gets it. If the acquirer never received the request, recovery voids it, so that it cannot
+be accepted later; only a confirmed void declines the payment. A void once tried is carried through, since it may still
+arrive after an approval, unless the acquirer refuses it. Without an answer recovery inquires again later, without end:
+a deadline never turns an unknown outcome into a decline. Real time throughout.
+Source: decisions, house rule 4; goals R1, R3.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 from gateway.vault.sealing import VaultError
 
 RECOVERY_BATCH_SIZE: Final = 32
-"""Payments claimed together, and asked about at one account at the same time: a claim must not run out in a queue."""
+"""Payments claimed together, and the parallel inquiries at one account: a lease must not run out in a queue."""
 MAX_BATCHES_PER_CONNECTOR: Final = 2
-"""Times RECOVERY_BATCH_SIZE questions to one connector: a silent account leaves room to its others, they to other
-connectors."""
+"""Times RECOVERY_BATCH_SIZE parallel inquiries to one connector: an account that does not answer leaves room for the
+connector's other accounts, and these for other connectors."""
 MAX_OPEN_INQUIRIES: Final = 4 * RECOVERY_BATCH_SIZE
-"""Questions to all accounts together. Nobody holds more of them than are free: however many are silent, their shares
-shrink and the others go on."""
+"""Parallel inquiries to all accounts. No account may hold more of them than are free: the more accounts do not answer,
+the smaller their shares, so that the others go on."""
 FREE_SHARE_DIVISOR: Final = 4
-"""The share of what is free that one claim takes: nobody's share is much exceeded before it is counted again."""
+"""One claim takes this fraction of the free inquiries, so that no share is exceeded by much before the next count."""
 MAX_CLAIMING_S: Final = 5.0
 MAX_RECOVERY_TICK_S: Final = 30.0
-"""Of one tick: while it waits for a silent acquirer it goes on with the others, but not for ever."""
+"""Limit of one tick: while acquirers do not answer, it goes on with the others, for at most this long."""
 INQUIRY_POLL_S: Final = 0.5
 INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
-"""From one inquiry without an answer to the next; the last repeats. Short enough that a payment is settled within a
+"""Delays between inquiries without an answer; the last repeats. Short enough that a payment has its result within a
 minute after its acquirer is back."""
 TIMEOUT_REVERSED_CODE: Final = "900.100.301"
 _MAX_INQUIRIES: Final = 32_000
 
 InquiryTarget = tuple[str, UUID | None, str]
-"""Where a payment is asked about: connector, channel, the merchant's id there. Without a channel: all of the
+"""Where a payment is inquired about: (connector, channel, acquirer merchant id); with channel None, all accounts of the
 connector."""
 
 log = structlog.get_logger(__name__)
@@ -94,8 +94,8 @@ FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InquiryExchange:
-    """One question to the acquirer about a payment. ``received`` tells a silence too. ``at``: when it was over, real
-    time."""
+    """One inquiry or void that was sent to the acquirer. ``received``: the answer, or that there was none. ``at``: when
+    it ended, real time."""
 
     kind: str
     at: datetime
@@ -106,8 +106,8 @@ class InquiryExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InquiryResult:
-    """What asking found out. ``exchanges`` in their order; ``reply``: the answer that the last of them gave, None when
-    nobody knows yet."""
+    """The result of an inquiry. ``exchanges``: in order; ``reply``: the outcome that the last of them gave, None while
+    it is unknown."""
 
     exchanges: Sequence[InquiryExchange]
     reply: AcquirerReply | None
@@ -115,54 +115,53 @@ class InquiryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySummary:
-    """``claimed``: rows whose time had come; ``settled``: those that have their final answer now."""
+    """``claimed``: payments that were due; ``settled``: those of them whose outcome is recorded now."""
 
     claimed: int
     settled: int
 
 
 def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None = None) -> RecoverySummary:
-    """Ask about at most ``limit`` payments (and at most RECOVERY_BATCH_SIZE) whose time has come by ``now``, all at
-    once."""
+    """Inquire in parallel about at most ``limit`` payments (and RECOVERY_BATCH_SIZE) that are due by ``now``."""
     with _build_inquiry_pool() as pool:
         payments = claim_due_inquiries(min(limit, RECOVERY_BATCH_SIZE), now or clock.real_now())
-        asked = _submit_inquiries(payments, pool)
-        settled = sum(_record_outcome_safely(asked[future], future) for future in as_completed(asked))
+        inquiries = _submit_inquiries(payments, pool)
+        settled = sum(_record_outcome_safely(inquiries[future], future) for future in as_completed(inquiries))
     return RecoverySummary(claimed=len(payments), settled=settled)
 
 
 def recover_due_payments() -> RecoverySummary:
-    """Recover until nothing is due, for MAX_CLAIMING_S at most: then the next tick goes on. While an acquirer keeps
-    this one waiting, payments of the others are recovered."""
+    """Recover payments until none is due, for at most MAX_CLAIMING_S; the next tick continues. While one acquirer does
+    not answer, payments of the others are recovered (MAX_RECOVERY_TICK_S)."""
     claimed = settled = 0
     began = time.monotonic()
-    asked: dict[Future[InquiryResult], Payment] = {}
+    inquiries: dict[Future[InquiryResult], Payment] = {}
     with _build_inquiry_pool() as pool:
         while True:
             took = time.monotonic() - began
             payments: list[Payment] = []
-            free = MAX_OPEN_INQUIRIES - len(asked)
+            free = MAX_OPEN_INQUIRIES - len(inquiries)
             most = min(RECOVERY_BATCH_SIZE, -(-free // FREE_SHARE_DIVISOR))
-            if free > 0 and (took < MAX_CLAIMING_S or (asked and took < MAX_RECOVERY_TICK_S)):
+            if free > 0 and (took < MAX_CLAIMING_S or (inquiries and took < MAX_RECOVERY_TICK_S)):
                 payments = claim_due_inquiries(
-                    most, clock.real_now(), excluding=_list_busy_targets(asked.values(), free)
+                    most, clock.real_now(), excluding=_list_busy_targets(inquiries.values(), free)
                 )
                 claimed += len(payments)
-                asked |= _submit_inquiries(payments, pool)
-            if not asked and len(payments) < most:
+                inquiries |= _submit_inquiries(payments, pool)
+            if not inquiries and len(payments) < most:
                 return RecoverySummary(claimed=claimed, settled=settled)
-            for future in wait(asked, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
-                settled += _record_outcome_safely(asked.pop(future), future)
+            for future in wait(inquiries, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
+                settled += _record_outcome_safely(inquiries.pop(future), future)
 
 
 def _build_inquiry_pool() -> ThreadPoolExecutor:
-    """Threads that talk to acquirers only; rows are read and written by the caller, on one connection."""
+    """A pool whose threads call acquirers only; the caller reads and writes all rows on its own connection."""
     return ThreadPoolExecutor(max_workers=MAX_OPEN_INQUIRIES + RECOVERY_BATCH_SIZE, thread_name_prefix="inquiry")
 
 
 def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[InquiryResult], Payment]:
-    """Send the questions about ``payments`` off; what will answer each."""
-    asked: dict[Future[InquiryResult], Payment] = {}
+    """Start the inquiries about ``payments``; the future of each."""
+    inquiries: dict[Future[InquiryResult], Payment] = {}
     for payment in payments:
         connector = CONNECTORS.get(payment.connector)
         if connector is None:
@@ -171,15 +170,15 @@ def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> 
             try:
                 request = build_inquiry(payment, connector)
             except VaultError as fault:
-                # Its claim runs out and it is asked about again; the key may be back by then.
+                # Its lease runs out and it is due again; the vault key may be back by then.
                 log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
             else:
-                asked[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
-    return asked
+                inquiries[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
+    return inquiries
 
 
 def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> bool:
-    """Settle one payment; a fault in it must not keep the others waiting: its claim runs out and it is due again."""
+    """Record one outcome; an error in one payment does not stop the others: its lease runs out and it is due again."""
     try:
         return record_outcome(payment, future.result())
     except Exception:
@@ -187,20 +186,19 @@ def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> b
         return False
 
 
-def _list_busy_targets(asked: Iterable[Payment], free: int) -> list[InquiryTarget]:
-    """Where nothing more is asked for now: accounts, and whole connectors, that have their share of the questions, or
-    as many as are still ``free``."""
+def _list_busy_targets(inquiries: Iterable[Payment], free: int) -> list[InquiryTarget]:
+    """The accounts and connectors that have their share of parallel inquiries already, or as many as are ``free``."""
     busy: Counter[InquiryTarget] = Counter()
-    for payment in asked:
+    for payment in inquiries:
         busy[payment.connector, payment.channel_id, payment.account] += 1
         busy[payment.connector, None, ""] += 1
     share = {True: min(RECOVERY_BATCH_SIZE, free), False: min(MAX_BATCHES_PER_CONNECTOR * RECOVERY_BATCH_SIZE, free)}
-    return [place for place, number in busy.items() if number >= share[place[1] is not None]]
+    return [target for target, number in busy.items() if number >= share[target[1] is not None]]
 
 
 def claim_due_inquiries(limit: int, now: datetime, *, excluding: Sequence[InquiryTarget] = ()) -> list[Payment]:
-    """The payments due by ``now``, each for one claimer: their time is moved on by as long as asking may take, so
-    that another one takes over only when the claimer has died. ``besides``: those whose payments wait."""
+    """Claim payments due by ``now`` by a lease: ``recover_at`` moves on by as long as an inquiry may take, so that
+    another worker takes over only if this one died. ``excluding``: targets whose payments are left out."""
     lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
     values = {
         "now": now,
@@ -215,12 +213,12 @@ def claim_due_inquiries(limit: int, now: datetime, *, excluding: Sequence[Inquir
     claimed: list[UUID] = [row[0] for row in rows]
     if not claimed:
         return []
-    open_ones = Payment.objects.filter(pk__in=claimed, status__in=(Status.STARTED, Status.IN_DOUBT))
-    return list(open_ones.select_related("merchant", "open").order_by("id"))
+    unanswered = Payment.objects.filter(pk__in=claimed, status__in=(Status.STARTED, Status.IN_DOUBT))
+    return list(unanswered.select_related("merchant", "open").order_by("id"))
 
 
 def mark_outcome_unknown(payment: Payment) -> bool:
-    """A payment that is STARTED after its time is in doubt: its worker died. False when its answer came just now."""
+    """Move a payment that is still STARTED to IN_DOUBT: its worker died. False when it was completed just now."""
     if payment.status != Status.STARTED:
         return True
     try:
@@ -238,9 +236,9 @@ def mark_outcome_unknown(payment: Payment) -> bool:
 
 
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
-    """The question as far as asking about it needs it: no card and no parameters, unless the connector says it does.
-    Raises VaultError."""
-    about = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
+    """Rebuild the acquirer request for an inquiry: without card and parameters, unless the connector needs them
+    (``asks_with_means``). Raises VaultError."""
+    followed = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
     request = AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -248,7 +246,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         brand=payment.brand,
         at=payment.created_at,
         known_transaction_id=payment.connector_tx_id,
-        reference=about.connector_tx_id if about is not None else "",
+        reference=followed.connector_tx_id if followed is not None else "",
         account=load_connector_account(connector, payment.channel_id, payment.account),
     )
     if not connector.asks_with_means:
@@ -267,15 +265,15 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
-    """Ask what became of ``request``; take it back if it never arrived, or if it was approved and the payment's rule
-    set refuses it for its AVS or CVV answer, or if that was tried before: a void that is on its way may arrive after
-    whatever is found out now. Nothing is taken back of a payment that got its answer meanwhile. Of the database it
-    touches the mark of that alone."""
+    """Inquire about the outcome of ``request``, and void it if it never arrived, if it was approved but fails the
+    AVS/CVV policy of the payment's rule set, or if a void was tried before (one under way may still arrive after what
+    is found now). A payment that was completed meanwhile is not voided. Writes nothing but ``OpenPayment.taken_back``.
+    """
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
-    except OutcomeUnknownError as silence:
-        return InquiryResult(exchanges=[_unknown_exchange("inquire", silence, started)], reply=None)
+    except OutcomeUnknownError as unknown:
+        return InquiryResult(exchanges=[_build_unknown_exchange("inquire", unknown, started)], reply=None)
     first = _build_exchange("inquire", found.sent, found.received, started)
     if not isinstance(found, NotFoundAtAcquirer):
         verdict = risk_screening.evaluate_approval(payment, found)
@@ -290,57 +288,60 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
         return InquiryResult(exchanges=[first], reply=None)
     started = time.perf_counter()
     try:
-        word = connector.void(request)
-    except VoidRefusedError as kept:
-        return _inquire_after_refused_void(connector, request, [first, _unknown_exchange("void", kept, started)])
-    except OutcomeUnknownError as silence:
-        return InquiryResult(exchanges=[first, _unknown_exchange("void", silence, started)], reply=None)
-    second = _build_exchange("void", word.sent, word.received, started)
-    return InquiryResult(exchanges=[first, second], reply=replace(word, code=TIMEOUT_REVERSED_CODE, approved=None))
+        voided = connector.void(request)
+    except VoidRefusedError as refused:
+        return _inquire_after_refused_void(
+            connector, request, [first, _build_unknown_exchange("void", refused, started)]
+        )
+    except OutcomeUnknownError as unknown:
+        return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
+    second = _build_exchange("void", voided.sent, voided.received, started)
+    return InquiryResult(exchanges=[first, second], reply=replace(voided, code=TIMEOUT_REVERSED_CODE, approved=None))
 
 
 def _void_refused_approval(
     connector: Connector, request: AcquirerRequest, found: AcquirerReply, verdict: RiskVerdict, first: InquiryExchange
 ) -> InquiryResult:
-    """An approval that the payment's rule set refuses."""
+    """Void an approval that fails the AVS/CVV policy of the payment's rule set."""
     started = time.perf_counter()
     try:
-        reversed_one = risk_screening.void_refused_approval(connector, request, found, verdict)
-    except OutcomeUnknownError as silence:
-        return InquiryResult(exchanges=[first, _unknown_exchange("void", silence, started)], reply=None)
-    second = _build_exchange("void", {"void": request.payment.hex}, reversed_one.received, started)
-    return InquiryResult(exchanges=[first, second], reply=reversed_one)
+        voided = risk_screening.void_refused_approval(connector, request, found, verdict)
+    except OutcomeUnknownError as unknown:
+        return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
+    second = _build_exchange("void", {"void": request.payment.hex}, voided.received, started)
+    return InquiryResult(exchanges=[first, second], reply=voided)
 
 
 def _inquire_after_refused_void(
     connector: Connector, request: AcquirerRequest, exchanges: list[InquiryExchange]
 ) -> InquiryResult:
-    """Whoever holds the question keeps it, whatever void is still on its way: what it says of it now is the last word.
-    The question may have come between the inquiry before and the void."""
+    """Inquire once more after the acquirer refused the void: its answer now is final, whatever void is still under way,
+    because the request may have arrived between the first inquiry and the void."""
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
-    except OutcomeUnknownError as silence:
-        return InquiryResult(exchanges=[*exchanges, _unknown_exchange("inquire", silence, started)], reply=None)
+    except OutcomeUnknownError as unknown:
+        return InquiryResult(exchanges=[*exchanges, _build_unknown_exchange("inquire", unknown, started)], reply=None)
     last = _build_exchange("inquire", found.sent, found.received, started)
     return InquiryResult(exchanges=[*exchanges, last], reply=None if isinstance(found, NotFoundAtAcquirer) else found)
 
 
 def _is_conclusive(payment: Payment, found: AcquirerReply) -> bool:
+    """Whether the answer is final: any answer before a void was tried, afterwards a decline only."""
     return not payment.open.taken_back or event_from_reply(found) is LifecycleEvent.DECLINE
 
 
 def _mark_void_attempted(payment: Payment) -> bool:
-    """Write down, before a void goes out, that one may have: whoever asks may die before the answer. False when the
-    payment has its answer by now: its worker was only slow, and a void would undo what its merchant was told."""
+    """Record that a void is tried before it is sent, in case this worker dies before the answer. False when the payment
+    was completed meanwhile: its worker was only slow, and a void would undo a result the merchant has."""
     if payment.open.taken_back or OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True):
         return True
     return not Payment.objects.filter(pk=payment.pk).exclude(status=Status.IN_DOUBT).exists()
 
 
 def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
-    """:func:`resolve_outcome` in a thread of its own: the simulator's bank keeps its books in the database, and a
-    thread that ends leaves its connection behind."""
+    """:func:`resolve_outcome` in a thread of its own, whose database connection is closed at the end (the simulator
+    and the void mark use one)."""
     try:
         return resolve_outcome(connector, request, payment)
     finally:
@@ -348,13 +349,18 @@ def resolve_outcome_in_thread(connector: Connector, request: AcquirerRequest, pa
 
 
 def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
-    """Write what was found out: the answer, or when to ask again. False when there is none yet, or somebody else
-    was faster."""
+    """Record the outcome of an inquiry, or the time of the next one. False when the outcome is unknown still, or
+    another worker completed the payment first."""
     offset = payment.merchant.clock_offset
     *earlier, last = finding.exchanges
-    for one in earlier:
+    for exchange in earlier:
         store.record_exchange(
-            payment, one.kind, one.sent, one.received, at=one.at + offset, duration_ms=one.duration_ms
+            payment,
+            exchange.kind,
+            exchange.sent,
+            exchange.received,
+            at=exchange.at + offset,
+            duration_ms=exchange.duration_ms,
         )
     at = last.at + offset
     if finding.reply is None:
@@ -380,12 +386,12 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
 
 
 def get_inquiry_backoff(inquiries: int) -> timedelta:
-    """Until the next inquiry, after so many without an answer (1 or more)."""
+    """The delay until the next inquiry after ``inquiries`` (1 or more) without an answer."""
     return timedelta(seconds=INQUIRY_BACKOFF_S[min(max(inquiries, 1), len(INQUIRY_BACKOFF_S)) - 1])
 
 
-def _unknown_exchange(kind: str, silence: OutcomeUnknownError, started: float) -> InquiryExchange:
-    return _build_exchange(kind, silence.sent, {"silence": mask_text(str(silence))}, started)
+def _build_unknown_exchange(kind: str, unknown: OutcomeUnknownError, started: float) -> InquiryExchange:
+    return _build_exchange(kind, unknown.sent, {"silence": mask_text(str(unknown))}, started)
 
 
 def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> InquiryExchange:

@@ -1,4 +1,4 @@
-"""Requests that end before a payment exists: wrong set-up, nothing behind an id, or something not offered."""
+"""Refusals before a payment exists: a brand, type or currency that is unknown, not offered or not configured."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ MEANS_MISMATCH_CODE: Final = "600.200.100"
 BRAND_NOT_CONFIGURED_CODE: Final = "600.200.201"
 CHANNEL_NOT_CONFIGURED_CODE: Final = "600.200.500"
 MODE_NOT_CONFIGURED_CODE: Final = "600.200.700"
+CONCURRENT_UPDATE_CODE: Final = "800.120.402"
+"""Another request is changing the same payment, registration, job or clock, or uses the same idempotency key."""
+VAULT_ERROR_CODE: Final = "900.100.205"
+"""A stored means or an account's secrets do not open."""
 
 
 class RequestRefusedError(Exception):
-    """No payment is made. ``code`` answers; ``errors`` name the parameters at fault; ``status`` is HTTP's; ``more``
-    is added to the code's text."""
+    """The request is refused and no payment is made. ``code``: the result code; ``errors``: the parameters at fault;
+    ``status``: HTTP; ``more``: added to the code's description."""
 
     def __init__(self, code: str, errors: Sequence[ParameterError] = (), *, status: int = 400, more: str = "") -> None:
         super().__init__(code)
@@ -42,8 +46,8 @@ class RequestRefusedError(Exception):
 
 
 def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
-    """Raise RequestRefusedError (600.200.400) for types that begin no chain. ``stored``: a stored means is paid with,
-    which is not stored again; ``name``: the parameter it stands in."""
+    """Raise RequestRefusedError (600.200.400) for types that no chain begins with. ``stored``: the payment uses a
+    registration, so registering (RG) is not offered; ``name``: the parameter that holds the type."""
     offered = CHAIN_START_TYPES if stored else CHAIN_START_TYPES | {REGISTRATION_PAYMENT_TYPE}
     if payment_type not in offered:
         message = f"is not offered here; {', '.join(sorted(offered))} are"
@@ -52,8 +56,8 @@ def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "pa
 
 
 def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
-    """The brand, and whether it was detected from the number (D30). Raises RequestRefusedError for one that cannot be
-    served."""
+    """Returns (brand, detected): the brand, and whether it was detected from the card number (ruling D30). Raises
+    RequestRefusedError for one that is unknown, not configured, or does not fit the sent means."""
     brand, detected = parameters.get("paymentBrand"), False
     if brand is None:
         brand, detected = detect_brand_of_number(parameters.secret("card.number")), True
@@ -67,19 +71,23 @@ def resolve_brand(parameters: Parameters, channel: Channel) -> tuple[str, bool]:
         if name in parameters and not _can_pay_with(parameters, PAYMENT_BRANDS[brand], kind):
             raise RequestRefusedError(
                 MEANS_MISMATCH_CODE,
-                [_brand_error(brand, f"is not paid with {name}, which was sent", MEANS_MISMATCH_CODE)],
+                [_build_brand_error(brand, f"is not paid with {name}, which was sent", MEANS_MISMATCH_CODE)],
             )
     if channel.brands and brand not in channel.brands:
         allowed = ", ".join(channel.brands)
         raise RequestRefusedError(
             BRAND_NOT_CONFIGURED_CODE,
-            [_brand_error(brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_CONFIGURED_CODE)],
+            [
+                _build_brand_error(
+                    brand, f"is not set up for this channel, which takes {allowed}", BRAND_NOT_CONFIGURED_CODE
+                )
+            ],
         )
     return brand, detected
 
 
 def check_brand_known(brand: str, name: str = "paymentBrand") -> None:
-    """Raise RequestRefusedError for a brand that nobody knows. ``name``: the parameter it stands in."""
+    """Raise RequestRefusedError for an unknown brand. ``name``: the parameter that holds it."""
     if brand in PAYMENT_BRANDS:
         return
     meant = find_closest_name(brand.upper(), PAYMENT_BRANDS)
@@ -91,8 +99,8 @@ def check_brand_known(brand: str, name: str = "paymentBrand") -> None:
 
 
 def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> None:
-    """Raise RequestRefusedError when payments of the brand cannot be of this type. What may be stored is said by
-    conditions."""
+    """Raise RequestRefusedError when the brand does not support the payment type. Which brands can be registered is a
+    condition of the catalogue."""
     if kind != REGISTRATION_PAYMENT_TYPE and not is_type_supported(brand, kind):
         message = f"does not go with {brand}, which takes {', '.join(list_payment_types(brand))}"
         error = ParameterError(name=name, value=kind, message=message, code=TYPE_NOT_WITH_METHOD_CODE)
@@ -100,14 +108,14 @@ def check_brand_takes_type(kind: str, brand: str, name: str = "paymentType") -> 
 
 
 def _can_pay_with(parameters: Parameters, brand: Brand, kind: str) -> bool:
-    """Whether a means of ``kind`` pays with ``brand``; with a wallet's brand, only what came out of that wallet."""
+    """Whether a means of ``kind`` pays with ``brand``; a wallet's brand takes cards from that wallet only."""
     return is_means_accepted(brand, kind) and (
-        is_card_brand(brand.code) or kind != Card.kind or brand.means in _wallets(parameters)
+        is_card_brand(brand.code) or kind != Card.kind or brand.means in _list_sent_wallets(parameters)
     )
 
 
-def _wallets(parameters: Parameters) -> frozenset[str]:
-    """The wallets whose token or decrypted data was sent: their brands pay by card."""
+def _list_sent_wallets(parameters: Parameters) -> frozenset[str]:
+    """The wallets whose token or decrypted data was sent; their brands are paid by card."""
     return frozenset(name.partition(".")[0] for name in parameters.names if name.startswith("wallet"))
 
 
@@ -122,5 +130,5 @@ def check_currency(parameters: Parameters, channel: Channel) -> None:
         )
 
 
-def _brand_error(brand: str, message: str, code: str) -> ParameterError:
+def _build_brand_error(brand: str, message: str, code: str) -> ParameterError:
     return ParameterError(name="paymentBrand", value=brand, message=message, code=code)

@@ -1,7 +1,7 @@
-"""Stored accounts whose retention period has ended: they are erased, as a deletion erases them.
+"""Erases stored accounts whose retention period has ended, in the same way as a deletion does.
 
-Nobody can use or extend such a registration any more (100.150.206); the row stays, so that its payments and agreements
-can be read, and holds no account. The clock is the merchant's. Source: Part B, Tokenization and registration.
+Such a registration can no longer be used or extended (100.150.206); its row stays without an account, so that its
+payments and agreements can be read. The clock is the merchant's. Source: Part B, Tokenization and registration.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gateway.models import Merchant
 from gateway.timers.registry import Timer
 
 ERASURE_DELAY: Final = timedelta(days=1)
-"""Beyond the end of the period: whoever extended it in its last moment has written that long ago."""
+"""Erase so long after the end of the period: an extension in its last moment has certainly been written by then."""
 ERASURE_BATCH_SIZE: Final = 1_000
 MAX_ERASURE_ROUNDS: Final = 10
 
-# The first condition uses the index, with the clock that is furthest ahead.
+# The first condition uses the index, with the merchant clock that is furthest ahead.
 _ERASE: Final = """
 WITH ended AS MATERIALIZED (
     SELECT r.id FROM gateway_registration r JOIN gateway_merchant m ON m.id = r.merchant_id
@@ -34,7 +34,7 @@ RETURNING r.id
 
 
 def erase_expired_registrations(merchant: Merchant | None = None) -> int:
-    """Erase what has ended, of one merchant or all; how many accounts."""
+    """Erase accounts whose retention has ended, of one merchant or all; returns how many."""
     whose = merchant.pk if merchant is not None else None
     values = {"limit": clock.real_now() - ERASURE_DELAY, "merchant": whose, "most": ERASURE_BATCH_SIZE}
     erased = 0

@@ -1,8 +1,8 @@
-"""Stored means of payment: found, paid with, updated, extended, deleted.
+"""Registrations (stored means of payment): find, pay with, update, extend, delete.
 
-A direct registration is a payment of the type RG that goes down the straight line; when it is approved its end writes
-the registration (gateway.payments.side_effects), which has its id. Updating (RR), extending (TE) and deleting (DR) ask
-nobody: each is one statement that changes the registration as it was read, and leaves a payment row as its trace.
+A direct registration is a payment of type RG processed like any other; its approval writes the registration
+(gateway.payments.side_effects) under the same id. Updating (RR), extending (TE) and deleting (DR) call no acquirer:
+each is one statement that changes the registration as it was read and inserts a record-only payment.
 Source: Part A, Endpoints (registration); Part B, Tokenization and registration; ruling D5; decisions, section 4.
 """
 
@@ -29,7 +29,12 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import find_sent_account, means_from_account
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.refusal import (
+    CHANNEL_NOT_CONFIGURED_CODE,
+    CONCURRENT_UPDATE_CODE,
+    VAULT_ERROR_CODE,
+    RequestRefusedError,
+)
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     REGISTRATION_PAYMENT_TYPE,
@@ -45,25 +50,23 @@ REGISTRATION_DECLINED_CODE: Final = "100.150.203"
 NOT_A_REGISTRATION_CODE: Final = "100.150.204"
 RETENTION_ENDED_CODE: Final = "100.150.206"
 NOT_REGISTERED_CODE: Final = "100.350.316"
-"""Only what is registered can be extended."""
+"""Answer to extending a deleted registration."""
 CARD_EXPIRED_CODE: Final = "100.100.303"
 WRONG_CVV_CODE: Final = "100.100.601"
-REGISTRATION_CONFLICT_CODE: Final = "800.120.402"
-REGISTRATION_VAULT_ERROR_CODE: Final = "900.100.205"
 UPDATE_REGISTRATION_TYPE, EXTEND_REGISTRATION_TYPE, DELETE_REGISTRATION_TYPE = "RR", "TE", "DR"
 REGISTRATION_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
     UPDATE_REGISTRATION_TYPE: "UPDATED",
     EXTEND_REGISTRATION_TYPE: "UPDATED",
     DELETE_REGISTRATION_TYPE: "DELETED",
 }
-"""What a change's notification calls it."""
+"""Payment type of a change → the action of its notification."""
 _HOLDERS: Final = ("card", "bankAccount")
 _ACCOUNT_PARAMETER_NAMES: Final = ("card.number", "bankAccount.iban", "bankAccount.number", "virtualAccount.accountId")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """Who changes a registration, when (the merchant's clock), and by which request."""
+    """A request to change a registration or a subscription job. ``now``: the merchant's clock."""
 
     merchant: Merchant
     now: datetime
@@ -73,8 +76,8 @@ class ChangeRequest:
 
 
 def find_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration:
-    """The registration of this merchant (and channel). Raises RequestRefusedError: 404 for one there is not, 400 with
-    its code for a payment's id, one that was refused or is not answered yet, and one that was deleted."""
+    """Find an active registration of this merchant (and channel). Raises RequestRefusedError: 404 for an unknown id;
+    400 with its own code for a payment's id, a declined or unconfirmed registration, and a deleted one."""
     if target is None:
         raise RequestRefusedError(UNKNOWN_REGISTRATION_CODE, status=404)
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
@@ -108,8 +111,8 @@ def check_registration_retention(registration: Registration, now: datetime) -> N
 
 
 def load_stored_means(registration: Registration, parameters: Parameters, now: datetime) -> StoredMeans:
-    """The means of a one-click payment. Adds to ``parameters.refusals`` what makes it a refused payment: an expired
-    card, a security code that is none of its brand. Raises RequestRefusedError when it cannot be paid with at all."""
+    """Load the means of a one-click payment. Adds to ``parameters.refusals`` what declines the payment: an expired
+    card, a security code of the wrong length. Raises RequestRefusedError when no payment is possible at all."""
     check_registration_retention(registration, now)
     if not registration.channel.active:
         raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
@@ -130,24 +133,24 @@ def load_stored_means(registration: Registration, parameters: Parameters, now: d
 
 
 def open_registration_means(registration: Registration, values: Mapping[str, str]) -> Means:
-    """The means, out of the vault. Raises RequestRefusedError when it does not open."""
+    """The means of a registration from the vault. Raises RequestRefusedError when it does not open."""
     if registration.means_sealed is None:
         raise RequestRefusedError(REGISTRATION_DELETED_CODE)
     try:
         account = current_vault().open(registration.means_sealed, registration.id)
     except VaultError:
-        # Read again: it may have been sealed anew, and its old key retired, since it was read.
+        # Read once more: it may have been rewrapped, and its old key retired, since it was read.
         registration.refresh_from_db(fields=["means_sealed"])
         try:
             account = current_vault().open(registration.means_sealed or b"", registration.id)
         except VaultError:
-            raise RequestRefusedError(REGISTRATION_VAULT_ERROR_CODE) from None
+            raise RequestRefusedError(VAULT_ERROR_CODE) from None
     return means_from_account(registration.means, account, values)
 
 
 def _resolve_holder(details: Mapping[str, Any], parameters: Parameters) -> None:
-    """A sent holder counts with overrideHolder=true, and only where the registration has none; it is never stored.
-    Any other one is left out of the payment, and told as ignored. Source: Part B, Tokenization (overrideHolder)."""
+    """Drop a sent holder and report it as ignored, unless overrideHolder=true is sent and the registration has none; a
+    sent holder is never stored. Source: Part B, Tokenization and registration (overrideHolder)."""
     for structure in _HOLDERS:
         name = f"{structure}.holder"
         if name not in parameters:
@@ -179,7 +182,7 @@ def _list_card_refusals(
 
 
 def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:
-    """Whether a card is past its expiry: it is good until the end of its month."""
+    """Whether a card is past its expiry: it is valid until the end of its month."""
     return month is not None and year is not None and f"{year}-{month}" < f"{now:%Y-%m}"
 
 
@@ -187,7 +190,7 @@ def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:
 
 
 def delete_registration(registration: Registration, change: ChangeRequest) -> Payment:
-    """Erase the stored account for good. Payments that were made with it stay as they are."""
+    """Erase the stored account irrevocably. Payments made with it are not changed."""
     erased = {
         "status": Registration.Status.DELETED,
         "means_sealed": None,
@@ -197,7 +200,7 @@ def delete_registration(registration: Registration, change: ChangeRequest) -> Pa
 
 
 def extend_registration(registration: Registration, change: ChangeRequest) -> Payment:
-    """Begin the retention period anew; where the channel has none, nothing ends."""
+    """Restart the retention period; on channels without one the registration does not expire."""
     check_registration_retention(registration, change.now)
     return _write_registration_change(
         registration,
@@ -208,9 +211,8 @@ def extend_registration(registration: Registration, change: ChangeRequest) -> Pa
 
 
 def update_registration(registration: Registration, change: ChangeRequest) -> Payment:
-    """Put what was sent in the place of what is stored; what was not sent stays. Nobody is asked: the next payment
-    tells whether the account is good. Raises RequestRefusedError for another kind of means than the one that is
-    stored."""
+    """Replace the stored values that were sent and leave the others. No acquirer is called: the next payment shows
+    whether the account is valid. Raises RequestRefusedError for another kind of means than the stored one."""
     check_registration_retention(registration, change.now)
     parameters = change.parameters
     for name in parameters.names:
@@ -238,8 +240,8 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
 
 
 def _resolve_new_account(registration: Registration, parameters: Parameters) -> tuple[dict[str, Any], str]:
-    """The columns of a new account, if one was sent, and the brand it has. Raises RequestRefusedError for what does not
-    fit."""
+    """Returns (columns, brand): the sealed new account if one was sent, and its brand. Raises RequestRefusedError when
+    number and brand do not fit."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     sent = next(
@@ -267,8 +269,8 @@ def _resolve_new_account(registration: Registration, parameters: Parameters) -> 
 def _write_registration_change(
     registration: Registration, kind: str, changes: Mapping[str, Any], change: ChangeRequest
 ) -> Payment:
-    """One statement: the registration as it was read is changed, with a payment that tells of it. Raises
-    RequestRefusedError when somebody else changed it meanwhile."""
+    """Change the registration and insert the record-only payment in one statement. Raises RequestRefusedError (409)
+    when the registration was changed since it was read."""
     for name, value in changes.items():
         setattr(registration, name, value)
     payment = _build_change_record(registration, kind, change)
@@ -283,7 +285,7 @@ def _write_registration_change(
     if not store.insert_record_only_payment(
         payment, changing, notification, trace=change.trace, idempotency=change.idempotency
     ):
-        raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
     return payment
 
 

@@ -1,4 +1,4 @@
-"""A payment as the API tells it: ids, result, what was sent, what the card is. Webhooks carry the same object.
+"""Renders payments and registrations as the API's JSON objects; webhooks carry the same objects.
 
 Source: Part B, Payment response; rulings D2, D5, D13, D17.
 """
@@ -16,14 +16,13 @@ from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
 
 OUTCOME_PENDING_CODE = "000.200.001"
-
-# What the row itself tells better than the echo: these are left out of the echo and written from the columns.
-_FROM_COLUMNS = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
+"""Parameters that responses take from the row's columns, not from the echo."""
 
 
 def render_payment(payment: Payment) -> dict[str, Any]:
-    """The payment without the envelope: result carries the code and the texts of its family, AVS and CVV answers."""
-    echo = {name: value for name, value in payment.request.items() if name not in _FROM_COLUMNS}
+    """The payment without the envelope: ids, result, echo of the request, card facts, redirect."""
+    echo = {name: value for name, value in payment.request.items() if name not in COLUMN_PARAMETERS}
     answer = payment.answer
     approved = payment.approved if payment.approved is not None else payment.amount
     body: dict[str, Any] = {"id": payment.id.hex}
@@ -49,8 +48,8 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     for name in ("bankAccount", "virtualAccount"):
         if stored := answer.get(name):
             body[name] = deep_merge(stored, body.get(name, {}))
-    if told := answer.get("facts"):
-        body = deep_merge(body, told)
+    if facts := answer.get("facts"):
+        body = deep_merge(body, facts)
     if "resultDetails" in body:
         body["resultDetails"] = {**_default_result_details(payment), **body["resultDetails"]}
     if detected := answer.get("brandResult"):
@@ -65,7 +64,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
 
 
 def _default_result_details(payment: Payment) -> dict[str, str]:
-    """What resultDetails always has, for where the acquirer said nothing of it (Part B: values may be empty)."""
+    """The members that resultDetails always has, for those the acquirer did not send (Part B: values may be empty)."""
     return {
         "AcquirerResponse": "",
         "ExtendedDescription": result_codes.find_result_code(resolve_result_code(payment)).description,
@@ -87,7 +86,8 @@ _OF_PAYMENTS: Final = frozenset(
 
 
 def render_registration_change(payment: Payment) -> dict[str, Any]:
-    """What a registration's own endpoints answer of the payment that made or changed it: no paymentType (D5)."""
+    """The payment that created or changed a registration as the registration endpoints answer it: without paymentType
+    and amount (ruling D5)."""
     body = {name: value for name, value in render_payment(payment).items() if name not in _OF_PAYMENTS}
     if DESCRIPTOR not in payment.request:
         del body[DESCRIPTOR]
@@ -95,7 +95,7 @@ def render_registration_change(payment: Payment) -> dict[str, Any]:
 
 
 def render_registration(registration: Registration, code: str) -> dict[str, Any]:
-    """A registration as it stands. ``code``: the result of reading it."""
+    """The present state of a registration. ``code``: the result code of reading it."""
     body: dict[str, Any] = {"id": registration.id.hex, "paymentBrand": registration.brand, **registration.request}
     body["result"] = {"code": code, "description": result_codes.find_result_code(code).description}
     body |= {name: value for name, value in registration.details.items() if not name.startswith("wallet")}
@@ -107,13 +107,13 @@ def render_registration(registration: Registration, code: str) -> dict[str, Any]
 
 
 def _add_redirect_token(redirect: dict[str, Any], payment: Payment) -> dict[str, Any]:
-    """The redirect; one to our own page gets the token that opens it, which is not stored."""
+    """The redirect, with the shopper token added if it leads to our own page: the token is derived, not stored."""
     step = shopper_tokens.build_shopper_redirect(payment.id)
     return redirect | step.as_json() if redirect["url"] == step.url else redirect
 
 
 def resolve_result_code(payment: Payment) -> str:
-    """The result code; a payment that was begun and not answered yet is pending: recovery asks the acquirer."""
+    """The result code; 000.200.001 for a payment without one yet, which recovery will inquire about."""
     return payment.result_code or OUTCOME_PENDING_CODE
 
 
@@ -128,7 +128,7 @@ def render_payment_result(payment: Payment) -> dict[str, str]:
 
 
 def render_issuer(bin6: str) -> dict[str, Any]:
-    """What is known of a card by its first six digits: issuer, type, level, whether it is regulated."""
+    """Facts from the BIN table by a card's first six digits: issuer, type, level, regulated; empty if unknown."""
     issuer = brands.find_issuer(bin6)
     if issuer is None:
         return {}

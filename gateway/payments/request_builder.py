@@ -1,7 +1,8 @@
-"""From parameters to a PaymentRequest: what every door that takes a first payment shares.
+"""Builds a PaymentRequest from parsed parameters, for every caller that makes first payments.
 
-The API, one-click payments, checkouts and jobs differ in who asks and where the means comes from; what is refused
-before a payment exists, the brand and the money are found the same way. Source: Part A, Endpoints; rulings D30, D32.
+The API, one-click payments, checkouts and subscription runs differ in the caller and in where the means comes from;
+refusals before the payment exists, brand, amount and agreement are resolved here for all of them.
+Source: Part A, Endpoints; rulings D30, D32.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.models import Agreement, Channel, Merchant
 from gateway.payments.agreements import resolve_agreement, use_agreement
+from gateway.payments.job_records import JOB_PREFIX
 from gateway.payments.job_validation import check_job_parameters
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
@@ -31,7 +33,7 @@ _ANY_CURRENCY: Final = "EUR"
 
 
 def build_condition_facts(channel: Channel | None, now: datetime) -> frozenset[str]:
-    """What conditions may ask about who pays where and when (gateway.catalogue.endpoints)."""
+    """The facts that catalogue conditions may test: date, environment, and switches of the channel."""
     facts = {f"today:{now:%Y-%m}"}
     if settings.IS_LIVE:
         facts.add("live")
@@ -44,7 +46,7 @@ def build_condition_facts(channel: Channel | None, now: datetime) -> frozenset[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMeans:
-    """A stored means that a payment is made with. ``details``: what is no secret of it."""
+    """A stored means that a payment is made with. ``details``: its public part, by structure."""
 
     registration: UUID
     brand: str
@@ -64,14 +66,14 @@ def build_payment_request(
     resource_path: str = "",
     agreement: Agreement | None = None,
 ) -> PaymentRequest:
-    """The request of a first payment, or of a registration where no paymentType is sent. ``stored``: the means, when
-    it is not in the parameters; ``agreement``: what it draws on, where the door knows. Raises Refused for what this
-    channel or this gateway does not offer."""
+    """Build the request of a first payment, or of a registration if no paymentType is sent. ``stored``: the means, if
+    it is not in the parameters; ``agreement``: the agreement, if the caller knows it. Raises RequestRefusedError for
+    what the channel or the gateway does not offer."""
     payment_type = parameters.get("paymentType") or REGISTRATION_PAYMENT_TYPE
     token = unwrap_wallet_token(parameters, channel, build_condition_facts(channel, now)) if stored is None else None
     check_first_payment_type(payment_type, stored=stored is not None)
     check_currency(parameters, channel)
-    if any(name.startswith("job.") for name in parameters.values):
+    if any(name.startswith(JOB_PREFIX) for name in parameters.values):
         storable = stored is not None or parameters.get("createRegistration") == "true"
         check_job_parameters(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)
@@ -109,11 +111,11 @@ def resolve_test_mode(parameters: Parameters) -> str:
 
 
 def _build_zero_amount(parameters: Parameters, channel: Channel) -> Money:
-    """A registration moves nothing; the row of its payment has a currency all the same."""
+    """The amount 0 of a registration; its payment row needs a currency all the same."""
     return Money.zero(parameters.get("currency") or next(iter(channel.currencies), _ANY_CURRENCY))
 
 
 def _add_cvv(means: Means, parameters: Parameters) -> Means:
-    """A stored card with the security code that was sent beside it."""
+    """A stored card with the security code that was sent with the request."""
     cvv = parameters.secret("card.cvv")
     return replace(means, cvv=cvv) if cvv is not None and isinstance(means, Card) else means

@@ -1,8 +1,8 @@
-"""Risk on the straight line: what is planned before a payment begins, decided after, and judged when it is approved.
+"""Risk screening of a payment: planned before it begins, decided before the acquirer call, checked on the approval.
 
-A channel without a rule set costs no statement: the card-testing guard's look and counts ride in the two statements
-that the payment makes anyway. A rule set costs one statement to read it with its lists, one for its velocities if it
-has any, one to keep the decision before anybody is asked for money.
+A channel without a rule set costs no extra statement: the card-testing guard reads and counts within the two statements
+of the payment itself. A rule set costs one statement to load it with its lists, one for its velocities if it has any,
+and one to record the decision before the acquirer is called.
 Source: Part B, Risk, Payment response; Part A, Customer.
 """
 
@@ -25,7 +25,7 @@ from gateway.core import result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments.payment_request import PaymentRequest
-from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.shopper_authentication import PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.risk import card_testing, risk_store
@@ -39,19 +39,20 @@ from gateway.vault.sealing import current_vault
 
 STANDALONE_RISK_CHECK_TYPE: Final = "RI"
 _APPROVAL_POLICY_KEY: Final = "riskAfter"
-"""In a payment's answer, for ourselves: what its rule set wants of an approval that is still to come."""
+"""Internal key in ``Payment.answer``: the rule set's review code and AVS/CVV policy, applied to the approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreeningPlan:
-    """What risk will look at. ``loaded`` is None where no rule set screens; ``watch`` where the guard does not."""
+    """Risk inputs gathered before the payment starts. ``loaded`` is None if no rule set screens it, ``watch`` is None
+    if the card-testing guard does not."""
 
     loaded: LoadedRuleSet | None = None
     subject: RiskSubject | None = None
     watch: CardTestingWatch | None = None
 
-    def begin(self, write: WriteStatement, payment: Payment) -> None:
-        """What rides in the statement that begins the payment."""
+    def add_begin_writes(self, write: WriteStatement, payment: Payment) -> None:
+        """Add the guard's query and the velocity observations to the statement that begins the payment."""
         if self.watch is not None:
             self.watch.add_count_query(write)
         if self.loaded is not None and self.subject is not None and payment.payment_type != STANDALONE_RISK_CHECK_TYPE:
@@ -64,21 +65,22 @@ class ScreeningPlan:
                 at=payment.created_at,
             )
 
-    def begun(self, write: WriteStatement) -> None:
+    def read_begin_results(self, write: WriteStatement) -> None:
+        """Read the guard's counts that the begin statement returned."""
         if self.watch is not None:
             self.watch.read_counts(write)
 
-    def end(self, write: WriteStatement, code: str) -> None:
-        """What rides in the statement that completes the payment with ``code``."""
+    def add_end_writes(self, write: WriteStatement, code: str) -> None:
+        """Count the outcome for the guard in the statement that completes the payment with ``code``."""
         if self.watch is not None:
             self.watch.count(write, code)
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
-    """What risk will look at. Raises RequestRefusedError for a risk.channelId that names no rule set of this merchant,
-    where the channel checks risk or nothing but a check was asked for."""
+    """Gather the risk inputs of a payment. Raises RequestRefusedError for a risk.channelId that names no rule set of
+    this merchant, if the channel has a rule set or the payment is a standalone risk check."""
     if request.payment_type == REGISTRATION_PAYMENT_TYPE:
-        # No money moves; what is stored is looked at when it pays.
+        # A registration moves no money; its payments are screened.
         return ScreeningPlan()
     sent, means = request.parameters.values, request.means
     card = means if isinstance(means, Card) else None
@@ -110,7 +112,7 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
         payment_type=request.payment_type,
         now=request.now,
         card_bin=card_bin,
-        accounts=tuple(one.hex() for one in accounts),
+        accounts=tuple(fingerprint.hex() for fingerprint in accounts),
     )
     if not key:
         return ScreeningPlan(loaded=LoadedRuleSet(rules=EMPTY_RULE_SET), subject=subject)
@@ -118,19 +120,19 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
         loaded = risk_store.load_rule_set(request.merchant.id, key, subject)
     except UnknownRuleSetError as fault:
         if not standalone and not request.channel.risk_set:
-            # A channel that checks no risk: the value may name another system's channel. It is kept and echoed.
+            # The channel has no rule set: the value may name another system's channel. It is stored and echoed.
             return ScreeningPlan(watch=watch)
         raise _build_unknown_set_refusal(key, fault, named="risk.channelId" in sent) from None
     return ScreeningPlan(loaded=loaded, subject=subject, watch=watch)
 
 
 def plan_resumed_screening(payment: Payment, sent: Mapping[str, str]) -> ScreeningPlan:
-    """What the guard counts when a payment ends whose shopper was away. ``sent``: its request by full name."""
+    """The card-testing watch of a payment that is resumed after a redirect. ``sent``: its request by full name."""
     if payment.means != Card.kind or not _is_fresh_card(payment.registration, sent):
         return ScreeningPlan()
-    told = payment.answer.get("card", {})
-    card_bin = told.get("bin", "")
-    if _is_test_data(card_bin, told.get("last4Digits", "")):
+    card = payment.answer.get("card", {})
+    card_bin = card.get("bin", "")
+    if _is_test_data(card_bin, card.get("last4Digits", "")):
         return ScreeningPlan()
     own = payment.channel.card_testing or {}
     return ScreeningPlan(
@@ -141,14 +143,14 @@ def plan_resumed_screening(payment: Payment, sent: Mapping[str, str]) -> Screeni
 
 
 def _is_fresh_card(registration: UUID | None, sent: Mapping[str, str]) -> bool:
-    """A card that a shopper has just sent to pay with. Stored cards were good once, and a merchant's batch of renewals
-    may well fail in a row."""
+    """Whether a shopper entered the card for this payment. Stored cards and merchant-initiated payments are not
+    watched: a batch of renewals may well fail in a row."""
     return registration is None and not is_merchant_initiated(RuleInput(sent))
 
 
 def _is_test_data(card_bin: str, last4: str) -> bool:
-    """A published test card always gives its published code, however often it is used, so the guard neither counts nor
-    stops it. In live there are no test cards. Source: decision 0049."""
+    """Whether this is a published test card, which the guard neither counts nor stops: it must always give its
+    published code. In live there are none. Source: decision 0049."""
     return not settings.IS_LIVE and is_published_test_card(card_bin, last4)
 
 
@@ -158,14 +160,11 @@ def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: b
         error = ParameterError(name="risk.channelId", value=key, message=f"names no rule set of this merchant; {there}")
         return RequestRefusedError(INVALID_PARAMETER_CODE, [error])
     error = ParameterError(name="entityId", message=f"is a channel whose rule set is missing or not active; {there}")
-    return RequestRefusedError(RISK_NOT_CONFIGURED_CODE, [error])
-
-
-RISK_NOT_CONFIGURED_CODE: Final = "600.200.500"
+    return RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE, [error])
 
 
 def screen_payment(payment: Payment, request: PaymentRequest, planned: ScreeningPlan) -> PaymentStop | None:
-    """The verdict of the guard and of the rule set; None lets the payment go on. The decision is kept first."""
+    """Screen a payment by the guard and the rule set; None lets it go on. The decision is recorded first."""
     stopped = planned.watch.verdict() if planned.watch is not None else None
     if stopped is not None:
         risk_store.record_decision(payment, stopped, None, answer={}, at=request.now)
@@ -182,13 +181,13 @@ def screen_payment(payment: Payment, request: PaymentRequest, planned: Screening
             payment, verdict, rules, answer=_build_risk_answer(payment, verdict, rules), at=request.now
         ):
             break
-        # Recovery thought the worker dead and asks already: what risk wants of the answer has to be there too.
+        # Recovery took the payment over already: its approval has to meet the policy too, so record it once more.
         payment.refresh_from_db()
     return PaymentStop(code=verdict.code) if verdict.outcome is RiskOutcome.DECLINE else None
 
 
 def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -> dict[str, Any]:
-    """What the payment's answer gains: the score to be told, and what is to be done with an approval."""
+    """What the decision adds to ``Payment.answer``: the score shown, and the policy for the approval."""
     score = risk.format_score(verdict.score or 0)
     answer: dict[str, Any] = {"facts": {**payment.answer.get("facts", {}), "risk": {"score": score}}}
     wanted = {
@@ -205,7 +204,7 @@ def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -
 
 
 def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
-    """What an acquirer's approval leads to, by the policy of the payment's rule set."""
+    """The verdict on an acquirer's approval by the AVS/CVV policy and review code of the payment's rule set."""
     wanted = payment.answer.get(_APPROVAL_POLICY_KEY)
     if not wanted or reply.approved is None or not result_codes.is_approved(reply.code):
         return risk.UNCHECKED_VERDICT
@@ -217,7 +216,7 @@ def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
 
 
 def apply_review_code(payment: Payment, reply: AcquirerReply) -> AcquirerReply:
-    """The reply with the code of a review, where risk wants one; an acquirer's own review code stands."""
+    """The reply with the review code of the rule set, if it asks for a review; an acquirer's own review code stays."""
     verdict = evaluate_approval(payment, reply)
     if verdict.outcome is RiskOutcome.REVIEW and result_codes.is_success(reply.code):
         return replace(reply, code=verdict.code)
@@ -227,13 +226,13 @@ def apply_review_code(payment: Payment, reply: AcquirerReply) -> AcquirerReply:
 def void_refused_approval(
     connector: Connector, asked: AcquirerRequest, reply: AcquirerReply, verdict: RiskVerdict
 ) -> AcquirerReply:
-    """Reverse an approval that the policy refuses, and decline. Raises Silence while nobody confirms the reversal: the
-    payment is then in doubt, and recovery takes it back."""
-    word = connector.void(asked)
+    """Void an approval that fails the AVS/CVV policy and return the decline. Raises OutcomeUnknownError if the void is
+    not confirmed: the payment is then IN_DOUBT, and recovery voids it."""
+    voided = connector.void(asked)
     return replace(
         reply,
         code=verdict.code,
         approved=None,
-        received={**reply.received, "takenBack": dict(word.received)},
+        received={**reply.received, "takenBack": dict(voided.received)},
         details={**reply.details, "RiskReason": f"{verdict.reasons[0].why}; the approval was reversed"},
     )

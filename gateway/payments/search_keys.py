@@ -1,8 +1,8 @@
-"""Small keys that clerks find payments by: the e-mail, and the last four characters of an account.
+"""32-bit search keys of payments for the back office: by e-mail, and by the last four characters of an account.
 
-A key is 32 bits of the merchant and the value, so that one number in a partial index finds the few payments of one
-merchant that may be meant; the reader compares them with the value itself. An index on the value would be five times
-as large, and one on an expression of ``answer`` would make every payment's end rewrite every index of the table.
+A key hashes merchant and value; a partial index on it finds the few candidates, which the reader compares with the
+value itself. An index on the value would be five times as large, and one on an expression of ``answer`` would make
+every completion rewrite all indexes of the table.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from gateway.core.secret import Secret
 
 EMAIL_KEY_KIND, ACCOUNT_KEY_KIND = "email", "account"
 ACCOUNT_SUFFIX_CHARS: Final = 4
-"""Characters of an account that people read off a card or a statement."""
+"""Characters of an account that are printed on receipts and statements."""
 
 
 def build_email_key(merchant: UUID, email: str) -> int:
-    return _key(merchant, EMAIL_KEY_KIND, email.lower())
+    """The search key of an e-mail address, case-insensitive."""
+    return _hash_key(merchant, EMAIL_KEY_KIND, email.lower())
 
 
 def build_account_key(merchant: UUID, account: str | Secret) -> int:
-    """``account``: a whole account, or its last four characters."""
-    return _key(
+    """The search key of an account. ``account``: the whole account, or its last four characters."""
+    return _hash_key(
         merchant,
         ACCOUNT_KEY_KIND,
         (account.reveal() if isinstance(account, Secret) else account)[-ACCOUNT_SUFFIX_CHARS:],
     )
 
 
-def _key(merchant: UUID, kind: str, value: str) -> int:
+def _hash_key(merchant: UUID, kind: str, value: str) -> int:
     text = f"{merchant.hex}:{kind}:{value}".encode()
     return int.from_bytes(md5(text, usedforsecurity=False).digest()[:4], "big", signed=True)

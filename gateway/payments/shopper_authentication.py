@@ -1,7 +1,7 @@
-"""What may stand between the beginning of a payment and its acquirer: a halt, and the authentication.
+"""The authenticate phase of a payment: 3-D Secure, and PaymentStop, by which a phase ends the line early.
 
-Screening (gateway.payments.risk_screening) and authenticating may halt the payment: with a code that declines it, or
-with a deadline until which its shopper is waited for.
+Screening (gateway.payments.risk_screening) and authentication may stop a payment: with a code that declines it, or with
+a deadline until which it waits for its shopper.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -25,11 +25,13 @@ from gateway.payments.payment_request import PaymentRequest
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
 
+AWAITING_SHOPPER_CODE: Final = "000.200.000"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentStop:
-    """The payment goes no further now. Without a ``deadline`` it is declined with ``code``; with one (the merchant's
-    clock) it waits for its shopper, who is sent to ``redirect``. ``facts`` go into the answer."""
+    """Why a payment does not go to its acquirer now. Without a ``deadline`` it is declined with ``code``; with one (the
+    merchant's clock) it is suspended and the shopper is sent to ``redirect``. ``facts`` are merged into the answer."""
 
     code: str = ""
     deadline: datetime | None = None
@@ -38,12 +40,13 @@ class PaymentStop:
 
 
 def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentStop | Mapping[str, str | Secret]:
-    """The proof of an authentication, as ``threeDSecure.*`` parameters by full name (empty: none is needed)."""
+    """Authenticate the cardholder. Returns the proof as ``threeDSecure.*`` parameters by full name, empty if none is
+    needed, or the PaymentStop of a rejected or pending authentication."""
     card, channel = request.means, request.channel
     if not channel.three_d_secure or not isinstance(card, Card) or card.number_type == "DPAN":
         return {}
     values = request.parameters.values
-    # A wallet's brand names no network; its card does.
+    # A wallet's brand does not name the card network; the card itself does.
     brand = request.brand if not card.wallet else card.facts.brand or request.brand
     proved = CRYPTOGRAM_PARAMETER in request.parameters
     if not server.is_authentication_wanted(values, proved=proved, brand=brand, operation=request.payment_type):
@@ -78,7 +81,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
 
 
 def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -> Redirect | None:
-    """Where the shopper is sent to, with what the browser may load before; None where no shopper is there (3RI)."""
+    """The redirect of a pending authentication, with its 3DS method as precondition; None without a shopper (3RI)."""
     if not waiting.shopper:
         return None
     step = shopper_tokens.build_shopper_redirect(ident)

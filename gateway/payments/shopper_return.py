@@ -1,8 +1,8 @@
-"""Payments that wait for their shopper: the way back into the line, and the end when nobody comes.
+"""Suspended payments: resumes them when the shopper returns, and ends them at their deadline.
 
-Whoever speaks for a waiting payment moves it by compare-and-set: two tabs, the back button and a double click make one
-payment. At the deadline (the merchant's clock) whoever the shopper was sent to is asked for the last time, and only
-their word, or our own authentication's, declines the payment. Source: decisions, section 5; Part A, States.
+Every move is a compare-and-set, so two tabs, the back button or a double click make one payment. At the deadline (the
+merchant's clock) the bank or wallet is inquired at for the last time; only its answer, or that of our own 3-D Secure
+server, declines the payment. Source: decisions, section 5; Part A, States.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from gateway.threeds.outcome import AuthenticationOutcome, AuthenticationPassed,
 from gateway.vault.sealing import VaultError, current_vault
 
 SHOPPER_TIMEOUT_CODE: Final = "100.396.103"
-"""A bank or wallet that never heard the shopper's yes, and took the order back."""
+"""The shopper did not confirm in time, and the bank or wallet confirmed the void of the order."""
 SHOPPER_CANCELLED_CODE: Final = "100.396.101"
-"""The shopper went another way."""
+"""The shopper chose another payment."""
 NOT_AUTHENTICATED_CODE: Final = "100.380.501"
 SUSPENSION_BATCH_SIZE: Final = 100
 OVERDUE_RETRY_DELAY: Final = timedelta(days=1)
-"""Until a payment is looked at again whose bank has not spoken in time, and alone can."""
+"""Delay until an overdue payment in a bank file or batch is tried again: only the bank can end it."""
 
 log = structlog.get_logger(__name__)
 
-# The clock is the merchant's, so the row's deadline is compared with that merchant's time; the first condition uses
-# the index, with the offset that is furthest ahead.
+# Deadlines are in the merchant's clock, so each row is compared with its merchant's time; the first condition uses the
+# index, with the merchant clock that is furthest ahead.
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT s.payment_id FROM gateway_suspension s
@@ -69,7 +69,7 @@ RETURNING s.payment_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopperReturnOrigin:
-    """Who asks on behalf of the payment: its merchant, and the request that the shopper's browser made, if one did."""
+    """The RequestOrigin of a resumed payment. ``trace``: the shopper's browser request, None for a timer."""
 
     merchant: Merchant
     trace: RequestTrace | None
@@ -77,7 +77,7 @@ class ShopperReturnOrigin:
 
 
 def find_payment_by_token(payment: UUID | None, token: str) -> Payment | None:
-    """The payment whose shopper shows ``token``; None for one that does not exist, or another's token."""
+    """The payment that the shopper token belongs to; None for an unknown payment or a wrong token."""
     if payment is None or not shopper_tokens.is_shopper_token(payment, token):
         return None
     return Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
@@ -86,34 +86,33 @@ def find_payment_by_token(payment: UUID | None, token: str) -> Payment | None:
 def resume_authenticated_payment(
     payment: Payment, proof: Mapping[str, str | Secret], trace: RequestTrace | None
 ) -> Payment:
-    """The shopper authenticated: ask the acquirer, with ``proof`` as ``threeDSecure.*`` parameters.
+    """Resume a payment after authentication and submit it, with ``proof`` as ``threeDSecure.*`` parameters.
 
-    Returns the payment as it then stands; somebody else who was faster has asked already.
+    Returns the payment with its result; if another request resumed it first, as that one left it.
     """
     if payment.status != Status.PENDING:
         return payment
     waiting = Suspension.objects.filter(pk=payment.pk, stage=Suspension.Stage.AUTHENTICATE).first()
     if waiting is None:
         return _reload_payment(payment)
-    held = current_vault().open(waiting.secrets_sealed, payment.id) if waiting.secrets_sealed is not None else None
-    means = restore_one_time_secrets(load_payment_means(payment), held)
+    vault = current_vault()
+    secrets = vault.open(waiting.secrets_sealed, payment.id) if waiting.secrets_sealed is not None else None
+    means = restore_one_time_secrets(load_payment_means(payment), secrets)
     origin = ShopperReturnOrigin(merchant=payment.merchant, trace=trace)
     sent = flatten_body(payment.request)
     plan = risk_screening.plan_resumed_screening(payment, sent)
     if not store.resume_payment(payment, at=clock.merchant_now(payment.merchant), plan=plan):
         return _reload_payment(payment)
-    connector = CONNECTORS[payment.connector]
-    asked = build_acquirer_request(
-        payment, means, {**sent, **payment.answer.get(AGREEMENT_REFERENCES_KEY, {}), **proof}
-    )
-    submit_payment(payment, connector, asked, origin, plan=plan)
+    values = {**sent, **payment.answer.get(AGREEMENT_REFERENCES_KEY, {}), **proof}
+    acquirer_request = build_acquirer_request(payment, means, values)
+    submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin, plan=plan)
     return payment
 
 
 def apply_authentication_outcome(
     payment: Payment, outcome: AuthenticationOutcome, trace: RequestTrace | None
 ) -> Payment:
-    """Do what an authentication has come to: ask the acquirer, decline, or go on waiting."""
+    """Continue a payment by its authentication outcome: submit it, decline it, or leave it PENDING."""
     match outcome:
         case AuthenticationPassed(proof=proof, facts=facts):
             payment.answer["facts"] = deep_merge(payment.answer.get("facts", {}), facts)
@@ -126,8 +125,8 @@ def apply_authentication_outcome(
 def complete_due_authentications(
     *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
 ) -> int:
-    """Decoupled authentications whose cardholder has answered, and authentications alone that ran out of time; how
-    many have their result now. ``merchant``: of this one alone."""
+    """Complete decoupled authentications whose cardholder has answered and standalone ones past their deadline, of one
+    merchant or all; returns how many were completed."""
     ended = 0
     for row in authentications.list_due_authentications(now or clock.real_now(), limit, merchant):
         try:
@@ -141,7 +140,7 @@ def complete_due_authentications(
                     Payment.objects.select_related("merchant", "channel").get(pk=row.payment), outcome, None
                 )
             ended += 1
-        except Exception:  # one authentication must not keep the others waiting; it is due again
+        except Exception:  # one authentication must not stop the others; it is due again
             log.exception("authentication_failed", authentication=row.id.hex)
     return ended
 
@@ -149,7 +148,7 @@ def complete_due_authentications(
 def decline_unauthenticated_payment(
     payment: Payment, code: str, trace: RequestTrace | None, facts: Mapping[str, Any] | None = None
 ) -> Payment:
-    """The shopper did not authenticate: the payment is declined with ``code``; its acquirer was never asked."""
+    """Decline a payment whose shopper did not authenticate, with ``code``; its acquirer was never called."""
     if payment.status != Status.PENDING:
         return payment
     reply = AcquirerReply(code=code, facts=facts or {})
@@ -163,22 +162,23 @@ def decline_unauthenticated_payment(
 
 
 def complete_shopper_return(payment: Payment, trace: RequestTrace | None) -> Payment:
-    """The shopper is back from elsewhere: ask the connector how it went. Still open there, or silent: still PENDING."""
+    """Inquire at the bank or wallet after the shopper returned, and complete the payment by the answer. If the order is
+    still open there, or there is no answer, the payment stays PENDING."""
     if payment.status != Status.PENDING:
         return payment
     connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
         found = connector.inquire(_build_return_inquiry(payment, connector))
-    except OutcomeUnknownError as silence:
-        return _record_return_exchange(payment, "inquire", silence.sent, {"silence": mask_text(str(silence))}, started)
+    except OutcomeUnknownError as unknown:
+        return _record_return_exchange(payment, "inquire", unknown.sent, {"silence": mask_text(str(unknown))}, started)
     if isinstance(found, NotFoundAtAcquirer) or event_from_reply(found) is LifecycleEvent.SUSPEND:
         return _record_return_exchange(payment, "inquire", found.sent, found.received, started)
     return _complete_by_reply(payment, found, "inquire", started, trace)
 
 
 def find_next_suspension_deadline(merchant: Merchant) -> datetime | None:
-    """When the next of this merchant's waiting payments ends without its shopper, by the merchant's clock."""
+    """The earliest deadline of this merchant's suspended payments, by the merchant's clock; None without any."""
     waiting = Suspension.objects.filter(payment__merchant=merchant)
     found: datetime | None = waiting.aggregate(first=Min("deadline"))["first"]
     return found
@@ -187,19 +187,18 @@ def find_next_suspension_deadline(merchant: Merchant) -> datetime | None:
 def expire_due_suspensions(
     *, limit: int = SUSPENSION_BATCH_SIZE, now: datetime | None = None, merchant: Merchant | None = None
 ) -> int:
-    """End the payments whose deadline has passed, at most ``limit``; how many have their final answer now.
-    ``merchant``: of this one alone."""
+    """End at most ``limit`` payments whose deadline has passed, of one merchant or all; returns how many are final."""
     ended = 0
     for payment in claim_due_suspensions(limit, now or clock.real_now(), merchant):
         try:
             ended += _expire_payment(payment)
-        except Exception:  # one payment must not keep the others waiting; its lease runs out and it is due again
+        except Exception:  # one payment must not stop the others; its lease runs out and it is due again
             log.exception("expiry_failed", payment=payment.id.hex)
     return ended
 
 
 def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None = None) -> list[Payment]:
-    """The waiting payments whose deadline has passed, each for one claimer until its lease runs out."""
+    """Claim suspended payments whose deadline has passed, by a lease."""
     lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
     values = {"now": now, "limit": limit, "lease": lease, "merchant": merchant.pk if merchant is not None else None}
     claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
@@ -211,7 +210,7 @@ def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None =
 
 def _expire_payment(payment: Payment) -> bool:
     if payment.suspension.stage == Suspension.Stage.AUTHENTICATE:
-        # Our own 3DS server is the evidence: it closes what is open, and never reported an authentication.
+        # Our own 3-D Secure server is the evidence: it closes an open authentication that never succeeded.
         row = authentications.find_authentication_of_payment(payment.id)
         if row is None:
             return decline_unauthenticated_payment(payment, NOT_AUTHENTICATED_CODE, None).status == Status.DECLINED
@@ -222,10 +221,10 @@ def _expire_payment(payment: Payment) -> bool:
 
 
 def withdraw_payment(payment: Payment, trace: RequestTrace | None) -> Payment:
-    """The shopper gave this way up for another one: end the waiting payment, on the word of whoever they were sent to.
+    """End a suspended payment that the shopper gave up for another one.
 
-    An authentication that did not happen ends it at once. A bank or wallet is asked first: what it accepted meanwhile
-    counts, and what it did not is taken back there. Without its word the payment is still PENDING.
+    One that waits for authentication is declined at once. At a bank or wallet it is inquired about first: an approval
+    there counts, an open order is voided there. Without a confirmed void the payment stays PENDING.
     """
     if payment.status != Status.PENDING:
         return payment
@@ -238,33 +237,33 @@ def withdraw_payment(payment: Payment, trace: RequestTrace | None) -> Payment:
 
 
 def _void_abandoned_order(payment: Payment, code: str, trace: RequestTrace | None) -> Payment:
-    """Ask a bank or wallet for the last time; what is still open there is taken back and declined with ``code``."""
+    """Inquire at a bank or wallet for the last time; void an order still open there and decline with ``code``."""
     payment = complete_shopper_return(payment, trace)
     if payment.status != Status.PENDING:
         return payment
     connector: Connector = CONNECTORS[payment.connector]
     started = time.perf_counter()
     try:
-        word = connector.void(_build_return_inquiry(payment, connector))
-    except OutcomeUnknownError as silence:
+        voided = connector.void(_build_return_inquiry(payment, connector))
+    except OutcomeUnknownError as unknown:
         if is_locally_queued(payment):
-            # Its file or batch is with the bank, and its books know no more than they did: another day.
+            # Its file or batch is at the bank and cannot be withdrawn any more: try again later.
             again = clock.merchant_now(payment.merchant) + OVERDUE_RETRY_DELAY
             Suspension.objects.filter(pk=payment.pk).update(deadline=again, lease_until=None)
-        return _record_return_exchange(payment, "void", silence.sent, {"silence": mask_text(str(silence))}, started)
+        return _record_return_exchange(payment, "void", unknown.sent, {"silence": mask_text(str(unknown))}, started)
     reply = AcquirerReply(
         code=code,
-        connector_tx_id=word.connector_tx_id,
-        details=word.details,
-        sent=word.sent,
-        received=word.received,
+        connector_tx_id=voided.connector_tx_id,
+        details=voided.details,
+        sent=voided.sent,
+        received=voided.received,
     )
     return _complete_by_reply(payment, reply, "void", started, trace)
 
 
 def _build_return_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
-    """The question about a payment whose shopper is elsewhere. Raises OutcomeUnknownError when the account's secrets do
-    not open: nobody can be asked."""
+    """The acquirer request for an inquiry about a redirected payment. Raises OutcomeUnknownError when the account's
+    secrets do not open, because no inquiry is possible then."""
     try:
         account = load_connector_account(connector, payment.channel_id, payment.account)
     except VaultError as fault:
@@ -294,30 +293,30 @@ def _record_return_exchange(
 
 
 def _reload_payment(payment: Payment) -> Payment:
-    """The payment as somebody else left it."""
+    """The payment as another worker or request left it."""
     return Payment.objects.select_related("merchant", "channel").get(pk=payment.pk)
 
 
 def build_resource_path(payment: Payment) -> str:
-    """Where the merchant fetches the result."""
+    """The API path at which the merchant fetches the result."""
     return payment.resource_path or f"/v1/payments/{payment.id.hex}"
 
 
 def build_result_url(payment: Payment) -> str | None:
-    """``shopperResultUrl?id=…&resourcePath=…``, its own query kept; None when the merchant sent none. ``id`` is the one
-    in the path: the checkout's where there is one."""
+    """``shopperResultUrl?id=…&resourcePath=…`` with its own query preserved; None when the merchant sent none. ``id``
+    is the one in the resource path: the checkout's id for a payment of a checkout."""
     url: str = payment.request.get("shopperResultUrl", "")
     return build_shopper_return_url(url, build_resource_path(payment)) if url else None
 
 
 def build_shopper_return_url(url: str, path: str) -> str:
-    """The merchant's address with the id and where the result is fetched, in the characters that a header can carry:
-    a name in another script as IDNA, anything else percent-encoded."""
+    """The merchant's ``url`` with id and resourcePath added, in ASCII as a Location header needs it: host names as
+    IDNA, everything else percent-encoded."""
     parts = urlsplit(url)
-    told = f"id={path.split('/')[3]}&resourcePath={quote(path, safe='')}"
+    added = f"id={path.split('/')[3]}&resourcePath={quote(path, safe='')}"
     netloc = parts.netloc
     if parts.scheme in ("http", "https") and not netloc.isascii():
         user, at, host = netloc.rpartition("@")
         netloc = f"{user}{at}{host.encode('idna').decode()}"
-    query = f"{parts.query}&{told}" if parts.query else told
+    query = f"{parts.query}&{added}" if parts.query else added
     return iri_to_uri(urlunsplit(parts._replace(netloc=netloc, query=query)))

@@ -1,7 +1,7 @@
-"""What lets a shopper's browser act on one payment: an address with a token that is derived, not stored.
+"""Shopper tokens: a code in a URL that lets a browser act on one payment.
 
-The token is a keyed code of the payment's id under the vault's keys: it cannot be guessed, it names one payment, and
-nothing about it stands in the database. Source: decisions, section 5.
+The token is a keyed hash of the payment's id under the vault's keys: it cannot be guessed, is valid for one payment,
+and is derived each time, never stored. Source: decisions, section 5.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PURPOSE: Final = "shopper"
 
 
 def build_shopper_token(payment: UUID) -> str:
-    """32 hex digits that open the shopper's pages of this payment."""
+    """The shopper token of a payment: 32 hex digits."""
     return current_vault().fingerprint(f"{_PURPOSE}:{payment.hex}").hex()
 
 
 def is_shopper_token(payment: UUID, token: str) -> bool:
-    """Whether ``token`` is this payment's, under any key of the vault."""
+    """Whether ``token`` is the payment's, under any key of the vault."""
     sent = identifiers.parse_id(token)
     return sent is not None and current_vault().matches(f"{_PURPOSE}:{payment.hex}", sent.bytes)
 
@@ -37,5 +37,5 @@ def build_shopper_redirect(payment: UUID) -> Redirect:
 
 
 def build_return_url(payment: UUID) -> str:
-    """Where a bank or wallet sends the shopper back to."""
+    """The URL to which a bank or wallet sends the shopper back."""
     return f"{settings.GATEWAY_BASE_URL}/shopper/{payment.hex}/return?token={build_shopper_token(payment)}"

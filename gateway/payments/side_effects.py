@@ -1,8 +1,8 @@
-"""What the end of a payment makes beside itself: a registration, an agreement, the mail of a mandate.
+"""Side effects of completing a payment: registration, agreement, mandate mail, subscription job.
 
-It is written in the statement that ends the payment. A payment may end in many ways: answered at once, after its
-shopper came back, by recovery hours later. All of them go through gateway.payments.store, which asks here what else to
-write; a payment that is not approved makes nothing.
+They are written in the statement that completes the payment, however it is completed: at once, after the shopper
+returned, or by recovery hours later. gateway.payments.store calls :func:`build_completion_effects` for all of them.
+Only an approval has them; a mandate mail may be due before.
 Source: Part B, Tokenization and registration, Recurring migration, Card on file; decisions, section 4, D38.
 """
 
@@ -24,6 +24,7 @@ from gateway.models import Agreement, Channel, MandateMail, Notification, Paymen
 from gateway.payments import job_records, mandate_mails
 from gateway.payments.job_records import DISPLAYED_MEANS
 from gateway.payments.nested_values import NETWORK_REFERENCE_KEY, deep_merge
+from gateway.payments.states import FINAL_STATUSES
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
@@ -38,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionEffects:
-    """``changes``: columns of the payment itself; ``answer``: what its answer gains; ``rows``: what is inserted."""
+    """``changes``: columns of the payment itself; ``answer``: merged into its answer; ``rows``: to insert."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
     answer: Mapping[str, Any] = field(default_factory=dict)
@@ -51,9 +52,9 @@ NO_EFFECTS: Final = CompletionEffects()
 def build_completion_effects(
     payment: Payment, status: Status, reply: AcquirerReply, *, at: datetime, sequence: int
 ) -> CompletionEffects:
-    """What comes with the move of ``payment`` to ``status``. ``sequence``: the number of that move."""
-    final = status in (Status.APPROVED, Status.DECLINED)
-    # The number of a direct registration stands in the registration alone, or nowhere.
+    """The side effects of moving ``payment`` to ``status``. ``sequence``: the number of that move."""
+    final = status in FINAL_STATUSES
+    # The account of a direct registration is stored in the registration only, or not at all.
     changes: dict[str, Any] = (
         {"means_sealed": None} if final and payment.payment_type == REGISTRATION_PAYMENT_TYPE else {}
     )
@@ -87,7 +88,7 @@ def build_completion_effects(
 def build_registration_notification(
     payment: Payment, registration: UUID, action: str, sequence: int, at: datetime
 ) -> dict[str, Any]:
-    """The columns of a registration's notification, written with a move of ``payment``."""
+    """The columns of a notification about a registration, written with a move of ``payment``."""
     return {
         "merchant_id": payment.merchant_id,
         "channel_id": payment.channel_id,
@@ -101,14 +102,14 @@ def build_registration_notification(
 
 
 def creates_registration(payment: Payment) -> bool:
-    """Whether the payment makes a registration when it is approved."""
+    """Whether the payment creates a registration when it is approved."""
     if payment.payment_type == REGISTRATION_PAYMENT_TYPE:
         return True
     return payment.registration is None and payment.request.get("createRegistration") == "true"
 
 
 def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None:
-    """The columns of the registration that an approved payment makes, or None."""
+    """The columns of the registration that an approved payment creates, or None."""
     if not creates_registration(payment) or payment.means not in STORABLE_MEANS or payment.means_sealed is None:
         return None
     direct = payment.payment_type == REGISTRATION_PAYMENT_TYPE
@@ -117,7 +118,7 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
     try:
         account = keys.open(payment.means_sealed, payment.id)
     except VaultError as fault:
-        # The money has moved: that must be written, whatever became of the number.
+        # The money has moved: the approval must be written even without the registration.
         log.error("registration_not_made", payment=payment.id.hex, why=str(fault))
         return None
     return {
@@ -140,10 +141,10 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
 
 
 def build_registration_details(payment: Payment) -> dict[str, Any]:
-    """What is no secret of a payment's means, by structure; a wallet's card remembers the wallet."""
-    both = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in DISPLAYED_MEANS}
+    """The public details of a payment's means, by structure; a card from a wallet includes the wallet."""
+    means = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in DISPLAYED_MEANS}
     wallets = {name: payment.request[name] for name in ("wallet1", "wallet2", "wallet3") if name in payment.request}
-    return {name: value for name, value in {**both, **wallets}.items() if value}
+    return {name: value for name, value in {**means, **wallets}.items() if value}
 
 
 _UNSTORED_PARAMETERS: Final = frozenset(
@@ -161,19 +162,20 @@ _UNSTORED_PARAMETERS: Final = frozenset(
 
 
 def build_registration_echo(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A direct registration's echo without its means and without what is no part of it."""
+    """The echo of a direct registration without its means and payment parameters."""
     return {name: value for name, value in request.items() if name not in _UNSTORED_PARAMETERS}
 
 
 def resolve_retention_end(channel: Channel, at: datetime) -> datetime | None:
-    """When a registration that is made or extended at ``at`` may no longer be used."""
+    """The end of the retention period of a registration created or extended at ``at``; None without one."""
     return None if channel.registration_days is None else at + timedelta(days=channel.registration_days)
 
 
 def _build_agreement(
     payment: Payment, reply: AcquirerReply, registration: UUID | None, at: datetime
 ) -> dict[str, Any] | None:
-    """The columns of the agreement that an approved payment makes: an INITIAL_MODE one, or a migrated registration."""
+    """The columns of the agreement that an approved payment makes: one with mode INITIAL, or a migrated registration;
+    None for any other."""
     instruction: Mapping[str, str] = payment.request.get("standingInstruction", {})
     migration: Mapping[str, str] = payment.request.get("recurringMigration", {}) if registration is not None else {}
     initial = instruction.get("mode") == INITIAL_MODE and instruction.get("source") != "MIT"
@@ -183,21 +185,21 @@ def _build_agreement(
         or not (initial or migration)
     ):
         return None
-    brought = next((migration[name] for name in _BROUGHT if name in migration), "")
+    migrated_reference = next((migration[name] for name in _MIGRATED_REFERENCE_NAMES if name in migration), "")
     expiry, frequency, most = (instruction.get(name) for name in ("expiry", "frequency", "numberOfInstallments"))
     first_at = at if payment.amount > 0 and payment.payment_type != REGISTRATION_PAYMENT_TYPE else None
     if migration:
-        asked = migration.get("requestTimestamp")
-        first_at = datetime.strptime(asked, _REQUEST_TIME).replace(tzinfo=UTC) if asked else first_at
+        requested = migration.get("requestTimestamp")
+        first_at = datetime.strptime(requested, _REQUEST_TIME).replace(tzinfo=UTC) if requested else first_at
     return {
         "id": payment.id,
         "merchant_id": payment.merchant_id,
         "channel_id": payment.channel_id,
-        # What began elsewhere is named to acquirers as it was brought, or not at all: our own check of the account is
-        # not the transaction in which the cardholder agreed.
-        "reference": brought or ("" if migration else reply.connector_tx_id) or payment.id.hex,
-        "network_reference": brought if migration else parse_scheme_reference(reply.network_reference),
-        "agreement_id": _agreement_id(payment, instruction),
+        # A migrated agreement is sent to acquirers with the reference it came with, or with none: our own account
+        # check is not the transaction in which the cardholder agreed.
+        "reference": migrated_reference or ("" if migration else reply.connector_tx_id) or payment.id.hex,
+        "network_reference": migrated_reference if migration else parse_scheme_reference(reply.network_reference),
+        "agreement_id": _resolve_agreement_id(payment, instruction),
         "registration": registration,
         "type": instruction.get("type", ""),
         "expiry": date.fromisoformat(expiry) if expiry else None,
@@ -209,18 +211,18 @@ def _build_agreement(
     }
 
 
-_BROUGHT: Final = ("connectorTxId1", "connectorTxId2", "connectorTxId3")
+_MIGRATED_REFERENCE_NAMES: Final = ("connectorTxId1", "connectorTxId2", "connectorTxId3")
 
 
-def _agreement_id(payment: Payment, instruction: Mapping[str, str]) -> str:
-    """The linking id: the one that was sent, or on channels that use them one of our own (AN35)."""
+def _resolve_agreement_id(payment: Payment, instruction: Mapping[str, str]) -> str:
+    """The agreementId: the one that was sent, else, on channels that use them, a generated one (AN35)."""
     if sent := instruction.get("agreementId"):
         return sent
     return "" if payment.channel.agreement_ids == Channel.AgreementIds.NONE else f"A{payment.id.hex.upper()}"
 
 
 def _build_agreement_references(payment: Payment, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    """What an INITIAL_MODE payment's answer carries for the payments to come (D38); by the channel's switch."""
+    """The ids that an INITIAL payment's answer shows for later payments (ruling D38), by the channel's setting."""
     ids = Channel.AgreementIds(payment.channel.agreement_ids)
     instruction: dict[str, str] = {}
     details: dict[str, str] = {}

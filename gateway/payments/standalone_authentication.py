@@ -1,6 +1,7 @@
-"""An authentication without a payment: begun by the API, told as an object that looks like a payment's.
+"""Standalone 3-D Secure: an authentication without a payment, rendered as an object like a payment.
 
-Its proof may be sent with a payment later (D32). Source: Part A, Endpoints; Part B, 3D Secure; decisions, section 4.
+Its proof may be sent with a later payment (ruling D32). Source: Part A, Endpoints; Part B, 3D Secure; decisions,
+section 4.
 """
 
 from __future__ import annotations
@@ -20,23 +21,21 @@ from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.refusal import RequestRefusedError, check_currency, resolve_brand
-from gateway.payments.rendering import render_issuer
-from gateway.payments.shopper_authentication import build_authentication_redirect
+from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
+from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, build_authentication_redirect
 from gateway.threeds import authentications, server
 from gateway.threeds.networks import find_threeds_network
 from gateway.threeds.outcome import AuthenticationPending
 
-AUTHENTICATION_PENDING_CODE: Final = "000.200.000"
 THREEDS_NOT_CONFIGURED_CODE: Final = "000.400.104"
 NO_THREEDS_NETWORK_CODE: Final = "000.400.101"
-_FROM_COLUMNS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 
 
 def begin_standalone_authentication(
     parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime, request: UUID
 ) -> Authentication:
-    """Begin an authentication. Raises RequestRefusedError where the channel or the brand has none, or a value is
-    refused."""
+    """Begin a standalone authentication. Raises RequestRefusedError when the channel or the brand has no 3-D Secure, or
+    a value is refused."""
     if parameters.refusals:
         raise RequestRefusedError(parameters.refusals[0].code, parameters.refusals)
     check_currency(parameters, channel)
@@ -79,7 +78,7 @@ def begin_standalone_authentication(
 
 
 def find_authentication(ident: UUID | None, merchant: Merchant, channel: Channel | None) -> Authentication | None:
-    """An authentication of this merchant (and channel); None for everybody else's."""
+    """Find a standalone authentication of this merchant (and channel), or None."""
     row = authentications.find_standalone_authentication(ident) if ident is not None else None
     if row is None or row.merchant_id != merchant.pk or (channel is not None and row.channel_id != channel.pk):
         return None
@@ -87,17 +86,18 @@ def find_authentication(ident: UUID | None, merchant: Merchant, channel: Channel
 
 
 def resolve_authentication_code(row: Authentication) -> str:
-    return row.code if row.step == AuthenticationStep.DONE else AUTHENTICATION_PENDING_CODE
+    """The result code of an authentication; pending until it is done."""
+    return row.code if row.step == AuthenticationStep.DONE else AWAITING_SHOPPER_CODE
 
 
 def render_authentication(row: Authentication) -> dict[str, Any]:
-    """The authentication without the envelope. The proof is told here, and only here."""
+    """The authentication without the envelope. Only this response contains the proof."""
     code = resolve_authentication_code(row)
     facts = row.answer["card"]
-    told: dict[str, Any] = authentications.build_authentication_facts(row)
+    threeds_facts: dict[str, Any] = authentications.build_authentication_facts(row)
     proof = authentications.build_authentication_proof(row).get(CRYPTOGRAM_PARAMETER)
     if isinstance(proof, Secret) and result_codes.is_approved(code):
-        told["verificationId"] = proof.reveal()
+        threeds_facts["verificationId"] = proof.reveal()
     body: dict[str, Any] = {
         "id": row.id.hex,
         "paymentType": "3D",
@@ -105,10 +105,10 @@ def render_authentication(row: Authentication) -> dict[str, Any]:
         "amount": format_amount(row.amount),
         "currency": row.currency,
     }
-    body |= {name: value for name, value in row.request.items() if name not in _FROM_COLUMNS}
+    body |= {name: value for name, value in row.request.items() if name not in COLUMN_PARAMETERS}
     body["result"] = {"code": code, "description": result_codes.find_result_code(code).description}
     body["card"] = {**facts, **row.request.get("card", {}), **render_issuer(facts["bin"])}
-    body = deep_merge(body, {"threeDSecure": told} if told else {})
+    body = deep_merge(body, {"threeDSecure": threeds_facts} if threeds_facts else {})
     if "brandResult" in row.answer:
         body["brandResult"] = row.answer["brandResult"]
     outcome = authentications.outcome_from_authentication(row)

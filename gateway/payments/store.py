@@ -1,7 +1,7 @@
-"""The only writer of payments: rows for a beginning, rows for an end, each set in one statement and one commit.
+"""The only writer of payments: begins and completes them, each with all its rows in one statement and one commit.
 
-No transaction is open while an acquirer thinks: ``insert_payment`` has committed before, ``complete_payment`` starts
-after.
+No transaction is open during an acquirer call: :func:`insert_payment` has committed before it, and
+:func:`complete_payment` starts after it. Source: docs/decisions/0002-one-statement-per-phase.md.
 """
 
 from __future__ import annotations
@@ -33,17 +33,23 @@ from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import INSERTED_COLUMNS, build_record_rows
 from gateway.payments.risk_screening import ScreeningPlan, apply_review_code
 from gateway.payments.side_effects import NO_EFFECTS, REGISTRATION_PAYMENT_TYPE, build_completion_effects
-from gateway.payments.states import NOT_CREATED, LifecycleEvent, PaymentTransitionError, resolve_next_status
+from gateway.payments.states import (
+    FINAL_STATUSES,
+    NOT_CREATED,
+    LifecycleEvent,
+    PaymentTransitionError,
+    resolve_next_status,
+)
 from gateway.timers import wakeup
 from gateway.wallets.channel_tokens import TOKEN_USED_CONSTRAINT, WalletTokenUse
 
 FIRST_INQUIRY_DELAY: Final = timedelta(seconds=1)
-"""After a silence, until the acquirer is asked what became of the question."""
+"""Delay from a lost answer to the first inquiry."""
 ANSWER_GRACE: Final = timedelta(seconds=2)
-"""Beyond the acquirer's timeout: a worker that lives has written its answer by then."""
+"""Time beyond the acquirer timeout in which a living worker has certainly written the answer."""
 
 WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that tells merchants what the outbox holds."""
+"""The timer that delivers notifications to merchants."""
 
 
 class IdempotencyKeyTakenError(Exception):
@@ -67,12 +73,11 @@ def insert_payment(
 ) -> bool:
     """Insert ``payment`` as STARTED, or as DECLINED with the code ``refusal``.
 
-    ``raising``: the first payment of the chain a follow-up joins, or the agreement a payment draws on; its count of
-    follow-ups is raised by one. False when somebody else raised it since it was read: then nothing was written, and
-    it must be read again. ``alongside``: what the door writes in the same statement; a guard of its own counts beside
-    ``raising``: both hold, or nothing is written. ``plan``: what risk looks at and observes as the payment begins.
-    Raises IdempotencyKeyTakenError, DuplicatePaymentError, and Refused for a ``wallet_token`` that began a payment
-    already.
+    ``parent``: the first payment of the chain that a follow-up joins, or the agreement that a payment counts towards;
+    its ``follow_ups`` is raised by compare-and-set. Returns False if it changed since it was read: nothing was written,
+    and the caller has to read it again. ``extra_writes``: adds the caller's rows to the statement; if a version check
+    in them fails, nothing is written either. ``plan``: risk queries and observations of the begin. Raises
+    IdempotencyKeyTakenError, DuplicatePaymentError, and RequestRefusedError for a wallet token used before.
     """
     write = WriteStatement()
     if parent is not None:
@@ -91,7 +96,7 @@ def insert_payment(
             OpenPayment, payment_id=payment.id, recover_at=clock.real_now() + get_recovery_delay(), inquiries=0
         )
         if plan is not None:
-            plan.begin(write, payment)
+            plan.add_begin_writes(write, payment)
     if refusal:
         _insert_notification(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(refusal), refusal, payment=payment.id))
@@ -102,7 +107,7 @@ def insert_payment(
     try:
         begun = write.run()
     except IntegrityError as fault:
-        constraint = _violated_constraint(fault)
+        constraint = _get_violated_constraint(fault)
         if constraint == "gateway_idempotencykey_pkey":
             raise IdempotencyKeyTakenError from None
         if constraint == "payment_duplicate":
@@ -111,14 +116,14 @@ def insert_payment(
             raise wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed()) from None
         raise
     if plan is not None:
-        plan.begun(write)
+        plan.read_begin_results(write)
     if refusal:
         wakeup.notify_timer(WEBHOOK_TIMER)
     return begun
 
 
-def _violated_constraint(fault: IntegrityError) -> str:
-    """The name of the constraint that said no."""
+def _get_violated_constraint(fault: IntegrityError) -> str:
+    """The name of the violated database constraint."""
     return getattr(getattr(fault.__cause__, "diag", None), "constraint_name", "") or ""
 
 
@@ -136,15 +141,12 @@ def complete_payment(
     waiting: Mapping[str, Any] | None = None,
     plan: ScreeningPlan | None = None,
 ) -> None:
-    """Move ``payment`` by the acquirer's answer, with its event, exchange, notification and log row.
+    """Move ``payment`` by the acquirer's answer, with its event, exchange, side effects, notification and log row.
 
-    ``waiting``: the columns of a Suspension, when the payment is now PENDING for its shopper. ``plan``: what risk
-    counts as the payment ends.
-
-    Without a message in ``reply`` there was no exchange, and none is kept. ``recover_at``: when a payment that is now
-    in doubt is asked about, real time; in FIRST_INQUIRY_DELAY when not given.
-    Raises PaymentTransitionError when the payment is no longer as it was read: somebody else moved it, nothing is
-    written.
+    ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``waiting``: the columns of the
+    Suspension of a payment that is now PENDING. ``recover_at``: real time of the first inquiry about a payment that is
+    now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the card-testing guard counts the outcome.
+    Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
     before, sequence = Status(payment.status), payment.sequence
     status = resolve_next_status(before, event)
@@ -157,18 +159,18 @@ def complete_payment(
         "connector_tx_id": reply.connector_tx_id,
         "answer": _build_answer(payment, status, reply),
         "sequence": sequence + 1,
-        "completed_at": at if status in (Status.APPROVED, Status.DECLINED) else None,
+        "completed_at": at if status in FINAL_STATUSES else None,
     }
     if reply.retryable_elsewhere and payment.route is not None:
         changes["route"] = payment.route
-    ending = build_completion_effects(payment, status, reply, at=at, sequence=sequence + 1)
-    if ending is not NO_EFFECTS:
-        changes |= {**ending.changes, "answer": deep_merge(changes["answer"], ending.answer)}
+    effects = build_completion_effects(payment, status, reply, at=at, sequence=sequence + 1)
+    if effects is not NO_EFFECTS:
+        changes |= {**effects.changes, "answer": deep_merge(changes["answer"], effects.answer)}
     write = WriteStatement()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
-    for model, row in ending.rows:
+    for model, row in effects.rows:
         write.insert(model, **row)
     mine = {"payment_id": payment.id}
     if status == Status.IN_DOUBT and before != Status.PENDING:
@@ -182,14 +184,14 @@ def complete_payment(
                 OpenPayment, **mine, recover_at=recover_at or clock.real_now() + FIRST_INQUIRY_DELAY, inquiries=0
             )
     if plan is not None:
-        plan.end(write, reply.code)
+        plan.add_end_writes(write, reply.code)
     if waiting is not None:
         write.insert(Suspension, **mine, **waiting)
     _insert_event(write, payment, event, at)
     if reply.sent:
         _insert_exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
     if payment.payment_type != REGISTRATION_PAYMENT_TYPE or status != Status.APPROVED:
-        # A registration that was made tells of itself: see gateway.payments.side_effects.
+        # A new registration has a notification of its own: see gateway.payments.side_effects.
         _insert_notification(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
     if trace is not None:
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(reply.code), reply.code, payment=payment.id))
@@ -208,11 +210,10 @@ def insert_record_only_payment(
     trace: RequestTrace | None,
     idempotency: IdempotencyContext | None = None,
 ) -> bool:
-    """Write what ``changing`` does to a registration or a job, and insert ``payment`` as APPROVED: nobody has to be
-    asked for it. ``changing`` goes first, and may guard the statement: False when somebody else changed the row, then
-    nothing was written. ``notification``: the columns of what is told of it.
+    """Change a registration or a job and insert its record-only ``payment`` as APPROVED, in one statement.
 
-    Raises IdempotencyKeyTakenError.
+    ``changing``: adds the change, usually with a version check; returns False if that failed and nothing was written.
+    ``notification``: the columns of the Notification. Raises IdempotencyKeyTakenError.
     """
     write = WriteStatement()
     changing(write)
@@ -227,7 +228,7 @@ def insert_record_only_payment(
     try:
         changed = write.run()
     except IntegrityError as fault:
-        if _violated_constraint(fault) == "gateway_idempotencykey_pkey":
+        if _get_violated_constraint(fault) == "gateway_idempotencykey_pkey":
             raise IdempotencyKeyTakenError from None
         raise
     wakeup.notify_timer(WEBHOOK_TIMER)
@@ -242,10 +243,10 @@ def insert_acquirer_reported_payment(
     trace: RequestTrace,
     extra_writes: Callable[[WriteStatement, Payment], None] | None = None,
 ) -> bool:
-    """Insert ``payment`` as APPROVED by ``reply``: its acquirer has told of it, and nobody has to be asked.
+    """Insert a follow-up that its acquirer reported, as APPROVED by ``reply``, without an acquirer call.
 
-    ``raising``: the first payment of its chain. False when somebody else raised it: nothing was written. Raises
-    IntegrityError for rows of ``alongside`` that are there already; then nothing was written either.
+    ``parent``: the first payment of its chain. Returns False if it changed since it was read: nothing was written.
+    Raises IntegrityError for rows of ``extra_writes`` that exist already; then nothing was written either.
     """
     write = WriteStatement()
     write.update(parent, {"follow_ups": parent.follow_ups + 1}, expecting={"follow_ups": parent.follow_ups})
@@ -259,9 +260,9 @@ def insert_acquirer_reported_payment(
     write.insert(RequestLog, **trace.log_row(result_codes.http_status(reply.code), reply.code, payment=payment.id))
     if extra_writes is not None:
         extra_writes(write, payment)
-    told = write.run()
+    inserted = write.run()
     wakeup.notify_timer(WEBHOOK_TIMER)
-    return told
+    return inserted
 
 
 def record_exchange(
@@ -275,13 +276,13 @@ def record_exchange(
     trace: RequestTrace | None = None,
     recover_at: datetime | None = None,
 ) -> bool:
-    """Keep an exchange that moves nothing. ``recover_at``: when the payment is asked about next.
+    """Store an acquirer exchange that does not move the payment. ``recover_at``: real time of the next inquiry.
 
-    With ``recover_at``, False when the payment was moved by somebody else since: then nothing was written.
+    With ``recover_at``, returns False if the payment changed since it was read: then nothing was written.
     """
     write = WriteStatement()
     if recover_at is not None:
-        # Nothing about the payment changes; the guard is that nobody else changed it.
+        # The payment itself does not change: the update only checks its version.
         unmoved = {"sequence": payment.sequence}
         write.update(payment, unmoved, expecting={"status": payment.status, **unmoved})
         write.update_related(OpenPayment, {"recover_at": recover_at}, {"payment_id": payment.id})
@@ -293,15 +294,15 @@ def record_exchange(
 
 
 def get_recovery_delay() -> timedelta:
-    """How long a payment may be STARTED: after that, the worker that asked is dead and recovery asks."""
+    """How long a payment may stay STARTED: after that its worker is dead, and recovery inquires about it."""
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + ANSWER_GRACE
 
 
 def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None = None) -> bool:
-    """A PENDING payment's shopper authenticated: it is STARTED again, before its acquirer is asked.
+    """Move a PENDING payment whose shopper authenticated back to STARTED, before its acquirer is called.
 
-    The one-time secrets go with the Suspension: whoever resumes has read them. False when somebody else was faster.
-    ``plan``: what the guard looks at before it counts how the card does.
+    Deletes the Suspension with its one-time secrets: the caller has read them. ``plan``: the card-testing guard reads
+    its counts. Returns False if the payment changed since it was read.
     """
     status = resolve_next_status(Status(payment.status), LifecycleEvent.RESUME)
     write = WriteStatement()
@@ -314,10 +315,10 @@ def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None
     write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real_now() + get_recovery_delay(), inquiries=0)
     _insert_event(write, payment, LifecycleEvent.RESUME, at)
     if plan is not None:
-        plan.begin(write, payment)
+        plan.add_begin_writes(write, payment)
     resumed = write.run()
     if plan is not None:
-        plan.begun(write)
+        plan.read_begin_results(write)
     return resumed
 
 
@@ -331,11 +332,11 @@ def reroute_payment(
     at: datetime,
     duration_ms: int,
 ) -> bool:
-    """A STARTED payment goes to another acquirer, which is asked next; ``reply`` is the word of the one before that it
-    did not accept. Written before anybody is asked: whoever recovers the payment asks where it may be.
+    """Record a failover before the next acquirer is called. ``reply`` is the first acquirer's refusal. Persisted first,
+    so recovery inquires at the right acquirer after a crash.
 
-    The event takes a number, so that nobody who read the payment before can move it. False when somebody did: then
-    nothing was written.
+    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
+    it was read: nothing was written.
     """
     status = resolve_next_status(Status(payment.status), LifecycleEvent.REROUTE)
     write = WriteStatement()
@@ -363,7 +364,7 @@ def reroute_payment(
 
 
 def _build_answer(payment: Payment, status: Status, reply: AcquirerReply) -> dict[str, Any]:
-    """The payment's answer with what the reply adds; a redirect stands in it only while the shopper is waited for."""
+    """``Payment.answer`` with what the reply adds; it has a redirect only while the payment is PENDING."""
     facts: dict[str, Any] = {"resultDetails": dict(reply.details), "avs": reply.avs, "cvv": reply.cvv}
     answer = {**payment.answer, **{name: value for name, value in facts.items() if value}}
     if reply.facts:

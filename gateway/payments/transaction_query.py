@@ -1,8 +1,8 @@
-"""Transactions looked up again: which ones a query means, and the one statement that finds them. Reading only.
+"""Transaction queries: translates a query's parameters into one SQL statement and renders its rows. Read only.
 
-Every way to them is an index in the order of their time, walked until the list is full. What no index filters is
-looked through, up to MAX_SCANNED_ROWS transactions; a query that would have to look further is told so, never answered
-in part. Source: Part B, TransactionQuery; ruling D6; decision 0026.
+Every access path is an index in time order, walked until the page is full. Filters without an index scan at most
+MAX_SCANNED_ROWS transactions; a query that needs more is refused, never answered in part.
+Source: Part B, Query; ruling D6; decision 0026.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gateway.payments.registrations import REGISTRATION_DELETED_CODE
 from gateway.payments.rendering import render_payment, render_registration
 
 MAX_SCANNED_ROWS: Final = 50_000
-"""Transactions of one channel that a query looks through, and the most that it counts for its pages."""
+"""Rows of one channel that a query scans at most, and the most that it counts for its pages."""
 FIRST_SCAN_ROWS: Final = 5_000
-"""Filters that fit often fill a list within so many; only when they do not are MAX_SCANNED_ROWS looked through."""
+"""Rows scanned at first, which usually fill the page; only if they do not, MAX_SCANNED_ROWS are scanned."""
 MAX_LINKED_TRANSACTIONS: Final = 5_000
 """Transactions in one answer when linked ones are asked for."""
 COMMON_PAYMENT_TYPES: Final = frozenset({"DB", "PA", "CP"})
-"""Found by walking through the time; the others have an index of their own. See the Payment model."""
+"""Types found by a scan in time order; the rare ones have an index of their own. See the Payment model."""
 COMMON_PAYMENT_METHODS: Final = frozenset({"CC"})
 _SECOND: Final = timedelta(seconds=1)
 _NAMES: Final = (
@@ -40,15 +40,15 @@ _NAMES: Final = (
     "amount", "currency", "approved", "result_code", "test_mode", "request", "answer", "registration", "request_id",
     "created_at",
 )  # fmt: skip
-"""What ``render_transaction`` tells of; a list of hundreds is not to bring the rest of their rows."""
+"""The columns that :func:`render_transaction` needs: a page of hundreds does not load the others."""
 _COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionQuery:
-    """What is asked for. ``channel`` None: all of the merchant's. ``number``: of the short id, 0 when no payment can
-    have it. ``start`` and ``end``: from and before, the merchant's clock. ``page``: 1 and up, the oldest first; None:
-    the newest ``limit``."""
+    """A parsed query. ``channel``: None for all of the merchant's. ``number``: from the short id, 0 for an impossible
+    one. ``start``, ``end``: from and before, the merchant's clock. ``types``, ``methods``: empty for no filter.
+    ``page``: from 1, oldest first; None for the newest ``limit`` rows."""
 
     merchant: UUID
     channel: UUID | None
@@ -65,16 +65,17 @@ class TransactionQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionPage:
-    """``pages`` only where one was asked for."""
+    """The rows found. ``pages``: their number, if a page was requested."""
 
     payments: list[Payment]
     pages: int | None
 
 
 def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: Channel | None) -> TransactionQuery:
+    """The query of parsed parameters."""
     short_id = parameters.get("shortId")
     page = parameters.get("pageNo")
-    start, end = _moment(parameters.get("date.from")), _moment(parameters.get("date.to"))
+    start, end = _parse_time(parameters.get("date.from")), _parse_time(parameters.get("date.to"))
     return TransactionQuery(
         merchant=merchant.pk,
         channel=channel.pk if channel is not None else None,
@@ -91,10 +92,10 @@ def query_from_parameters(parameters: Parameters, merchant: Merchant, channel: C
 
 
 def find_transactions(query: TransactionQuery) -> TransactionPage:
-    """Raises InvalidParametersError where more would have to be looked through, or told, than the limits allow."""
-    rows = _rows(query, MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS))
+    """Run the query. Raises InvalidParametersError when it would scan or list more rows than the limits allow."""
+    rows = _fetch_rows(query, MAX_SCANNED_ROWS if query.page is not None else min(FIRST_SCAN_ROWS, MAX_SCANNED_ROWS))
     if rows[0][1] and query.page is None:
-        rows = _rows(query, MAX_SCANNED_ROWS)
+        rows = _fetch_rows(query, MAX_SCANNED_ROWS)
     total, stopped = rows[0][:2]
     if stopped or (query.page is not None and total > MAX_SCANNED_ROWS):
         raise _build_scan_limit_error(query)
@@ -106,9 +107,9 @@ def find_transactions(query: TransactionQuery) -> TransactionPage:
     return TransactionPage(payments=payments, pages=-(-total // query.limit) if query.page is not None else None)
 
 
-def _rows(query: TransactionQuery, looked: int) -> list[tuple[Any, ...]]:
+def _fetch_rows(query: TransactionQuery, scanned: int) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(_build_query_statement(query), _build_query_values(query, looked))
+        cursor.execute(_build_query_statement(query), _build_query_values(query, scanned))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
 
@@ -116,8 +117,8 @@ def _rows(query: TransactionQuery, looked: int) -> list[tuple[Any, ...]]:
 def list_linked_transactions(
     payment: Payment, channel: Channel | None, *, types: tuple[str, ...] = (), methods: tuple[str, ...] = ()
 ) -> list[Payment]:
-    """The payment and every other of its chain, the newest first; of the others only those of ``types`` and
-    ``methods``, where any are given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
+    """The payment and the others of its chain, newest first; of the others only those of ``types`` and ``methods``, if
+    given. Raises InvalidParametersError for more than MAX_LINKED_TRANSACTIONS."""
     own = {"channel": channel.pk} if channel is not None else {}
     members = Payment.objects.filter(chain=payment.chain, merchant=payment.merchant_id, **own).only(*_NAMES)
     for field, wanted in (("payment_type", types), ("method", methods)):
@@ -132,13 +133,13 @@ def list_linked_transactions(
 
 
 def find_queried_registration(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Registration | None:
-    """A registration that no payment of its own made: the one that a payment with createRegistration left."""
+    """A registration without a payment of the same id: one that a payment with createRegistration created."""
     own = {"channel": channel.pk} if channel is not None else {}
     return Registration.objects.filter(pk=target, merchant=merchant.pk, **own).first() if target else None
 
 
 def render_transaction(payment: Payment) -> dict[str, Any]:
-    """The payment object, with what a list of them needs: when each was made, and how it is found again."""
+    """The payment object with shortId, paymentMethod, time and ndc, as lists of transactions need it."""
     made = clock.format_timestamp(payment.created_at)
     return render_payment(payment) | {
         "shortId": identifiers.format_short_id(payment.number),
@@ -150,7 +151,7 @@ def render_transaction(payment: Payment) -> dict[str, Any]:
 
 
 def render_queried_registration(registration: Registration) -> dict[str, Any]:
-    """A registration as it stands; a deleted one is found, too, and says so by its code."""
+    """The present state of a registration; a deleted one is rendered too, with its own result code."""
     deleted = registration.status == Registration.Status.DELETED
     made = clock.format_timestamp(registration.created_at)
     body = render_registration(
@@ -159,12 +160,12 @@ def render_queried_registration(registration: Registration) -> dict[str, Any]:
     return body | {"paymentMethod": registration.method, "requestTimestamp": made, "timestamp": made}
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
 
 def parse_code_list(text: str | None) -> tuple[str, ...]:
-    """The codes of a comma-separated list, each once; none of them where nothing was sent: no filter."""
+    """The codes of a comma-separated list without duplicates; empty (no filter) if nothing was sent."""
     return tuple(dict.fromkeys(text.split(","))) if text else ()
 
 
@@ -186,7 +187,7 @@ _EVERY_CODE: Final = (
     "SELECT c.id AS channel_id, code FROM gateway_channel c, unnest(%({codes})s::text[]) AS code WHERE {{channels}}"
 )
 _WALKS: Final[Mapping[str, tuple[str, str]]] = {
-    # way: what it is walked for (one walk of an index each), and the conditions that name the index
+    # access path: the values it is walked for (one walk of an index each), and the conditions that select the index
     "number": ("SELECT 1", "p.number = %(number)s"),
     "transaction": (
         "SELECT 1",
@@ -216,8 +217,8 @@ _MATCHING: Final = """
         WHERE {conditions} ORDER BY p.created_at {order}, p.id {order} LIMIT %(most)s
     ) walked
 """
-# A later page of one walk that passes nothing by: what is before it is counted in the index alone, up to the time at
-# which the page begins; of those that have this very time, some may be of the page before.
+# A later page of a walk without filters: the rows before it are counted in the index alone, up to the time at which the
+# page begins; of the rows with exactly this time some may belong to the page before.
 _MATCHING_PAGE: Final = """
     SELECT walked.* FROM dimensions d CROSS JOIN LATERAL (
         SELECT p.created_at, rank() OVER (ORDER BY p.created_at) - 1 AS before FROM {source} p
@@ -232,14 +233,14 @@ _LINKED: Final = """
     SELECT p.id FROM (SELECT DISTINCT chain FROM chosen) one JOIN gateway_payment p ON p.chain = one.chain
     WHERE {scope} LIMIT %(most_linked)s
 """
-# Where a walk has passed so many rows that it goes no further: only where rows are passed by.
+# The time at which a walk with filters has scanned so many rows that it stops.
 _HORIZON: Final = """(
     SELECT p.created_at FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
 )"""
 _WITHIN: Final = {
     "DESC": "p.created_at > coalesce(d.horizon, '-infinity')", "ASC": "p.created_at < coalesce(d.horizon, 'infinity')",
 }  # fmt: skip
-# What is beyond a horizon may be newer than what another walk brought.
+# Rows beyond the horizon of one walk may be newer than the rows that another walk found.
 _STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL) AND (
     (SELECT count(*) FROM chosen) < %(limit)s
     OR (SELECT min(created_at) FROM chosen) <= (SELECT max(horizon) FROM dimensions)
@@ -247,12 +248,13 @@ _STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)
 _TOTAL: Final = """SELECT count(*) FROM dimensions d CROSS JOIN LATERAL (
     SELECT 1 FROM {source} p WHERE {conditions} LIMIT %(beyond)s
 ) counted"""
-# So many payments may have one number that only some are looked at; its index is used whatever the planner thinks.
+# Many payments may share one number or transaction id, so only some are scanned; the subquery forces the index.
 _BEYOND: Final = "EXISTS (SELECT 1 FROM gateway_payment p WHERE {walk} OFFSET %(looked)s LIMIT 1)"
 _OF_ONE_NUMBER: Final = "(SELECT * FROM gateway_payment p WHERE {walk} LIMIT %(looked)s)"
 
 
 def _choose_walk(query: TransactionQuery) -> str:
+    """The most selective access path of a query: a key of _WALKS."""
     if query.number is not None:
         return "number"
     if query.transaction_id is not None:
@@ -265,9 +267,9 @@ def _choose_walk(query: TransactionQuery) -> str:
 
 
 def _build_query_statement(query: TransactionQuery) -> str:
-    way = _choose_walk(query)
-    dimensions, index = _WALKS[way]
-    walks = way in ("types", "methods", "time")
+    path = _choose_walk(query)
+    dimensions, index = _WALKS[path]
+    walks = path in ("types", "methods", "time")
     order = "DESC" if query.page is None else "ASC"
     channels = "c.merchant_id = %(merchant)s" + (" AND c.id = %(channel)s" if query.channel else "")
     scope = "p.merchant_id = %(merchant)s" + (" AND p.channel_id = %(channel)s" if query.channel else "")
@@ -277,8 +279,8 @@ def _build_query_statement(query: TransactionQuery) -> str:
         if value is not None
     ]
     filters = [
-        *(["p.payment_type = ANY(%(types)s)"] if query.types and way != "types" else []),
-        *(["p.method = ANY(%(methods)s)"] if query.methods and way != "methods" else []),
+        *(["p.payment_type = ANY(%(types)s)"] if query.types and path != "types" else []),
+        *(["p.method = ANY(%(methods)s)"] if query.methods and path != "methods" else []),
     ]
     walk = " AND ".join([index, *period] if walks else [index])
     horizon = _HORIZON.format(walk=walk, order=order) if filters and walks else "NULL::timestamptz"
@@ -293,10 +295,10 @@ def _build_query_statement(query: TransactionQuery) -> str:
     if query.page is not None and filters and walks:
         stopped = "EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL)"
     parts = {"source": source, "conditions": " AND ".join(conditions)}
-    there = way == "time" and query.channel is not None and not filters and (query.page or 0) > 1
+    skips_in_index = path == "time" and query.channel is not None and not filters and (query.page or 0) > 1
     return _STATEMENT.format(
-        matching=(_MATCHING_PAGE if there else _MATCHING).format(order=order, **parts),
-        offset="0" if there else "%(offset)s",
+        matching=(_MATCHING_PAGE if skips_in_index else _MATCHING).format(order=order, **parts),
+        offset="0" if skips_in_index else "%(offset)s",
         dimensions=dimensions.format(channels=channels),
         horizon=horizon,
         order=order,
@@ -307,7 +309,7 @@ def _build_query_statement(query: TransactionQuery) -> str:
     )
 
 
-def _build_query_values(query: TransactionQuery, looked: int = MAX_SCANNED_ROWS) -> dict[str, Any]:
+def _build_query_values(query: TransactionQuery, scanned: int = MAX_SCANNED_ROWS) -> dict[str, Any]:
     offset = 0 if query.page is None else (query.page - 1) * query.limit
     return {
         "merchant": query.merchant,
@@ -321,7 +323,7 @@ def _build_query_values(query: TransactionQuery, looked: int = MAX_SCANNED_ROWS)
         "limit": query.limit,
         "offset": offset,
         "most": offset + query.limit,
-        "looked": looked,
+        "looked": scanned,
         "beyond": MAX_SCANNED_ROWS + 1,
         "most_linked": MAX_LINKED_TRANSACTIONS + 1,
     }

@@ -1,7 +1,7 @@
-"""A wallet's token on its way into the line: opened, and read like the card data that could have been sent instead.
+"""Wallet tokens in a payment request: decrypts the token and adds its card data to the parameters.
 
-Both ways of a wallet end in the same parameters: card.*, and the proof as threeDSecure.eci and verificationId (D32).
-What came out of a token is not echoed as sent data; the answer tells of it what it tells of a stored card.
+Encrypted and decrypted wallet data end in the same parameters: card.*, and the proof as threeDSecure.eci and
+verificationId (ruling D32). Decrypted data is not echoed; the response shows of it what it shows of a stored card.
 Source: Part A, Mobile wallets; rulings D10, D29, D32.
 """
 
@@ -25,19 +25,19 @@ from gateway.wallets.token import DecryptedToken, WalletTokenRefusedError
 
 _DEFAULT_ECI_BY_BRAND: Final[Mapping[str, str]] = {"MASTER": "02", "MASTERDEBIT": "02", "MAESTRO": "02"}
 _DEFAULT_ECI: Final = "07"
-"""Wallets leave the indicator out for some networks: then the proof is passed on, and no more is claimed."""
+"""ECI for networks whose wallet tokens have none: the proof is sent on without a claim of full authentication."""
 
 _AUTHENTICATION_RULES: Final = tuple(rule for rule in PAYMENT_ENDPOINT.rules if "threeds" in rule.facts)
-"""What a channel with 3-D Secure asks for: of a token, that is known only once it is open."""
+"""The catalogue rules of channels with 3-D Secure; for a token they can be checked only once it is decrypted."""
 
 
 def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozenset[str]) -> WalletTokenUse | None:
-    """Open the wallet token that was sent and put its card data among ``parameters``; None when none was sent.
-    ``facts``: what conditions may ask about (gateway.payments.request_builder).
+    """Decrypt the sent wallet token and add its card data to ``parameters``; None when none was sent. ``facts``: of
+    gateway.payments.request_builder.build_condition_facts.
 
-    Raises RequestRefusedError, naming ``walletn.paymentToken``, or what an authentication needs when the token holds a
-    card without a proof; a card that is past its expiry or fails its check digit is added to the parameters' refusals,
-    like one that was sent.
+    Raises RequestRefusedError for ``wallet[1-3].paymentToken``, or for the parameters an authentication needs when the
+    token has a card without proof. An expired card or a wrong check digit is added to ``parameters.refusals``, as for a
+    card that was sent.
     """
     name = next((name for wallet in WALLET_NAMES if (name := f"{wallet}.paymentToken") in parameters), None)
     if name is None:
@@ -48,8 +48,8 @@ def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozens
         opened = open_wallet_token(channel, wallet, parameters.secrets[name], money)
     except WalletTokenRefusedError as fault:
         raise build_wallet_refusal(wallet, fault) from None
-    parameters.values |= _card_data(opened.token, parameters)
-    parameters.secrets |= _secrets(opened.token)
+    parameters.values |= _build_card_values(opened.token, parameters)
+    parameters.secrets |= _build_card_secrets(opened.token)
     sent = parameters.sent(facts)
     missing = [
         ParameterError(name=field, message=message, known=True)
@@ -68,13 +68,13 @@ def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozens
 
 
 def build_wallet_refusal(wallet: str, fault: WalletTokenRefusedError) -> RequestRefusedError:
-    """The answer to a token that is not taken: its parameter by name, the reason, nothing of the token."""
+    """The refusal of a wallet token: its parameter and the reason, never its content."""
     error = ParameterError(name=f"{wallet}.paymentToken", message=str(fault), code=fault.code, known=True)
     return RequestRefusedError(fault.code, [error])
 
 
-def _card_data(token: DecryptedToken, sent: Parameters) -> dict[str, str]:
-    """What a merchant would have sent who decrypts tokens; a holder that was sent beside the token counts."""
+def _build_card_values(token: DecryptedToken, sent: Parameters) -> dict[str, str]:
+    """The card parameters that a merchant who decrypts tokens would have sent; a sent holder takes precedence."""
     found = {
         "card.expiryMonth": token.expiry_month,
         "card.expiryYear": token.expiry_year,
@@ -82,11 +82,11 @@ def _card_data(token: DecryptedToken, sent: Parameters) -> dict[str, str]:
         "card.numberType": token.kind,
     }
     if token.cryptogram is not None:
-        said_nothing = _DEFAULT_ECI_BY_BRAND.get(detect_brand_of_number(token.number) or "", _DEFAULT_ECI)
-        found["threeDSecure.eci"] = token.eci or said_nothing
+        default_eci = _DEFAULT_ECI_BY_BRAND.get(detect_brand_of_number(token.number) or "", _DEFAULT_ECI)
+        found["threeDSecure.eci"] = token.eci or default_eci
     return {name: value for name, value in found.items() if value}
 
 
-def _secrets(token: DecryptedToken) -> dict[str, Secret]:
+def _build_card_secrets(token: DecryptedToken) -> dict[str, Secret]:
     found = {"card.number": token.number}
     return found | ({CRYPTOGRAM_PARAMETER: token.cryptogram} if token.cryptogram is not None else {})

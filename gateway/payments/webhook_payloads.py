@@ -1,5 +1,5 @@
-"""Notifications in words: the payment or registration as the API would have answered at that moment, and what only a
-notification carries. Source: decisions, section 6; Part A, Events; Part B, Payment response (referencedId).
+"""Webhook payloads: the payment or registration as the API would have answered at that moment, plus webhook-only
+fields. Source: decisions, section 6; Part A, Events; Part B, Payment response (referencedId).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from gateway.payments.rendering import (
 )
 from gateway.payments.shopper_return import build_resource_path, build_shopper_return_url
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
+from gateway.payments.states import FINAL_STATUSES
 from gateway.risk.evaluation import format_score
 from gateway.timers.registry import Timer
 
-FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
 _OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
 _ACQUIRER_ANSWER_FIELDS: Final = ("avs", "cvv", "resultDetails", "facts", "redirect")
-"""What an acquirer's answer adds: not told of a moment before it."""
+"""Fields that an acquirer's answer adds: left out of payloads about a moment before it."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,43 +42,49 @@ log = structlog.get_logger(__name__)
 def build_webhook_payloads(
     notifications: Sequence[Notification], payload_ids: Collection[int]
 ) -> dict[int, WebhookPayload]:
-    """Put notifications into words; see gateway.notifications.payload_format.PayloadBuilder."""
-    mine = {one.payment_id for one in notifications if one.pk in payload_ids}
-    others = {one.payment_id for one in notifications} - mine
-    asked = Payment.objects.filter(
-        Q(pk__in=mine) | Q(pk__in=others, request__has_key="notificationUrl") if others else Q(pk__in=mine)
+    """Render the payloads of notifications; see gateway.notifications.payload_format.PayloadBuilder."""
+    rendered_ids = {row.payment_id for row in notifications if row.pk in payload_ids}
+    other_ids = {row.payment_id for row in notifications} - rendered_ids
+    rows = Payment.objects.filter(
+        Q(pk__in=rendered_ids) | Q(pk__in=other_ids, request__has_key="notificationUrl")
+        if other_ids
+        else Q(pk__in=rendered_ids)
     )
-    payments: dict[UUID | None, Payment] = {payment.pk: payment for payment in asked}
-    prefetch_channels(payments[one] for one in mine if one in payments)
-    moments = _load_events(notifications, payments)
-    seen = _load_registrations(notifications, payload_ids)
-    decided = _load_decisions(notifications, payload_ids)
-    found: dict[int, WebhookPayload] = {}
-    for one in notifications:
-        if one.payment_id not in payments:
+    payments: dict[UUID | None, Payment] = {payment.pk: payment for payment in rows}
+    prefetch_channels(payments[ident] for ident in rendered_ids if ident in payments)
+    events = _load_events(notifications, payments)
+    registrations = _load_registrations(notifications, payload_ids)
+    decisions = _load_decisions(notifications, payload_ids)
+    payloads: dict[int, WebhookPayload] = {}
+    for notification in notifications:
+        ident = notification.payment_id
+        if ident not in payments:
             continue
-        payment = payment_at_event(payments[one.payment_id], moments.get((one.payment_id, one.sequence)))
+        payment = payment_at_event(payments[ident], events.get((ident, notification.sequence)))
         try:
             text = ""
-            if one.pk in payload_ids:
+            if notification.pk in payload_ids:
                 payload = render_webhook_payload(
-                    one, payment, registration=seen.get(one.registration), decision=decided.get(one.payment_id)
+                    notification,
+                    payment,
+                    registration=registrations.get(notification.registration),
+                    decision=decisions.get(ident),
                 )
-                text = payload_format.serialize_payload(one.kind, one.action, payload)
-            found[one.pk] = WebhookPayload(text=text, return_url=_return_url(one, payment))
-        except Exception:  # one that cannot be told must not hold back all that follow
-            log.exception("notification_not_told", notification=one.pk)
-    return found
+                text = payload_format.serialize_payload(notification.kind, notification.action, payload)
+            payloads[notification.pk] = WebhookPayload(text=text, return_url=_build_return_url(notification, payment))
+        except Exception:  # one that cannot be rendered must not hold back all that follow
+            log.exception("notification_not_told", notification=notification.pk)
+    return payloads
 
 
 def _load_events(
     notifications: Sequence[Notification], payments: Mapping[UUID | None, Payment]
 ) -> dict[tuple[UUID | None, int], PaymentEvent]:
-    """The events of those payments that have moved on since they were to be told of."""
+    """The events, by (payment, sequence), of payments that have moved since their notification was written."""
     moved = {
-        one.payment_id
-        for one in notifications
-        if (payment := payments.get(one.payment_id)) is not None and payment.sequence != one.sequence
+        row.payment_id
+        for row in notifications
+        if (payment := payments.get(row.payment_id)) is not None and payment.sequence != row.sequence
     }
     if not moved:
         return {}
@@ -89,21 +95,21 @@ def _load_events(
 def _load_registrations(
     notifications: Sequence[Notification], payload_ids: Collection[int]
 ) -> dict[UUID | None, Registration]:
-    wanted = [one.registration for one in notifications if one.registration is not None and one.pk in payload_ids]
+    wanted = [row.registration for row in notifications if row.registration is not None and row.pk in payload_ids]
     return {row.pk: row for row in Registration.objects.filter(pk__in=wanted)} if wanted else {}
 
 
 def _load_decisions(
     notifications: Sequence[Notification], payload_ids: Collection[int]
 ) -> dict[UUID | None, RiskDecision]:
-    wanted = [one.payment_id for one in notifications if one.kind == "RISK" and one.pk in payload_ids]
+    wanted = [row.payment_id for row in notifications if row.kind == "RISK" and row.pk in payload_ids]
     return {row.payment_id: row for row in RiskDecision.objects.filter(pk__in=wanted)} if wanted else {}
 
 
 def payment_at_event(payment: Payment, event: PaymentEvent | None) -> Payment:
-    """``payment`` as it was at ``event``; as it is, where that is its last one (or None).
+    """``payment`` as it was at ``event``; unchanged if that is its last event, or None.
 
-    Only what moved is taken back: the state, the result, and what the answers since have added.
+    Undone are the status, the result, and the fields that later answers added.
     """
     if event is None or event.sequence == payment.sequence:
         return payment
@@ -125,9 +131,9 @@ def render_webhook_payload(
     registration: Registration | None = None,
     decision: RiskDecision | None = None,
 ) -> dict[str, Any]:
-    """The API's answer about ``payment``, envelope included, and what only notifications carry."""
+    """The API's response about ``payment``, envelope included, plus webhook-only fields."""
     if notification.kind == "REGISTRATION" and registration is not None:
-        body = _registration_body(payment, registration)
+        body = _render_registration_body(payment, registration)
     else:
         body = render_payment(payment)
     if notification.kind == "RISK" and decision is not None:
@@ -149,8 +155,8 @@ def render_webhook_payload(
     }
 
 
-def _registration_body(payment: Payment, registration: Registration) -> dict[str, Any]:
-    """What the registration's own endpoints answer; one that a payment made is told as it is stored."""
+def _render_registration_body(payment: Payment, registration: Registration) -> dict[str, Any]:
+    """The body of the registration endpoints; for a registration created by a payment, its stored state."""
     if payment.payment_type in _OF_REGISTRATIONS:
         body = render_registration_change(payment)
     else:
@@ -158,8 +164,8 @@ def _registration_body(payment: Payment, registration: Registration) -> dict[str
     return body | {"id": registration.pk.hex}
 
 
-def _return_url(notification: Notification, payment: Payment) -> str:
-    """The deprecated notificationUrl with id and resourcePath, once the result is final; '' when there is none."""
+def _build_return_url(notification: Notification, payment: Payment) -> str:
+    """The deprecated notificationUrl with id and resourcePath once the result is final, else ''."""
     url: str = payment.request.get("notificationUrl", "")
     if not url or notification.kind not in ("PAYMENT", "REGISTRATION") or payment.status not in FINAL_STATUSES:
         return ""
@@ -168,7 +174,7 @@ def _return_url(notification: Notification, payment: Payment) -> str:
     ):
         return ""
     address = build_shopper_return_url(url, build_resource_path(payment))
-    if len(address) > MAX_URL_CHARS:  # letters of other scripts take up to twelve characters in an address
+    if len(address) > MAX_URL_CHARS:  # percent-encoding takes up to twelve characters for one letter
         log.warning("notification_url_too_long", payment=payment.pk.hex, characters=len(address))
         return ""
     return address
@@ -181,7 +187,7 @@ TIMER: Final = Timer(
     next_at=delivery.next_webhook_at,
     at_once=2,
 )
-"""Hands the outbox on and delivers. A wake-up after a commit makes the usual delay milliseconds."""
+"""Delivers the outbox of webhooks. A wake-up after each commit keeps the usual delay at milliseconds."""
 
 SWEEP_TIMER: Final = Timer(
     name="webhook sweep",

@@ -1,1 +1,1 @@
-"""What processors tell by themselves: taken in, kept once, acted on by asking them (docs/connectors/card-api.md)."""
+"""Webhooks of processors: stored once, then processed by querying the processor (docs/connectors/card-api.md)."""

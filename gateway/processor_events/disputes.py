@@ -1,4 +1,4 @@
-"""Disputes become chargebacks (CB), and those that are won their reversals (CR); cases follow from the payments."""
+"""Dispute events: record a dispute as a chargeback (CB) and a won one as its reversal (CR)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from gateway.processor_events.recording import (
 )
 
 _INQUIRY: Final = "warning_"
-"""How the states of an early warning begin: no money was taken."""
+"""Prefix of the states of an early fraud warning, which takes no money."""
 DISPUTE_WON: Final = "won"
 
 
 def handle_dispute_event(event: EventContext) -> EventOutcome:
+    """Record the chargeback of a dispute, and its reversal once it is won."""
     dispute = fetch_object(event.account, f"/v1/disputes/{event.row.object_id}")
     ident, status = mapping.parse_object_id(dispute.get("id")), str(dispute.get("status"))
     if status.startswith(_INQUIRY) or status == "prevented":
@@ -40,16 +41,16 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
     money = mapping.money_from_units(dispute.get("amount"), first.currency)
     if not ident or money is None or str(dispute.get("currency", "")).upper() != first.currency:
         return build_flagged_outcome(f"{ident} has another currency than the payment, or no amount", payment=first.pk)
-    charged = find_recorded_payment(event, ident)
-    verdict = None
-    if charged is None:
+    recorded = find_recorded_payment(event, ident)
+    outcome = None
+    if recorded is None:
         target = find_debited_payment(chain, mapping.parse_object_id(dispute.get("charge")), money.amount)
         if target is None:
             return build_flagged_outcome(f"{ident} of {money}: no single payment it could be of", payment=first.pk)
         reason = result_mapping.CHARGEBACK_REASON_BY_DISPUTE.get(str(dispute.get("reason")), CHARGEBACK_WITHOUT_REASON)
-        verdict = record_processor_follow_up(event, "CB", target, money, reference=ident, code=reason, ident=ident)
-        charged = verdict.made
-    if status != DISPUTE_WON or charged is None:
-        return verdict or build_done_outcome("recorded before", payment=first.pk, made=charged)
-    chargeback = Payment.objects.select_related("merchant").get(pk=charged)
+        outcome = record_processor_follow_up(event, "CB", target, money, reference=ident, code=reason, ident=ident)
+        recorded = outcome.made
+    if status != DISPUTE_WON or recorded is None:
+        return outcome or build_done_outcome("recorded before", payment=first.pk, made=recorded)
+    chargeback = Payment.objects.select_related("merchant").get(pk=recorded)
     return record_processor_follow_up(event, "CR", chargeback, money, reference=f"{ident}:won", ident=ident)

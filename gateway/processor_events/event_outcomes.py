@@ -1,4 +1,4 @@
-"""What an event is to whoever acts on it, and what came of it."""
+"""The input and the outcome of an event handler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.models import Merchant, ProcessorEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventContext:
-    """An event, with the account it came to and that account's merchant."""
+    """An event with its processor account, secrets opened, and the account's merchant."""
 
     row: ProcessorEvent
     account: ConnectorAccount
@@ -20,7 +20,8 @@ class EventContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOutcome:
-    """``payment``: what it was about; ``made``: what was recorded."""
+    """The outcome of handling an event. ``state``: a ProcessorEvent.State; ``why``: the reason, for the back office;
+    ``payment``: the payment it is about; ``made``: the follow-up recorded for it."""
 
     state: str
     why: str = ""
@@ -29,13 +30,15 @@ class EventOutcome:
 
 
 def build_done_outcome(why: str = "", *, payment: UUID | None = None, made: UUID | None = None) -> EventOutcome:
+    """The event is processed; nothing more to do."""
     return EventOutcome(state=ProcessorEvent.State.DONE, why=why, payment=payment, made=made)
 
 
 def build_ignored_outcome(why: str) -> EventOutcome:
+    """The event concerns no payment of this gateway, or moved no money."""
     return EventOutcome(state=ProcessorEvent.State.IGNORED, why=why)
 
 
 def build_flagged_outcome(why: str, *, payment: UUID | None = None) -> EventOutcome:
-    """A person has to look: the back office lists these."""
+    """The event needs a person: the back office lists flagged events."""
     return EventOutcome(state=ProcessorEvent.State.FLAGGED, why=why, payment=payment)

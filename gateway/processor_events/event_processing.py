@@ -1,6 +1,7 @@
-"""Acting on events: each is claimed by a lease, the processor is asked, and what it says is recorded once.
+"""Processes stored events: claims each by a lease, queries the processor, and records the result once.
 
-An event that cannot be acted on now is tried again, longer and longer after; after a day a person has to look.
+An event that cannot be processed now is retried with growing delays and flagged for a person after MAX_EVENT_TRIES,
+about a day.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError
 
 MAX_EVENT_TICK_S: Final = 5.0
-"""Of one tick; the next goes on."""
+"""Limit of one tick; the next one continues."""
 EVENT_RETRY_DELAYS_S: Final = (5, 30, 120, 600, 1_800, 3_600)
-"""From one try to the next; the last repeats."""
+"""Delays between tries; the last repeats."""
 MAX_EVENT_TRIES: Final = 30
 PROCESSOR_EVENT_RETENTION: Final = timedelta(days=90)
-"""How long an event is kept that is done; one that is flagged stays."""
+"""How long processed and ignored events are stored; flagged ones are not deleted."""
 _BATCH: Final = 10_000
 
 log = structlog.get_logger(__name__)
@@ -50,7 +51,7 @@ _EVENT_HANDLERS: Final[Mapping[str, Callable[[EventContext], EventOutcome]]] = {
     "refund": refunds.handle_refund_event,
     "charge.dispute": disputes.handle_dispute_event,
 }
-"""How a kind of event begins → what is done about it."""
+"""Prefix of an event kind → its handler; the longest matching prefix applies."""
 
 _CLAIM: Final = """
 UPDATE gateway_processorevent SET due_at = %(lease)s, attempts = attempts + 1 WHERE id = (
@@ -61,7 +62,8 @@ UPDATE gateway_processorevent SET due_at = %(lease)s, attempts = attempts + 1 WH
 
 
 def process_due_events(merchant: Merchant | None = None) -> int:
-    """Act on the events that are due, for MAX_EVENT_TICK_S; how many were taken up. They follow real time alone."""
+    """Process due events for at most MAX_EVENT_TICK_S; returns how many. Real time only: nothing is due by a
+    merchant's test clock."""
     began, done = monotonic(), 0
     while merchant is None and monotonic() - began < MAX_EVENT_TICK_S:
         now = clock.real_now()
@@ -75,17 +77,17 @@ def process_due_events(merchant: Merchant | None = None) -> int:
 
 
 def process_event(row: ProcessorEvent) -> None:
-    """Act on one event, which is this caller's by its lease; a fault in it must not keep the others waiting."""
+    """Process one event that the caller has claimed; any error reschedules it and does not stop the others."""
     now = clock.real_now()
     try:
         channel = row.account.channel
         account = load_connector_account(CARD_API, channel.pk, row.account.acquirer_merchant_id)
-        verdict = _find_event_handler(row.kind)(EventContext(row=row, account=account, merchant=channel.merchant))
+        outcome = _find_event_handler(row.kind)(EventContext(row=row, account=account, merchant=channel.merchant))
     except ObjectNotFoundError as fault:
         if fault.status != HTTP_NOT_FOUND:
             _reschedule_event(row, now, f"the processor refused to be asked: HTTP {fault.status}")
             return
-        verdict = build_ignored_outcome("the processor knows no such object")
+        outcome = build_ignored_outcome("the processor knows no such object")
     except (OutcomeUnknownError, VaultError) as fault:
         _reschedule_event(row, now, str(fault))
         return
@@ -93,12 +95,12 @@ def process_event(row: ProcessorEvent) -> None:
         log.exception("processor_event_failed", row=row.id.hex)
         _reschedule_event(row, now, f"{type(fault).__name__}, see the log")
         return
-    _finish_event(row, verdict, now)
+    _finish_event(row, outcome, now)
 
 
 def _find_event_handler(kind: str) -> Callable[[EventContext], EventOutcome]:
-    fitting = [start for start in _EVENT_HANDLERS if kind == start or kind.startswith(f"{start}.")]
-    return _EVENT_HANDLERS[max(fitting, key=len)]
+    matching = [prefix for prefix in _EVENT_HANDLERS if kind == prefix or kind.startswith(f"{prefix}.")]
+    return _EVENT_HANDLERS[max(matching, key=len)]
 
 
 def _reschedule_event(row: ProcessorEvent, now: datetime, why: str) -> None:
@@ -110,16 +112,16 @@ def _reschedule_event(row: ProcessorEvent, now: datetime, why: str) -> None:
     rows.update(due_at=now + timedelta(seconds=pause), why=why[:255])
 
 
-def _finish_event(row: ProcessorEvent, verdict: EventOutcome, now: datetime) -> None:
-    if verdict.state == ProcessorEvent.State.FLAGGED:
-        log.warning("processor_event_flagged", row=row.id.hex, kind=row.kind, why=verdict.why)
+def _finish_event(row: ProcessorEvent, outcome: EventOutcome, now: datetime) -> None:
+    if outcome.state == ProcessorEvent.State.FLAGGED:
+        log.warning("processor_event_flagged", row=row.id.hex, kind=row.kind, why=outcome.why)
     ProcessorEvent.objects.filter(pk=row.pk, state=ProcessorEvent.State.NEW).update(
-        state=verdict.state, why=verdict.why[:255], payment=verdict.payment, made=verdict.made, done_at=now
+        state=outcome.state, why=outcome.why[:255], payment=outcome.payment, made=outcome.made, done_at=now
     )
 
 
 def delete_old_processor_events(merchant: Merchant | None = None) -> int:
-    """Throw away old events that nobody has to look at."""
+    """Delete processed and ignored events older than PROCESSOR_EVENT_RETENTION; returns how many."""
     if merchant is not None:
         return 0
     ended = (ProcessorEvent.State.DONE, ProcessorEvent.State.IGNORED)

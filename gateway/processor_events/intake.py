@@ -1,4 +1,7 @@
-"""A processor's webhook: its signature is checked, and what it names is kept once. Nothing is believed of it."""
+"""Receives a processor's webhook: checks its signature and stores the event once.
+
+Of its content only the kind and the object's id are used; everything else is fetched from the processor later.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,12 @@ HANDLED_EVENT_PATTERN: Final = re.compile(
 
 
 class UnacceptableEventError(Exception):
-    """Not the processor's word, or none that can be read; the text says why to whoever set it up."""
+    """The webhook has no valid signature or is malformed. The text says why, for the person who set it up."""
 
 
 def receive_event(account: AcquirerAccount, header: str, body: bytes) -> bool:
-    """Keep what an event names; whether it was new. Raises UnacceptableEventError, and VaultError."""
+    """Check and store an event; False if it was stored before or is not handled. ``header``: the signature header.
+    Raises UnacceptableEventError, and VaultError."""
     secrets = client.parse_signing_secrets(open_connector_secrets(account))
     if not secrets:
         raise UnacceptableEventError("the account has no webhook_secrets")
@@ -44,14 +48,15 @@ def receive_event(account: AcquirerAccount, header: str, body: bytes) -> bool:
 
 
 def store_event(account: AcquirerAccount, event: object, now: datetime) -> bool:
-    """One row for each event id; events that concern nothing of ours are acknowledged and forgotten."""
-    about = _extract_object_id(event)
-    if not isinstance(event, dict) or about is None:
+    """Store an event once by its id and wake the timer; False if it was stored before. Kinds without a handler are
+    acknowledged and not stored. Raises UnacceptableEventError."""
+    object_id = _extract_object_id(event)
+    if not isinstance(event, dict) or object_id is None:
         raise UnacceptableEventError("the body is no event: it needs id, type and data.object with an id")
     if not HANDLED_EVENT_PATTERN.fullmatch(event["type"]):
         return False
     row = ProcessorEvent(
-        account=account, event_id=event["id"], kind=event["type"], object_id=about, due_at=now, created_at=now
+        account=account, event_id=event["id"], kind=event["type"], object_id=object_id, due_at=now, created_at=now
     )
     before = ProcessorEvent.objects.filter(account=account, event_id=event["id"]).exists()
     ProcessorEvent.objects.bulk_create([row], ignore_conflicts=True)
@@ -60,11 +65,11 @@ def store_event(account: AcquirerAccount, event: object, now: datetime) -> bool:
 
 
 def _extract_object_id(event: object) -> str | None:
-    """The id of the object an event is about; None for what is no event."""
+    """The id of the object an event is about; None for a malformed event."""
     if not isinstance(event, dict) or not isinstance(event.get("type"), str) or not isinstance(event.get("id"), str):
         return None
     if not _EVENT_ID.fullmatch(event["id"]):
         return None
     data: Mapping[str, Any] = event["data"] if isinstance(event.get("data"), dict) else {}
-    thing = data.get("object")
-    return mapping.parse_object_id(thing.get("id")) or None if isinstance(thing, dict) else None
+    subject = data.get("object")
+    return mapping.parse_object_id(subject.get("id")) or None if isinstance(subject, dict) else None

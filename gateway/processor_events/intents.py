@@ -1,4 +1,4 @@
-"""Intents: a payment in doubt is asked about at once; what was done to one in the processor's own pages is recorded."""
+"""Intent events: inquire at once about a payment IN_DOUBT; record captures and cancellations made at the processor."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from gateway.processor_events.recording import (
 
 
 def handle_intent_event(event: EventContext) -> EventOutcome:
+    """Compare a payment intent with its chain: wake recovery, or record what was done at the processor."""
     intent = fetch_intent(event, event.row.object_id)
     chain = find_event_chain(event, intent)
     if chain is None:
@@ -35,7 +36,7 @@ def handle_intent_event(event: EventContext) -> EventOutcome:
     if wake_open_inquiries(chain):
         return build_done_outcome("asked about at once", payment=first.pk)
     if any(member.status in OPEN_STATUSES for member in chain.members):
-        # Somebody is asking at this moment, and will know.
+        # Another worker is calling the processor at this moment and will record the result.
         return build_done_outcome("is being asked about", payment=first.pk)
     if first.status != Status.APPROVED:
         return _check_declined_payment(event, first, intent)
@@ -45,6 +46,7 @@ def handle_intent_event(event: EventContext) -> EventOutcome:
 
 
 def handle_setup_event(event: EventContext) -> EventOutcome:
+    """Wake recovery for a registration IN_DOUBT."""
     setup = fetch_object(event.account, f"{SETUPS_PATH}/{event.row.object_id}")
     chain = find_event_chain(event, setup)
     if chain is None:
@@ -54,19 +56,20 @@ def handle_setup_event(event: EventContext) -> EventOutcome:
 
 
 def _check_declined_payment(event: EventContext, first: Payment, intent: Mapping[str, Any]) -> EventOutcome:
-    """Nothing may stand there of a payment that we call declined; what we took back does not."""
+    """Flag a payment that is declined here but holds money at the processor; refunded money does not count."""
     held = intent.get("status") == "requires_capture"
     if intent.get("status") == "succeeded" and (received := intent.get("amount_received")):
         refunds = list_objects(event.account, REFUNDS_PATH, [("payment_intent", event.row.object_id)])
-        given = [one.get("amount") for one in refunds if one.get("status") in ("succeeded", "pending")]
-        held = sum(amount for amount in given if isinstance(amount, int)) < received
+        refunded = [refund.get("amount") for refund in refunds if refund.get("status") in ("succeeded", "pending")]
+        held = sum(amount for amount in refunded if isinstance(amount, int)) < received
     if held:
         return build_flagged_outcome(f"stands at the processor, {first.status} here", payment=first.pk)
     return build_done_outcome(payment=first.pk)
 
 
 def _record_authorization_change(event: EventContext, chain: Chain, intent: Mapping[str, Any]) -> EventOutcome:
-    """It may have run out or been given up there, or been captured there."""
+    """Record a reversal (RV) of an authorization that expired or was cancelled at the processor, or a capture (CP) that
+    was made there."""
     first, ident = chain.first, mapping.parse_object_id(intent.get("id"))
     if intent.get("status") == "canceled" and (left := compute_capturable_amount(chain, first)) > 0:
         return record_processor_follow_up(

@@ -1,4 +1,4 @@
-"""What a person does with an event that was flagged: has it acted on once more, or says that it is settled."""
+"""Clerks' actions on flagged events: process them once more, or mark them as settled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _State = ProcessorEvent.State
 
 
 def requeue_events(rows: Iterable[ProcessorEvent], by: audit_log.Actor) -> int:
-    """Act on flagged events once more; how many. The processor is asked anew, and nothing is recorded twice."""
+    """Queue flagged events for another try; returns how many. The processor is queried again, and nothing is recorded
+    twice."""
     changes = {"state": _State.NEW, "attempts": 0, "due_at": clock.real_now(), "done_at": None}
     moved = sum(_update_flagged_event(row, changes, "event acted on again", by) for row in rows)
     wakeup.notify_timer(PROCESSOR_EVENT_TIMER)
@@ -24,7 +25,7 @@ def requeue_events(rows: Iterable[ProcessorEvent], by: audit_log.Actor) -> int:
 
 
 def mark_events_settled(rows: Iterable[ProcessorEvent], by: audit_log.Actor) -> int:
-    """Flagged events that somebody has looked at and settled in another way; how many."""
+    """Mark flagged events as settled by hand; returns how many."""
     return sum(_update_flagged_event(row, {"state": _State.DONE}, "event settled by hand", by) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""The chain an event is about, and what is recorded in it: by the one corridor, each thing of the processor's once."""
+"""Finds the payment chain of an event and records follow-ups in it, once for each object of the processor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECOVERY_TIMER: Final = "recovery"
 
 
 def find_event_chain(event: EventContext, intent: Mapping[str, Any]) -> Chain | None:
-    """The chain that an intent belongs to; None for one that was not made by a payment of this account."""
+    """The chain of an intent; None if no payment of this account made the intent."""
     first = identifiers.parse_id(mapping.read_mark(intent, mapping.PAYMENT_MARK))
     if first is None:
         return None
@@ -51,47 +51,48 @@ def find_event_chain(event: EventContext, intent: Mapping[str, Any]) -> Chain | 
 
 
 def fetch_intent(event: EventContext, ident: object) -> Mapping[str, Any]:
-    """An intent with its charge. Raises Silence and NotThere."""
+    """Fetch an intent with its latest charge. Raises OutcomeUnknownError and ObjectNotFoundError."""
     return fetch_object(
         event.account, f"{INTENTS_PATH}/{mapping.parse_object_id(ident)}", [("expand[]", "latest_charge")]
     )
 
 
 def wake_open_inquiries(chain: Chain) -> bool:
-    """Have the chain's payments in doubt asked about now; whether there are any."""
-    doubtful = [member.pk for member in chain.members if member.status == Status.IN_DOUBT]
-    if doubtful:
-        OpenPayment.objects.filter(pk__in=doubtful).update(recover_at=clock.real_now())
+    """Make the chain's payments IN_DOUBT due for recovery now; False without any."""
+    in_doubt = [member.pk for member in chain.members if member.status == Status.IN_DOUBT]
+    if in_doubt:
+        OpenPayment.objects.filter(pk__in=in_doubt).update(recover_at=clock.real_now())
         wakeup.notify_timer(RECOVERY_TIMER)
-    return bool(doubtful)
+    return bool(in_doubt)
 
 
 def find_debited_payment(chain: Chain, charge: str, amount: Decimal) -> Payment | None:
-    """The payment that took the money an event is about: the debit, or the one capture of ``charge`` with ``amount``
-    to give. None when there is none, or more than one could be meant."""
-    took = [
+    """The payment whose money an event is about: the debit, or the one capture of ``charge`` that can still return
+    ``amount``. None when there is none, or several are possible."""
+    debits = [
         member
         for member in chain.members
         if member.payment_type in ("DB", "RB", "CP") and member.status == Status.APPROVED
     ]
-    fitting = [member for member in took if member.connector_tx_id == charge or len(took) == 1] or took
-    able = [member for member in fitting if compute_refundable_amount(chain, member) >= amount]
-    return able[0] if len(able) == 1 else fitting[0] if len(fitting) == 1 else None
+    matching = [member for member in debits if member.connector_tx_id == charge or len(debits) == 1] or debits
+    refundable = [member for member in matching if compute_refundable_amount(chain, member) >= amount]
+    return refundable[0] if len(refundable) == 1 else matching[0] if len(matching) == 1 else None
 
 
 def find_recorded_payment(event: EventContext, reference: str) -> UUID | None:
-    """The payment that was recorded for a thing of the processor's."""
-    found = ToldByProcessor.objects.filter(account=event.row.account_id, reference=reference)
-    payment: UUID | None = found.values_list("payment", flat=True).first()
+    """The payment that was recorded before for an object of the processor (``reference``), or None."""
+    rows = ToldByProcessor.objects.filter(account=event.row.account_id, reference=reference)
+    payment: UUID | None = rows.values_list("payment", flat=True).first()
     return payment
 
 
 def record_processor_follow_up(
     event: EventContext, kind: str, target: Payment, money: Money, *, reference: str, code: str = "", ident: str = ""
 ) -> EventOutcome:
-    """Record a ``kind`` that follows ``target``, once for ``reference``. ``code``: a chargeback's reason.
+    """Record a follow-up of type ``kind`` on ``target``, once for ``reference``. ``code``: a chargeback's reason;
+    ``ident``: the processor's id of it.
 
-    What the table of operations refuses is flagged: the processor moved money that we cannot place."""
+    One that the operation table refuses is flagged: the processor moved money that does not fit the chain."""
     if (before := find_recorded_payment(event, reference)) is not None:
         return build_done_outcome("recorded before", payment=target.pk, made=before)
     reply = AcquirerReply(
@@ -101,7 +102,7 @@ def record_processor_follow_up(
         details={"AcquirerResponse": reference[:64]},
     )
 
-    def remember(write: WriteStatement, row: Payment) -> None:
+    def extra_writes(write: WriteStatement, row: Payment) -> None:
         write.insert(
             ToldByProcessor, account_id=event.row.account_id, reference=reference, payment=row.pk, at=clock.real_now()
         )
@@ -116,11 +117,11 @@ def record_processor_follow_up(
             reply,
             origin=PROCESSOR_ORIGIN,
             reason=code,
-            extra_writes=remember,
+            extra_writes=extra_writes,
         )
     except IntegrityError:
         if (before := find_recorded_payment(event, reference)) is None:
-            raise  # a fault of another kind: nothing was recorded, so the event is due again
+            raise  # another error: nothing was recorded, so the event is due again
         return build_done_outcome("recorded before", payment=target.pk, made=before)
     except RequestRefusedError as fault:
         return build_flagged_outcome(f"{kind} of {money} does not fit into our books: {fault.code}", payment=target.pk)

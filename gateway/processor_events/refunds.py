@@ -1,4 +1,4 @@
-"""Refunds: ours that failed later are flagged, others, made in the processor's own pages, are recorded."""
+"""Refund events: record refunds made in the processor's own pages; flag refunds of ours that failed later."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _FAILED: Final = ("failed", "canceled")
 
 
 def handle_refund_event(event: EventContext) -> EventOutcome:
+    """Handle an event about one refund."""
     if not event.row.object_id.startswith("re_"):
         # Older versions of the API send the charge with the event.
         return handle_charge_event(event)
@@ -38,14 +39,14 @@ def handle_refund_event(event: EventContext) -> EventOutcome:
 
 
 def handle_charge_event(event: EventContext) -> EventOutcome:
-    """Every refund of a charge; what needs a person comes first."""
-    found = [
-        _handle_refund(event, one)
-        for one in list_objects(event.account, REFUNDS_PATH, [("charge", event.row.object_id)])
+    """Handle every refund of a charge; of their outcomes the one that needs a person is returned first."""
+    outcomes = [
+        _handle_refund(event, refund)
+        for refund in list_objects(event.account, REFUNDS_PATH, [("charge", event.row.object_id)])
     ]
-    if not found:
+    if not outcomes:
         return build_ignored_outcome("the charge has no refunds")
-    return min(found, key=lambda one: _STATE_PRIORITY.index(one.state))
+    return min(outcomes, key=lambda outcome: _STATE_PRIORITY.index(outcome.state))
 
 
 _STATE_PRIORITY: Final = (
@@ -93,6 +94,7 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
 
 
 def _check_own_refund(member: Payment, ident: str, *, failed: bool) -> EventOutcome:
+    """Flag a refund of ours that was approved here and failed at the processor later."""
     if failed and member.status == Status.APPROVED:
         return build_flagged_outcome(f"{ident} failed at the processor after it was approved", payment=member.pk)
     return build_done_outcome(payment=member.pk)

@@ -1,4 +1,4 @@
-"""Below /connectors/."""
+"""URL patterns of processor webhooks, under /connectors/."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""POST /connectors/stripe/<account>: a processor's webhook. It is answered once the event is kept, before anything is
-done about it."""
+"""POST /connectors/stripe/<account>: a processor's webhook. It is acknowledged once the event is stored; processing
+follows by a timer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _TOO_LARGE: Final = f"the body is larger than {MAX_EVENT_BYTES:,} bytes"
 
 @csrf_exempt
 def receive_card_api_event(request: HttpRequest, account: UUID) -> JsonResponse:
-    """200 for an event that is kept, was kept before, or concerns nothing of ours; 400 for what the processor did not
-    sign or nobody can read; 503 while the account's secrets do not open, so that the processor tries again."""
+    """200 for an event that is stored, was stored before, or is not handled; 400 for an invalid signature or body; 503
+    while the account's secrets do not open, so that the processor retries."""
     if request.method != "POST":
         return _answer(405, "send events by POST", Allow="POST")
     row = AcquirerAccount.objects.filter(pk=account, connector=CARD_API.name).first()
@@ -35,7 +35,7 @@ def receive_card_api_event(request: HttpRequest, account: UUID) -> JsonResponse:
     try:
         body = request.read(MAX_EVENT_BYTES + 1)
     except Exception:
-        # The web server's reader has many ways to say that the other side is gone.
+        # The web server raises many kinds of exceptions for a closed connection.
         return _answer(400, "the body could not be read")
     if len(body) > MAX_EVENT_BYTES:
         return _answer(413, _TOO_LARGE)

@@ -1,1 +1,1 @@
-"""Risk: what is known of a payment, the rules of a merchant's rule sets, and the guard against card testing."""
+"""Risk: rule sets of merchants, their evaluation on a payment, and the card-testing guard."""

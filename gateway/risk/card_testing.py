@@ -1,12 +1,12 @@
-"""The guard against card testing: a burst of failing cards from one address, device or BIN_KEY is stopped early.
+"""The card-testing guard: declines a burst of failing cards from one address, device or BIN.
 
-Thieves try stolen or guessed numbers one after another; most fail. What the guard counts is failures minus approvals,
-per key, within a window, so ordinary declines never add up: with one decline in seven, the chance that a stretch of
-traffic ever reaches ten failures more than approvals is about 3 in 10⁸. Approvals are only counted while a key has
-more failures than approvals, so traffic that succeeds is never written about, and nothing of it is held in its favour.
+Card thieves try stolen or guessed numbers one after another; most fail. The guard counts failures minus approvals per
+key within a window, so ordinary declines never add up: with one decline in seven, the chance that traffic ever reaches
+ten failures more than approvals is about 3 in 10⁸. Approvals are counted only while a key has more failures than
+approvals, so successful traffic writes nothing and builds up no credit.
 
-It costs no round trip: the look rides in the statement that begins the payment, the counting in the one that ends it.
-Attempts that are under way at the same time are not counted yet: a burst is stopped by those that came before it.
+It costs no round trip: the counts are read in the statement that begins the payment and written in the one that
+completes it. Parallel attempts are not counted yet: a burst is stopped by the attempts completed before it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from gateway.risk.fields import parse_ip_address
 from gateway.vault.sealing import current_vault
 
 WINDOW_SLICES: Final = 5
-"""A window is counted in so many slices, so it is exact to a fifth."""
+"""Slices in which a window is counted: its length is exact to one slice."""
 COUNTER_SHARDS: Final = 4
 ADDRESS_KEY, BIN_KEY, DEVICE_KEY = "address", "bin", "device"
 CARD_TESTING_CODES: Final[Mapping[str, str]] = MappingProxyType(
     {ADDRESS_KEY: "800.120.102", DEVICE_KEY: "800.120.101", BIN_KEY: "800.300.401"}
 )
-"""Key → the code of a payment that is stopped."""
+"""Key → the result code of a payment that the guard declines."""
 _WORDS: Final = {ADDRESS_KEY: "from this address", DEVICE_KEY: "from this device", BIN_KEY: "with this BIN"}
 _DEVICES: Final = (
     "customer.browserFingerprint.id", "customer.browser.deviceId", "customer.app.deviceId",
@@ -47,10 +47,10 @@ _DEVICES: Final = (
 CARD_FAILURE_FAMILIES: Final = frozenset(
     {ResultFamily.REJECTED_BANK, ResultFamily.REJECTED_BLACKLIST, ResultFamily.ACCOUNT, ResultFamily.ADVICE_BLOCK}
 )
-"""Declines that say something about the card. Others (an acquirer that is down, a soft decline, a missing
-authentication, our own rules) say nothing, and an outage must not lock shoppers out."""
+"""Declines that count as a card failure. Others (acquirer unreachable, soft decline, missing authentication, our own
+rules) say nothing about the card, and an outage must not lock shoppers out."""
 
-# One question for each key, in scalars: with arrays the planner hopes for a better plan each time, and plans anew.
+# One query per key, with scalar parameters: with arrays the planner makes a new plan each time.
 _SELECT_COUNTS: Final = """
 SELECT coalesce(sum(failed - passed), 0) FROM gateway_cardtestingcount
 WHERE merchant_id = %s::uuid AND kind = %s::varchar AND key = %s::bytea AND bucket > %s::bigint
@@ -60,8 +60,8 @@ WHERE merchant_id = %s::uuid AND kind = %s::varchar AND key = %s::bytea AND buck
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardTestingLimits:
-    """``failures``: so many more failed than approved cards from one address or device; ``bin_failures`` with one
-    BIN_KEY, which many shoppers share. 0 switches one off. ``window_s``: seconds."""
+    """The guard's limits. ``failures``: failed minus approved cards of one address or device that stop it;
+    ``bin_failures``: the same of one BIN, which many shoppers share. 0 switches a limit off. ``window_s``: seconds."""
 
     enabled: bool = True
     failures: int = 10
@@ -69,7 +69,7 @@ class CardTestingLimits:
     window_s: int = 600
 
     def reached(self, kind: str, net: int) -> bool:
-        """Whether a key that stands at ``net`` is stopped."""
+        """Whether a key with ``net`` failures minus approvals is over its limit."""
         limit = self.bin_failures if kind == BIN_KEY else self.failures
         return 0 < limit <= net
 
@@ -84,7 +84,7 @@ _NAMES: Final = {
 
 
 def resolve_card_testing_limits(own: Mapping[str, Any]) -> CardTestingLimits:
-    """A channel's limits: its own, else the settings'. ``own`` as CARD_TESTING_SHAPE reads it."""
+    """A channel's limits: its own, else those of the settings. ``own``: as parsed by CARD_TESTING_SHAPE."""
     found = {ours: own[name] for name, ours in _NAMES.items() if own.get(name) is not None}
     shortest, longest = CARD_TESTING_SETTINGS["windowSeconds"]
     return CardTestingLimits(
@@ -100,7 +100,7 @@ def resolve_card_testing_limits(own: Mapping[str, Any]) -> CardTestingLimits:
 
 @dataclass(slots=True, kw_only=True)
 class CardTestingWatch:
-    """One card payment under the guard: its keys, and what was counted for them when it began."""
+    """One card payment watched by the guard: its keys, and their counts when it began."""
 
     merchant: UUID
     limits: CardTestingLimits
@@ -110,16 +110,17 @@ class CardTestingWatch:
     net: Mapping[str, int] = field(default_factory=dict)
 
     def add_count_query(self, write: WriteStatement) -> None:
-        """Ask for the counts of the window that ends now, in the statement that begins the payment. What was counted
-        later, while the merchant's clock stood ahead, is not part of it."""
+        """Query the counts of the window that ends now, in the statement that begins the payment. Counts of later
+        slices, made while the merchant's test clock was ahead, are left out."""
         for kind, key in self.keys.items():
             write.returning(kind, _SELECT_COUNTS, (self.merchant, kind, key, self.bucket - WINDOW_SLICES, self.bucket))
 
     def read_counts(self, write: WriteStatement) -> None:
+        """Read the counts that the begin statement returned."""
         self.net = {kind: int(write.returned[kind]) for kind in self.keys if kind in write.returned}
 
     def verdict(self) -> RiskVerdict | None:
-        """A decline for a key that is over its limit; None lets the payment go on."""
+        """The decline for a key over its limit, or None."""
         for kind in self.keys:
             net = self.net.get(kind, 0)
             if self.limits.reached(kind, net):
@@ -130,7 +131,7 @@ class CardTestingWatch:
         return None
 
     def count(self, write: WriteStatement, code: str) -> None:
-        """Count how the payment ended, in the statement that ends it."""
+        """Count the outcome in the statement that completes the payment with ``code``."""
         for kind, key in self.keys.items():
             failed, passed = weigh_outcome(code, self.net.get(kind, 0))
             if failed or passed:
@@ -147,8 +148,8 @@ class CardTestingWatch:
 
 
 def weigh_outcome(code: str, net: int) -> tuple[int, int]:
-    """(failed, passed): what a payment that ended with ``code`` adds to a key that stood at ``net`` failures more than
-    approvals. An approval counts only against failures, never ahead of them."""
+    """(failed, passed): what a payment with result ``code`` adds to a key with ``net`` failures minus approvals. An
+    approval offsets earlier failures only, never later ones."""
     if result_codes.find_result_family(code) in CARD_FAILURE_FAMILIES:
         return 1, 0
     return 0, int(net > 0 and result_codes.is_approved(code))
@@ -163,9 +164,9 @@ def build_card_testing_watch(
     own: Mapping[str, Any],
     now: datetime,
 ) -> CardTestingWatch | None:
-    """The watch over a card that a shopper has just sent; None where the channel has switched the guard off.
+    """Build the watch of a card that a shopper entered; None if the channel has switched the guard off.
 
-    ``own``: the channel's limits; ``now``: the merchant's clock.
+    ``parameters``: by full name; ``own``: the channel's limits; ``now``: the merchant's clock.
     """
     limits = resolve_card_testing_limits(own)
     if not limits.enabled:
@@ -175,13 +176,13 @@ def build_card_testing_watch(
         BIN_KEY: card_bin,
         DEVICE_KEY: next((parameters[name] for name in _DEVICES if parameters.get(name)), ""),
     }
-    keys = current_vault()
+    vault = current_vault()
     return CardTestingWatch(
         merchant=merchant,
         limits=limits,
-        # Always in one order: statements that raise several counts must not wait for each other in a circle.
+        # Always in one order, so that statements that raise several counts cannot deadlock.
         keys={
-            kind: keys.fingerprint(f"guard:{limits.window_s}:{kind}:{value}")
+            kind: vault.fingerprint(f"guard:{limits.window_s}:{kind}:{value}")
             for kind, value in sorted(sent.items())
             if value
         },
@@ -191,7 +192,7 @@ def build_card_testing_watch(
 
 
 def resolve_shopper_network(address: str) -> str:
-    """What one shopper has: an IPv4 address, or the /64 of an IPv6 one, whose every address is theirs."""
+    """The network of one shopper: an IPv4 address, or the /64 of an IPv6 address."""
     ip = parse_ip_address(address)
     if ip is None:
         return address.strip().lower()

@@ -1,7 +1,7 @@
-"""The kinds of condition a rule may have, as a table: what is written, when it holds, which code it declines with.
+"""The kinds of conditions in risk rules, as a table: their options, when they hold, and the decline code of each.
 
-A condition answers with a sentence when it holds. The sentence is kept and shown: it tells limits and counts, never
-what the shopper sent. Source: Part A, Customer; Part B, Risk; decisions, section 3 (families).
+A condition that holds returns a sentence, which is stored and shown: it contains limits and counts, never values that
+the shopper sent. Source: Part A, Customer; Part B, Risk; decisions, section 3 (families).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DISPOSABLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Velocity:
-    """What a velocity counts: payments with the same value of a field, in one currency where it is a volume."""
+    """What a velocity counts: payments with one value of field ``per`` within a window; volumes in one currency."""
 
     per: str
     within: timedelta
@@ -43,7 +43,7 @@ class Velocity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VelocityCounts:
-    """What was counted, this payment among it. ``volume`` leaves declined payments out."""
+    """The counts of a velocity, including this payment. ``volume``: without declined payments."""
 
     payments: int = 0
     declines: int = 0
@@ -52,7 +52,7 @@ class VelocityCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskSignals:
-    """What the database knows of a subject: names of the lists it is on, and what was counted."""
+    """What the database knows of a subject: the names of the lists it is on, and the counts of its velocities."""
 
     lists: frozenset[str] = frozenset()
     counts: Mapping[Velocity, VelocityCounts] = field(default_factory=dict)
@@ -64,9 +64,9 @@ ConditionTest = Callable[[ConditionOptions, RiskSubject, RiskSignals], str | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionKind:
-    """One kind of condition. ``members``: its options. ``check``: faults between them. ``code``: what it declines with
-    when the rule names no code. ``example``: one that is right. ``looks_at``: the fields that it judges by, apart from
-    amount and time."""
+    """One kind of condition. ``members``: the shape of its options; ``check``: adds errors between options. ``code``:
+    the decline code of a rule without one. ``example``: valid options. ``looks_at``: the fields it depends on, apart
+    from amount and time."""
 
     name: str
     about: str
@@ -80,12 +80,13 @@ class ConditionKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleCondition:
-    """One condition of a rule: a kind and its options, already read."""
+    """One condition of a rule: its kind and parsed options."""
 
     kind: ConditionKind
     options: ConditionOptions
 
     def holds(self, subject: RiskSubject, signals: RiskSignals) -> str | None:
+        """The sentence that says why the condition holds; None if it does not."""
         return self.kind.holds(self.options, subject, signals)
 
 
@@ -101,10 +102,10 @@ _LISTED: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(fields.COUNTRY_FIELDS, "800.300.102"),
     }
 )
-"""Field → the code of a deny list; every other field is 800.300.101, account or user."""
+"""Field → the decline code of a list of its values; other fields have 800.300.101."""
 
 
-def _field_name(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_field_name(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     if value in fields.EXCLUDED_FIELDS:
         faults.add(path, f"{value} is left out of risk checks: no rule may look at it")
     elif not isinstance(value, str) or not fields.is_risk_field(value):
@@ -114,7 +115,7 @@ def _field_name(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return value
 
 
-def _list_check(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
+def _check_list_options(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
     name, values = options["field"], options["values"]
     if (options["list"] is None) == (values is None):
         faults.add(path, "give either list, the name of a list, or values")
@@ -126,7 +127,7 @@ def _list_check(options: ConditionOptions, path: str, faults: d.DocumentFaults) 
             faults.add(f"{path}.values[{place}]", f"{fault}, not {d.abbreviate_value(value)}")
 
 
-def _on_list(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_list(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     name = options["field"]
     sent = subject.of(name)
     if not sent:
@@ -148,11 +149,11 @@ _TOO_MANY: Final[Mapping[str, str]] = MappingProxyType({"customer.ip": "02", "cu
 
 
 def velocity_from_options(options: ConditionOptions) -> Velocity:
-    """What a velocity's options count."""
+    """The velocity that a condition's options describe."""
     return Velocity(per=options["per"], within=options["within"], currency=options["currency"] or "")
 
 
-def _velocity_check(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
+def _check_velocity_options(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
     over, volume = options["over"], options["count"] == "volume"
     if volume:
         d.amount_shape(over, d.member_path(path, "over"), faults)
@@ -164,11 +165,11 @@ def _velocity_check(options: ConditionOptions, path: str, faults: d.DocumentFaul
             faults.add(d.member_path(path, "currency"), "is for count: volume only")
 
 
-def _too_often(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_velocity(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     figures = signals.counts.get(velocity_from_options(options))
     if figures is None:
         return None
-    within = _span(options["within"])
+    within = _format_duration(options["within"])
     if options["count"] == "volume":
         if subject.money.currency != options["currency"] or figures.volume <= Decimal(options["over"]):
             return None
@@ -180,19 +181,19 @@ def _too_often(options: ConditionOptions, subject: RiskSubject, signals: RiskSig
     return f"{counted} {options['count']} by {options['per']} within {within}, over {options['over']}"
 
 
-def _velocity_code(options: ConditionOptions) -> str:
+def _resolve_velocity_code(options: ConditionOptions) -> str:
     return f"800.120.{2 if options['count'] == 'volume' else 1}{_TOO_MANY.get(options['per'], '01')}"
 
 
 # --- amount, countries, e-mail, time, any field -----------------------------------------------------------------
 
 
-def _amount_check(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
+def _check_amount_options(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
     if options["over"] is None and options["under"] is None:
         faults.add(path, "give over, under or both")
 
 
-def _amount_holds(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_amount(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     money = subject.money
     if money.currency != options["currency"]:
         return None
@@ -203,22 +204,22 @@ def _amount_holds(options: ConditionOptions, subject: RiskSubject, signals: Risk
     return None
 
 
-def _countries_differ(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_countries(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     known = {name: subject.of(name)[0] for name in options["differ"] if subject.of(name)}
     return f"{' and '.join(known)} differ" if len(set(known.values())) > 1 else None
 
 
-def _disposable(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_disposable_email(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     for domain in subject.of("customer.emailDomain"):
-        # mail.throwaway.example is throwaway.example, too.
+        # A subdomain counts too: mail.throwaway.example is throwaway.example.
         parts = domain.split(".")
-        around = {".".join(parts[at:]) for at in range(len(parts))}
-        if not around.isdisjoint(_DISPOSABLE) or not around.isdisjoint(options["also"]):
+        domains = {".".join(parts[at:]) for at in range(len(parts))}
+        if not domains.isdisjoint(_DISPOSABLE) or not domains.isdisjoint(options["also"]):
             return "customer.email is a disposable address"
     return None
 
 
-def _clock(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_time_of_day(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     try:
         return time.fromisoformat(value if isinstance(value, str) and len(value) == 5 else "")
     except ValueError:
@@ -227,17 +228,17 @@ def _clock(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _zones() -> frozenset[str]:
+def _load_time_zones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-def _zone(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    if not isinstance(value, str) or value not in _zones():
+def _parse_time_zone(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    if not isinstance(value, str) or value not in _load_time_zones():
         faults.add(path, f"must be a time zone such as Europe/Berlin, not {d.abbreviate_value(value)}")
     return value
 
 
-def _at_that_time(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_time(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     local = subject.at.astimezone(ZoneInfo(options["zone"]))
     start, end, now = options["from"], options["to"], local.time()
     inside = start <= now < end if start < end else now >= start or now < end
@@ -249,7 +250,7 @@ def _at_that_time(options: ConditionOptions, subject: RiskSubject, signals: Risk
 _FIELD_TESTS: Final = ("is", "not", "missing", "over", "under")
 
 
-def _number(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_number(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     try:
         number = Decimal(str(value)) if isinstance(value, int | str) and not isinstance(value, bool) else None
     except InvalidOperation:
@@ -260,13 +261,13 @@ def _number(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return number
 
 
-def _field_check(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
+def _check_field_options(options: ConditionOptions, path: str, faults: d.DocumentFaults) -> None:
     given = [name for name in _FIELD_TESTS if options[name] is not None]
     if len(given) != 1:
         faults.add(path, f"give exactly one of {', '.join(_FIELD_TESTS)}")
 
 
-def _field_holds(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_field(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
     name = options["field"]
     sent = subject.of(name)
     if options["missing"] is not None:
@@ -279,13 +280,13 @@ def _field_holds(options: ConditionOptions, subject: RiskSubject, signals: RiskS
     if options["not"] is not None:
         wanted = {fields.normalize_value(name, value) for value in options["not"]}
         return f"{name} is none of the rule's values" if wanted.isdisjoint(sent) else None
-    numbers = [number for value in sent if (number := _as_number(value)) is not None]
+    numbers = [number for value in sent if (number := _read_number(value)) is not None]
     if options["over"] is not None:
         return f"{name} is over {options['over']}" if any(n > options["over"] for n in numbers) else None
     return f"{name} is under {options['under']}" if any(n < options["under"] for n in numbers) else None
 
 
-def _as_number(value: str) -> Decimal | None:
+def _read_number(value: str) -> Decimal | None:
     try:
         number = Decimal(value)
     except InvalidOperation:
@@ -303,13 +304,13 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="list",
                 about="a value of the field is on a list (outside: on none), by name or written here",
                 members={
-                    "field": d.required_member(_field_name),
+                    "field": d.required_member(_parse_field_name),
                     "list": d.optional_member(LIST_NAME_SHAPE),
                     "values": d.optional_member(_VALUES),
                     "outside": d.optional_member(d.boolean_shape, False),
                 },
-                holds=_on_list,
-                check=_list_check,
+                holds=_match_list,
+                check=_check_list_options,
                 code=lambda options: _LISTED.get(options["field"], "800.300.101"),
                 example={"field": "customer.email", "list": "bad-emails"},
                 looks_at=lambda options: (options["field"],),
@@ -324,9 +325,9 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                     "within": d.required_member(d.duration_shape(MAX_VELOCITY_WINDOW)),
                     "currency": d.optional_member(d.currency_shape),
                 },
-                holds=_too_often,
-                check=_velocity_check,
-                code=_velocity_code,
+                holds=_match_velocity,
+                check=_check_velocity_options,
+                code=_resolve_velocity_code,
                 example={"per": "customer.ip", "count": "payments", "over": 5, "within": "10m"},
                 looks_at=lambda options: (options["per"],),
             ),
@@ -338,8 +339,8 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                     "over": d.optional_member(d.amount_shape),
                     "under": d.optional_member(d.amount_shape),
                 },
-                holds=_amount_holds,
-                check=_amount_check,
+                holds=_match_amount,
+                check=_check_amount_options,
                 code=lambda options: "800.120.200",
                 example={"currency": "EUR", "over": "500.00"},
                 looks_at=lambda options: (),
@@ -352,7 +353,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                         d.list_shape(d.choice_shape(*fields.COUNTRY_FIELDS), least=2, most=4, distinct=True)
                     )
                 },
-                holds=_countries_differ,
+                holds=_match_countries,
                 code=lambda options: "100.400.021",
                 example={"differ": ["billing.country", "card.issuerCountry"]},
                 looks_at=lambda options: tuple(options["differ"]),
@@ -361,7 +362,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="disposable-email",
                 about="the e-mail's domain, or one it is under, is known for throw-away addresses, or named in also",
                 members={"also": d.optional_member(d.list_shape(d.text_shape(3, 253), most=1000), ())},
-                holds=_disposable,
+                holds=_match_disposable_email,
                 code=lambda options: "800.300.200",
                 example={"also": ["throwaway.example"]},
                 looks_at=lambda options: ("customer.emailDomain",),
@@ -370,12 +371,12 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 name="time",
                 about="the time of day (risk.orderTimestamp goes first) is between two times, past midnight too",
                 members={
-                    "from": d.required_member(_clock),
-                    "to": d.required_member(_clock),
-                    "zone": d.optional_member(_zone, "UTC"),
+                    "from": d.required_member(_parse_time_of_day),
+                    "to": d.required_member(_parse_time_of_day),
+                    "zone": d.optional_member(_parse_time_zone, "UTC"),
                     "days": d.optional_member(d.list_shape(d.choice_shape(*WEEKDAYS), most=7, distinct=True), ()),
                 },
-                holds=_at_that_time,
+                holds=_match_time,
                 code=lambda options: RISK_REFUSED_CODE,
                 example={"from": "23:00", "to": "05:00", "zone": "Europe/Berlin"},
                 looks_at=lambda options: (),
@@ -385,15 +386,15 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 about="a field or a risk.parameters[name] is one of some values, none of them, missing, or a number "
                 "over or under a limit",
                 members={
-                    "field": d.required_member(_field_name),
+                    "field": d.required_member(_parse_field_name),
                     "is": d.optional_member(_VALUES),
                     "not": d.optional_member(_VALUES),
                     "missing": d.optional_member(d.boolean_shape),
-                    "over": d.optional_member(_number),
-                    "under": d.optional_member(_number),
+                    "over": d.optional_member(_parse_number),
+                    "under": d.optional_member(_parse_number),
                 },
-                holds=_field_holds,
-                check=_field_check,
+                holds=_match_field,
+                check=_check_field_options,
                 code=lambda options: RISK_REFUSED_CODE,
                 example={"field": "risk.parameters[loyalty]", "is": ["gold"]},
                 looks_at=lambda options: (options["field"],),
@@ -404,7 +405,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
 
 
 def parse_condition(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """The shape of one condition: ``kind`` and that kind's options."""
+    """Parse one condition, ``kind`` and that kind's options; errors are added to ``faults``."""
     if not isinstance(value, Mapping):
         faults.add(path, f"must be an object with kind, one of {', '.join(CONDITION_KINDS)}")
         return None
@@ -420,7 +421,7 @@ def parse_condition(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return RuleCondition(kind=kind, options=MappingProxyType(options))
 
 
-def _span(span: timedelta) -> str:
+def _format_duration(span: timedelta) -> str:
     seconds = int(span.total_seconds())
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds % size == 0:

@@ -1,7 +1,7 @@
-"""The verdict about one subject: which rules hold, what they add up to, what is to be done. Pure.
+"""Evaluates a rule set on a subject: the rules that hold, their score, and the verdict. Pure, no database.
 
-The order of precedence: a rule that allows, the first rule that declines, the score that declines, the first rule that
-reviews, the score that reviews. Source: Part B, Risk, Payment response (risk.score, avsResponse, cvvResponse).
+Order of precedence: a rule that allows, the first rule that declines, a declining score, the first rule that reviews, a
+reviewing score. Source: Part B, Risk, Payment response (risk.score, avsResponse, cvvResponse).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ CVV_DECLINED_CODE: Final = "800.100.153"
 
 
 class RiskOutcome(enum.StrEnum):
+    """What a verdict does: let the payment go on, approve it under review, or decline it."""
+
     ACCEPT = "accept"
     REVIEW = "review"
     DECLINE = "decline"
@@ -28,7 +30,7 @@ class RiskOutcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskReason:
-    """One rule that held: its name, why, and what it did: points, or a verdict."""
+    """One rule that held: its name, why it held, and its effect: a score or a verdict."""
 
     rule: str
     why: str
@@ -38,8 +40,8 @@ class RiskReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskVerdict:
-    """``code``: what a declined payment answers, or what an approved one under review does; '' otherwise.
-    ``score`` is None when nothing was checked."""
+    """The result of risk rules. ``code``: the result code of a declined payment, or of an approved one under review;
+    '' otherwise. ``score``: None when no rule set was evaluated."""
 
     outcome: RiskOutcome
     code: str = ""
@@ -51,15 +53,15 @@ UNCHECKED_VERDICT: Final = RiskVerdict(outcome=RiskOutcome.ACCEPT)
 
 
 def evaluate_rules(rules: RuleSet, subject: RiskSubject, signals: RiskSignals) -> RiskVerdict:
-    """The verdict of a rule set. The same subject and signals always get the same one."""
+    """The verdict of a rule set. Deterministic: the same subject and signals always give the same verdict."""
     held: list[tuple[RiskRule, RiskReason]] = []
     for rule in rules.rules:
-        found = [one.holds(subject, signals) for one in rule.when]
-        if all(why is not None for why in found):
-            why = "; ".join(why for why in found if why)
+        explanations = [condition.holds(subject, signals) for condition in rule.when]
+        if all(why is not None for why in explanations):
+            why = "; ".join(why for why in explanations if why)
             held.append((rule, RiskReason(rule=rule.name, why=why, score=rule.then.score, verdict=rule.then.verdict)))
     score = clamp_score(rules.start + sum(rule.then.score for rule, _ in held))
-    first = {name: _first(held, name) for name in ("allow", "decline", "review")}
+    first = {name: _find_first_rule(held, name) for name in ("allow", "decline", "review")}
     outcome, code = RiskOutcome.ACCEPT, ""
     if first["allow"] is None:
         if first["decline"] is not None:
@@ -73,29 +75,30 @@ def evaluate_rules(rules: RuleSet, subject: RiskSubject, signals: RiskSignals) -
     return RiskVerdict(outcome=outcome, code=code, score=score, reasons=tuple(reason for _, reason in held))
 
 
-def _first(held: list[tuple[RiskRule, RiskReason]], verdict: str) -> RiskRule | None:
+def _find_first_rule(held: list[tuple[RiskRule, RiskReason]], verdict: str) -> RiskRule | None:
     return next((rule for rule, _ in held if rule.then.verdict == verdict), None)
 
 
 def clamp_score(score: int) -> int:
+    """The score within -MAX_SCORE and MAX_SCORE."""
     return max(-MAX_SCORE, min(MAX_SCORE, score))
 
 
 def format_score(score: int) -> str:
-    """A score as an answer carries it: sign and five digits, "+00012", "-00300", "+00000"."""
+    """A score as in responses: sign and five digits, "+00012", "-00300", "+00000"."""
     return f"{score:+06d}"
 
 
 def evaluate_acquirer_checks(rules: RuleSet, avs: str, cvv: str) -> RiskVerdict:
-    """What the acquirer's AVS and CVV answers of an approved payment lead to: declining goes before review, the
-    address check before the security code."""
-    follows = (
+    """The verdict on the acquirer's AVS and CVV answers of an approved payment: a decline takes precedence over a
+    review, the address check over the security code."""
+    policies = (
         (rules.avs.get(avs, "accept"), f"address check answered {avs}", AVS_REVIEW_CODE, AVS_DECLINED_CODE),
         (rules.cvv.get(cvv, "accept"), f"security code check answered {cvv}", CVV_REVIEW_CODE, CVV_DECLINED_CODE),
     )
     for outcome, place in ((RiskOutcome.DECLINE, 3), (RiskOutcome.REVIEW, 2)):
-        for row in follows:
+        for row in policies:
             if row[0] == outcome:
-                reason = RiskReason(rule="avs" if row is follows[0] else "cvv", why=row[1], verdict=row[0])
+                reason = RiskReason(rule="avs" if row is policies[0] else "cvv", why=row[1], verdict=row[0])
                 return RiskVerdict(outcome=outcome, code=row[place], reasons=(reason,))
     return UNCHECKED_VERDICT

@@ -1,7 +1,7 @@
-"""What rules may look at: one table of fields, and the subject of one screening.
+"""The fields that risk rules may use, as one table, and the RiskSubject with their values for one screening.
 
-The mandate's fields and transactionDueDate are not in the table, so no rule can see them. Values are made comparable
-here and nowhere else: e-mails in lower case, phones as digits, addresses of the Internet as Python writes them.
+The mandate's fields and transactionDueDate are not in the table, so no rule can use them. Values are normalized here
+and nowhere else: e-mails in lower case, phone numbers as digits, IP addresses in Python's notation.
 Source: Part A, Bank account, Customer, Billing address; Part B, Risk.
 """
 
@@ -23,30 +23,30 @@ _PARAMETER: Final = re.compile(r"risk\.parameters\[([A-Za-z0-9._]{3,64})\]")
 _CUSTOM: Final = "risk.parameters["
 _NOT_DIGITS: Final = re.compile("[^0-9]")
 MAX_VALUE_CHARS: Final = 512
-"""A longer value (a browser's fingerprint) counts by its first so many characters."""
+"""Longer values (browser fingerprints) are compared by their first so many characters."""
 
 
-def _plain(value: str) -> str:
+def _normalize_text(value: str) -> str:
     return value.strip()
 
 
-def _email(value: str) -> str:
+def _normalize_email(value: str) -> str:
     return value.strip().lower()
 
 
-def _domain(value: str) -> str:
+def _extract_domain(value: str) -> str:
     return value.strip().lower().rpartition("@")[2]
 
 
-def _phone(value: str) -> str:
-    """Digits only: +49 (0) 89 1 and +490891 are one; 00 in front is the plus."""
+def _normalize_phone(value: str) -> str:
+    """Digits only: +49 (0) 89 1 and +490891 are equal; a leading 00 stands for the plus."""
     digits = _NOT_DIGITS.sub("", value)
     return digits.removeprefix("00")
 
 
 def parse_ip_address(value: str) -> IPv4Address | IPv6Address | None:
-    """The address that ``value`` is, None for anything else. An IPv4 address in the clothes of IPv6 (::ffff:192.0.2.7),
-    as servers hear it that listen for both, is that IPv4 address."""
+    """Parse an IP address; None for anything else. An IPv4-mapped IPv6 address (::ffff:192.0.2.7), as dual-stack
+    servers see it, becomes the IPv4 address."""
     try:
         address = ip_address(value.strip())
     except ValueError:
@@ -54,20 +54,20 @@ def parse_ip_address(value: str) -> IPv4Address | IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _ip(value: str) -> str:
+def _normalize_ip(value: str) -> str:
     return str(parse_ip_address(value) or value.strip().lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskField:
-    """One thing rules may look at. ``sources``: the parameters it comes from; several give several values, and a rule
-    holds when it holds for one of them. ``about``: a line for the docs. ``listed``: how an entry of a list is written,
-    '' for the plain value. ``counted``: velocities may count by it."""
+    """A field that rules may use. ``sources``: its parameters; several give several values, and a rule holds when it
+    holds for one of them. ``about``: a line for the docs. ``listed``: the notation of list entries, '' for the plain
+    value. ``counted``: velocities may count by it."""
 
     name: str
     about: str
     sources: tuple[str, ...] = ()
-    normal: Callable[[str], str] = _plain
+    normal: Callable[[str], str] = _normalize_text
     counted: bool = False
     listed: str = ""
 
@@ -77,21 +77,21 @@ _ROWS: Final[tuple[RiskField, ...]] = (
         name="customer.email",
         about="the e-mail, in lower case",
         sources=("customer.email",),
-        normal=_email,
+        normal=_normalize_email,
         counted=True,
     ),
     RiskField(
         name="customer.emailDomain",
         about="what stands behind its @",
         sources=("customer.email",),
-        normal=_domain,
+        normal=_extract_domain,
         counted=True,
     ),
     RiskField(
         name="customer.ip",
         about="the shopper's address",
         sources=("customer.ip",),
-        normal=_ip,
+        normal=_normalize_ip,
         counted=True,
         listed="an address or a network such as 192.0.2.0/24",
     ),
@@ -99,7 +99,7 @@ _ROWS: Final[tuple[RiskField, ...]] = (
         name="customer.phone",
         about="phone, mobile and workPhone, digits only",
         sources=("customer.phone", "customer.mobile", "customer.workPhone"),
-        normal=_phone,
+        normal=_normalize_phone,
         counted=True,
         listed="a number; everything but its digits is left out",
     ),
@@ -160,20 +160,21 @@ def parse_risk_parameter(name: str) -> str | None:
 
 
 def is_risk_field(name: str) -> bool:
+    """Whether rules may use the field ``name``."""
     return name in RISK_FIELDS or parse_risk_parameter(name) is not None
 
 
 def normalize_value(name: str, value: str) -> str:
-    """A value of a field as it is compared."""
+    """A field's value in its comparable form."""
     row = RISK_FIELDS.get(name)
     return (row.normal(value) if row else value)[:MAX_VALUE_CHARS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskSubject:
-    """What is screened: the values of the fields that are there, the amount and the time. Holds no card number.
+    """What is screened: the values of the fields that were sent, the amount and the time. Has no card number.
 
-    ``money``: risk.amount, else the amount. ``at``: risk.orderTimestamp, else now, in UTC.
+    ``money``: risk.amount, else the payment's amount. ``at``: risk.orderTimestamp, else now, in UTC.
     """
 
     money: Money
@@ -195,13 +196,15 @@ def build_risk_subject(
     card_bin: str = "",
     accounts: tuple[str, ...] = (),
 ) -> RiskSubject:
-    """The subject of a request. ``parameters``: accepted ones by full name. ``accounts``: the means' keyed
-    fingerprints as text, the primary key's first. ``card_bin``: the card's first digits, '' without a card."""
+    """Build the subject of a request. ``parameters``: validated ones by full name. ``accounts``: the keyed fingerprints
+    of the means in hex, the primary key's first. ``card_bin``: the card's first digits, '' without a card."""
     values: dict[str, tuple[str, ...]] = {}
     for row in _ROWS:
-        found = _unique(normalize_value(row.name, parameters[name]) for name in row.sources if parameters.get(name))
-        if found:
-            values[row.name] = found
+        field_values = _deduplicate(
+            normalize_value(row.name, parameters[name]) for name in row.sources if parameters.get(name)
+        )
+        if field_values:
+            values[row.name] = field_values
     for name, value in parameters.items():
         if name.startswith(_CUSTOM):
             values[name] = (value[:MAX_VALUE_CHARS],)
@@ -221,26 +224,26 @@ def build_risk_subject(
     risk_amount = parameters.get("risk.amount")
     return RiskSubject(
         money=Money(Decimal(risk_amount), money.currency) if risk_amount else money,
-        at=_moment(parameters.get("risk.orderTimestamp")) or now,
+        at=_parse_time(parameters.get("risk.orderTimestamp")) or now,
         values=MappingProxyType(values),
     )
 
 
 def list_entry_candidates(name: str, value: str) -> tuple[str, ...]:
-    """The entries of a list that would name ``value``: itself, and for an address every network around it."""
+    """The list entries that would match ``value``: the value itself, and for an IP address every network around it."""
     if name != IP_FIELD:
         return (value,)
     try:
         address = ip_address(value)
     except ValueError:
         return (value,)
-    around = (ip_network((address, bits), strict=False) for bits in range(address.max_prefixlen))
-    return (value, *(str(network) for network in around))
+    networks = (ip_network((address, bits), strict=False) for bits in range(address.max_prefixlen))
+    return (value, *(str(network) for network in networks))
 
 
 def find_entry_fault(name: str, value: str) -> str | None:
-    """What is wrong with an entry of a list of this field, or None."""
-    if name == IP_FIELD and _network(value) is None:
+    """The error of a list entry for this field, or None for a valid one."""
+    if name == IP_FIELD and _normalize_network(value) is None:
         return "must be an address or a network such as 192.0.2.0/24 or 2001:db8::/32"
     if name == "card.bin" and not re.fullmatch("[0-9]{6}", value):
         return "must be the first six digits of a card, never more"
@@ -256,12 +259,12 @@ def find_entry_fault(name: str, value: str) -> str | None:
 
 
 def normalize_entry(name: str, value: str) -> str:
-    """An entry as it is kept and looked for."""
-    return (_network(value) or value) if name == IP_FIELD else normalize_value(name, value)
+    """A list entry in its stored, comparable form."""
+    return (_normalize_network(value) or value) if name == IP_FIELD else normalize_value(name, value)
 
 
-def _network(value: str) -> str | None:
-    """An address, or a network with its host part cleared; None for neither."""
+def _normalize_network(value: str) -> str | None:
+    """An IP address, or a network with its host part cleared; None for neither."""
     try:
         network = ip_network(value, strict=False)
     except ValueError:
@@ -271,9 +274,9 @@ def _network(value: str) -> str | None:
     return str(network)
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) if text else None
 
 
-def _unique(values: Iterable[str]) -> tuple[str, ...]:
+def _deduplicate(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if value))

@@ -1,7 +1,8 @@
-"""Rule sets and counts out of the database: one statement for a set with its lists, one for all of its velocities.
+"""Database access of risk: loads rule sets with list matches, counts velocities, records observations and decisions.
 
-A payment is observed in the statement that begins it, and counted in a later one. So the last of several payments at
-once sees all of them: a limit is never passed, though near it two at once may both be refused.
+One statement loads a rule set with its lists, one counts all of its velocities. A payment is observed in the statement
+that begins it and counted in a later one, so the last of several parallel payments sees all of them: a limit is never
+exceeded, though near it two at once may both be refused.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from gateway.vault.sealing import current_vault
 log = structlog.get_logger(__name__)
 
 MAX_MACHINE_CLOCK_SKEW: Final = timedelta(seconds=1)
-"""How far the clocks of two machines may differ."""
+"""The largest difference between the clocks of two machines that counting allows for."""
 RISK_WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that tells merchants."""
+"""The timer that delivers notifications to merchants."""
 _LISTS: Final = """ARRAY(
     SELECT l.name::text FROM gateway_risklist l
     JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
@@ -64,12 +65,12 @@ _COUNT_PAST: Final = _COUNTED.format(
     declined="p.status = 'DECLINED' AND p.completed_at <= %(until)s",
     observations="gateway_risktrialobservation o ON o.trial_id = %(owner)s AND o.at <= %(until)s",
 )
-"""In a trial: what was counted, and declined, by the time of the payment."""
+"""In a risk trial: counts and declines as of the time of the payment."""
 _KEYS: Final = "SELECT key FROM gateway_riskset WHERE merchant_id = %(merchant)s AND active ORDER BY key LIMIT 20"
 
 
 class UnknownRuleSetError(Exception):
-    """No active rule set of this merchant has that key. ``known``: those there are, at most 20."""
+    """The merchant has no active rule set with that key. ``known``: the keys there are, at most 20."""
 
     def __init__(self, known: list[str]) -> None:
         super().__init__("no such rule set")
@@ -78,14 +79,14 @@ class UnknownRuleSetError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRuleSet:
-    """A rule set, and the lists that the subject is on."""
+    """A rule set, and the names of the lists that the subject is on."""
 
     rules: RuleSet
     lists: frozenset[str] = frozenset()
 
 
 def load_rule_set(merchant: UUID, key: str, subject: RiskSubject) -> LoadedRuleSet:
-    """The merchant's active set of that key. Raises UnknownRuleSetError."""
+    """Load the merchant's active rule set ``key`` with its list matches. Raises UnknownRuleSetError."""
     rows = execute_sql(_LOAD, {"key": key, **_build_list_lookup(merchant, subject)})
     if not rows:
         raise UnknownRuleSetError([row[0] for row in execute_sql(_KEYS, {"merchant": merchant})])
@@ -93,20 +94,20 @@ def load_rule_set(merchant: UUID, key: str, subject: RiskSubject) -> LoadedRuleS
     try:
         found = compile_rule_set(text)
     except d.InvalidDocumentError as fault:
-        # Kept by another version of this program: what cannot be read screens nothing, and says so.
+        # Written by another version of this program: a document that cannot be parsed screens nothing, with an error.
         log.error("risk_set_unreadable", merchant=merchant.hex, set=key, why=str(fault)[:500])
         found = EMPTY_RULE_SET
     return LoadedRuleSet(rules=found.numbered(key, version), lists=frozenset(lists))
 
 
 def find_matching_lists(merchant: UUID, subject: RiskSubject) -> frozenset[str]:
-    """The merchant's lists that the subject is on."""
+    """The names of the merchant's lists that the subject is on."""
     return frozenset(execute_sql(f"SELECT {_LISTS}", _build_list_lookup(merchant, subject))[0][0])
 
 
 def _build_list_lookup(merchant: UUID, subject: RiskSubject) -> dict[str, Any]:
-    """What lists are asked for: every value with the entries that would name it, and the accounts."""
-    asked = [
+    """The values of the _LISTS query: every field value with the entries that would match it, and the accounts."""
+    candidates = [
         (name, candidate)
         for name, values in subject.values.items()
         for value in values
@@ -114,8 +115,8 @@ def _build_list_lookup(merchant: UUID, subject: RiskSubject) -> dict[str, Any]:
     ]
     return {
         "merchant": merchant,
-        "fields": [name for name, _ in asked],
-        "values": [value for _, value in asked],
+        "fields": [name for name, _ in candidates],
+        "values": [value for _, value in candidates],
         "accounts": [bytes.fromhex(text) for text in subject.of("account")],
     }
 
@@ -123,7 +124,7 @@ def _build_list_lookup(merchant: UUID, subject: RiskSubject) -> dict[str, Any]:
 def record_observations(
     write: WriteStatement, rules: RuleSet, subject: RiskSubject, *, merchant: UUID, payment: UUID, at: datetime
 ) -> None:
-    """Observe a payment by every field that the set's velocities count by, in the statement that begins it."""
+    """Insert a payment's observations, one per key that the set's velocities count by, in its begin statement."""
     for key in list_observation_keys(rules, subject):
         write.insert(
             RiskObservation,
@@ -137,7 +138,7 @@ def record_observations(
 
 
 def list_observation_keys(rules: RuleSet, subject: RiskSubject) -> list[bytes]:
-    """What a payment is counted by: a key for each value of each field that the set's velocities count by."""
+    """The keys a payment is counted by: one per value of each field that the set's velocities count by."""
     return [
         key
         for name in sorted({counting.per for counting in rules.countings})
@@ -148,10 +149,10 @@ def list_observation_keys(rules: RuleSet, subject: RiskSubject) -> list[bytes]:
 def load_signals(
     loaded: LoadedRuleSet, subject: RiskSubject, *, merchant: Merchant, at: datetime, observed: bool
 ) -> RiskSignals:
-    """Everything the rules ask the database for. ``at``: the moment of the payment on its merchant's clock, from which
-    windows look back. ``observed``: the payment itself is among what is counted; a standalone check is not, and is
-    added here. No velocities: no statement."""
-    # Payments that begin at the same time have to see each other, so the window ends at the moment of counting.
+    """Count the velocities of a rule set; no statement without velocities. ``at``: the payment's time on the merchant's
+    clock, at which windows end. ``observed``: the payment itself has been observed; a standalone check has not and is
+    added here."""
+    # Parallel payments have to see each other, so the window extends to the moment of counting.
     until = max(at, clock.merchant_now(merchant)) + MAX_MACHINE_CLOCK_SKEW
     return _count_signals(_COUNT, loaded, subject, owner=merchant.id, at=at, until=until, observed=observed)
 
@@ -159,7 +160,7 @@ def load_signals(
 def load_past_signals(
     loaded: LoadedRuleSet, subject: RiskSubject, *, trial: UUID, at: datetime, observed: bool
 ) -> RiskSignals:
-    """As :func:`load_signals`, of what a trial has observed up to ``at``."""
+    """As :func:`load_signals` for a risk trial: counts what the trial has observed up to ``at``."""
     return _count_signals(_COUNT_PAST, loaded, subject, owner=trial, at=at, until=at, observed=observed)
 
 
@@ -167,22 +168,22 @@ def _count_signals(
     sql: str, loaded: LoadedRuleSet, subject: RiskSubject, *, owner: UUID, at: datetime, until: datetime, observed: bool
 ) -> RiskSignals:
     countings = list(loaded.rules.countings)
-    asked = [
+    lookups = [
         (place, counting, key)
         for place, counting in enumerate(countings)
         for key in _fingerprint_values(counting.per, subject)
     ]
-    if not asked:
+    if not lookups:
         return RiskSignals(lists=loaded.lists)
     rows = execute_sql(
         sql,
         {
             "owner": owner,
             "until": until,
-            "places": [place for place, _, _ in asked],
-            "keys": [key for _, _, key in asked],
-            "since": [at - counting.within for _, counting, _ in asked],
-            "currencies": [counting.currency for _, counting, _ in asked],
+            "places": [place for place, _, _ in lookups],
+            "keys": [key for _, _, key in lookups],
+            "since": [at - counting.within for _, counting, _ in lookups],
+            "currencies": [counting.currency for _, counting, _ in lookups],
         },
     )
     counts: dict[Velocity, VelocityCounts] = {}
@@ -191,7 +192,7 @@ def _count_signals(
         if not observed and subject.money.currency == counting.currency:
             volume += subject.money.amount
         before = counts.get(counting, VelocityCounts())
-        # A shopper with two phones counts as often as the busier one.
+        # Of several values (a shopper with two phone numbers) the highest count applies.
         counts[counting] = VelocityCounts(
             payments=max(before.payments, payments + own),
             declines=max(before.declines, declines),
@@ -203,9 +204,9 @@ def _count_signals(
 def record_decision(
     payment: Payment, verdict: RiskVerdict, rules: RuleSet | None, *, answer: Mapping[str, Any], at: datetime
 ) -> bool:
-    """Keep a decision with what it adds to the payment's answer, before anybody is asked for money.
+    """Record a risk decision and merge ``answer`` into the payment's answer, before the acquirer is called.
 
-    False when somebody else moved the payment since: then nothing was written.
+    False when the payment changed since it was read: then nothing was written.
     """
     write = WriteStatement()
     changes = {"answer": {**payment.answer, **answer}}
@@ -232,15 +233,15 @@ def record_decision(
             sequence=payment.sequence,
             created_at=at,
         )
-    kept = write.run()
-    if kept:
+    recorded = write.run()
+    if recorded:
         payment.answer = changes["answer"]
         if payment.payment_type != "RI":
             wakeup.notify_timer(RISK_WEBHOOK_TIMER)
-    return kept
+    return recorded
 
 
 def _fingerprint_values(name: str, subject: RiskSubject) -> tuple[bytes, ...]:
-    """The fingerprints a subject is counted by. An account has several, one for each key of the vault; one counts."""
+    """The fingerprints a subject is counted by; of an account, which has one per vault key, only the primary key's."""
     values = subject.of(name)[:1] if name == "account" else subject.of(name)
     return tuple(current_vault().fingerprint(f"risk:{name}:{value}") for value in values)

@@ -1,4 +1,4 @@
-"""A rule set: a JSON document that is validated wholly before it is kept, and the frozen value it becomes.
+"""Rule sets: parses and validates a merchant's JSON document into a frozen RuleSet, with all errors at once.
 
 Source: Part B, Risk (risk.channelId selects another rule set).
 """
@@ -22,9 +22,9 @@ MAX_RISK_RULES: Final = 200
 RULE_VERDICTS: Final = ("allow", "review", "decline")
 RISK_REVIEW_CODE: Final = "000.400.000"
 RULE_SET_KEY_SHAPE: Final = d.text_shape(1, 255)
-"""A set's key is what risk.channelId names."""
+"""The shape of a rule set's key, which risk.channelId selects."""
 
-# What an AVS or CVV answer may lead to, after the acquirer has approved.
+# What an AVS or CVV answer of an approved payment may lead to.
 APPROVAL_POLICIES: Final = ("accept", "review", "decline")
 AVS_ANSWERS: Final = ("F", "A", "Z", "N", "U")
 
@@ -40,7 +40,7 @@ _REFUSING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEffect:
-    """What a rule does when it holds: it adds to the score, or gives a verdict with a code."""
+    """The effect of a rule that holds: a score to add, or a verdict with a result code."""
 
     score: int = 0
     verdict: str = ""
@@ -49,7 +49,7 @@ class RuleEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RiskRule:
-    """``when``: conditions that must all hold."""
+    """A rule. ``when``: its conditions, which must all hold; ``then``: its effect."""
 
     name: str
     when: tuple[RuleCondition, ...]
@@ -58,8 +58,9 @@ class RiskRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """``start``: the score before any rule. ``review_from``/``decline_from``: scores that give a verdict, None for
-    never. ``avs``/``cvv``: the acquirer's answer → accept, review or decline."""
+    """A merchant's rule set. ``start``: the score before any rule. ``review_from``, ``decline_from``: scores from which
+    the verdict is review or decline, None for never. ``avs``, ``cvv``: the acquirer's answer → accept, review or
+    decline."""
 
     key: str = ""
     version: int = 0
@@ -71,25 +72,25 @@ class RuleSet:
     cvv: Mapping[str, str] = field(default_factory=dict)
 
     def numbered(self, key: str, version: int) -> RuleSet:
-        """The same set as it is kept: under this key, in this version."""
+        """The same rule set with its stored key and version."""
         return replace(self, key=key, version=version)
 
     @property
     def countings(self) -> frozenset[Velocity]:
-        """What its velocities count."""
+        """The velocities that the rules count."""
         return frozenset(
-            velocity_from_options(one.options)
+            velocity_from_options(condition.options)
             for rule in self.rules
-            for one in rule.when
-            if one.kind.name == "velocity"
+            for condition in rule.when
+            if condition.kind.name == "velocity"
         )
 
 
 EMPTY_RULE_SET: Final = RuleSet()
-"""What screens a standalone risk check where no set is configured."""
+"""The rule set of a standalone risk check without a configured one."""
 
 
-def _code(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_code(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     if not isinstance(value, str) or value not in result_codes.RESULT_CODES:
         hint = d.suggest_name(value, result_codes.RESULT_CODES) if isinstance(value, str) else ""
         faults.add(path, f"must be a result code of GET /v1/resultcodes, not {d.abbreviate_value(value)}{hint}")
@@ -100,11 +101,11 @@ def _code(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 _EFFECT: Final = d.object_shape(
     score=d.optional_member(d.integer_shape(-MAX_SCORE, MAX_SCORE)),
     verdict=d.optional_member(d.choice_shape(*RULE_VERDICTS)),
-    code=d.optional_member(_code, ""),
+    code=d.optional_member(_parse_code, ""),
 )
 
 
-def _effect(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_effect(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
     found = _EFFECT(value, path, faults)
     if len(faults) > before:
@@ -125,19 +126,21 @@ def _effect(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return RuleEffect(score=score or 0, verdict=verdict, code=code)
 
 
-def _when(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """One condition, or a list of some that must all hold."""
+def _parse_conditions(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """Parse one condition, or a list of conditions that must all hold."""
     if isinstance(value, list):
         return d.list_shape(parse_condition, least=1, most=8)(value, path, faults)
     return (parse_condition(value, path, faults),)
 
 
 _RULE: Final = d.object_shape(
-    name=d.required_member(d.text_shape(1, 100)), when=d.required_member(_when), then=d.required_member(_effect)
+    name=d.required_member(d.text_shape(1, 100)),
+    when=d.required_member(_parse_conditions),
+    then=d.required_member(_parse_effect),
 )
 
 
-def _rule(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _parse_rule(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
     found = _RULE(value, path, faults)
     if len(faults) > before:
@@ -150,8 +153,8 @@ def _rule(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return RiskRule(name=found["name"], when=found["when"], then=effect)
 
 
-def _policy(*answers: str) -> d.DocumentShape:
-    """An object: the acquirer's answer, one capital letter → what follows."""
+def _policy_shape(*answers: str) -> d.DocumentShape:
+    """The shape of an object: the acquirer's answer, one capital letter → accept, review or decline."""
 
     def shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
         if not isinstance(value, Mapping):
@@ -176,14 +179,14 @@ _SET: Final = d.object_shape(
     start=d.optional_member(_SCORE, 0),
     reviewFrom=d.optional_member(_SCORE),
     declineFrom=d.optional_member(_SCORE),
-    rules=d.optional_member(d.list_shape(_rule, most=MAX_RISK_RULES), ()),
-    avs=d.optional_member(_policy(*AVS_ANSWERS), MappingProxyType({})),
-    cvv=d.optional_member(_policy(), MappingProxyType({})),
+    rules=d.optional_member(d.list_shape(_parse_rule, most=MAX_RISK_RULES), ()),
+    avs=d.optional_member(_policy_shape(*AVS_ANSWERS), MappingProxyType({})),
+    cvv=d.optional_member(_policy_shape(), MappingProxyType({})),
 )
 
 
 def parse_rule_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """The shape of a rule set's document. Its value is a RuleSet, to be used only when there were no faults."""
+    """Parse a rule set's document; errors are added to ``faults``, and the result is usable only without any."""
     before = len(faults)
     found = _SET(value, path, faults)
     if len(faults) > before:
@@ -207,7 +210,7 @@ def parse_rule_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 
 
 def rule_set_from_document(document: Mapping[str, Any]) -> RuleSet:
-    """A stored document's rule set. Raises document.Unreadable: it was kept by a version that knew other rules."""
+    """The rule set of a stored document. Raises InvalidDocumentError if another version of the program wrote it."""
     found, faults = d.parse_document(parse_rule_set, document)
     if faults:
         raise d.InvalidDocumentError(faults)
@@ -217,5 +220,5 @@ def rule_set_from_document(document: Mapping[str, Any]) -> RuleSet:
 
 @lru_cache(maxsize=256)
 def compile_rule_set(text: str) -> RuleSet:
-    """As rule_set_from_document, from the document's text; what was read once is kept."""
+    """As :func:`rule_set_from_document`, from the document's text, cached."""
     return rule_set_from_document(json.loads(text))

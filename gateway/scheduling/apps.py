@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class SchedulingConfig(AppConfig):
-    """Subscription jobs: when they run, what each run made, and what is tried again."""
+    """Subscription jobs: their plans, runs and retries of declined runs."""
 
     name = "gateway.scheduling"
     label = "scheduling"

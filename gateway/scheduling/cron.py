@@ -1,6 +1,6 @@
-"""Cron expressions as Quartz means them: when is the next run? The notation itself is checked by the catalogue.
+"""Cron expressions with Quartz semantics: computes the next run. The catalogue checks the notation itself.
 
-MonthDays of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday
+Days of the week count from 1 = SUN. ``L`` is the last day, ``L-3`` three days before it, ``15W`` the weekday
 nearest to the 15th within its month, ``LW`` the last weekday, ``6#3`` the third Friday, ``6L`` or ``FRIL`` the last
 one; ``L`` as a day of the week is every Saturday. A day that a month does not have is left out in that month.
 
@@ -34,7 +34,7 @@ from gateway.catalogue.structures.cron import (
 )
 
 _MAX_CACHED_EXPRESSIONS: Final = 4_096
-"""Compiled expressions that one process keeps."""
+"""Compiled expressions that one process caches."""
 _SECOND: Final = timedelta(seconds=1)
 _SATURDAY, _SUNDAY = 5, 6
 
@@ -44,7 +44,7 @@ MonthDays = Callable[[int, int], list[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronSchedule:
-    """One expression, as the values of each field in order; ``days``: which days of a month."""
+    """A compiled expression: the values of each field in order; ``days`` computes the days of a month."""
 
     seconds: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -56,30 +56,30 @@ class CronSchedule:
     def next_after(self, moment: datetime, zone: ZoneInfo) -> datetime | None:
         """The first run after ``moment``, in UTC; None when there is none until the end of 2099.
 
-        A time that the clocks skip fires when they have skipped it; a time that comes twice fires the second time, as
-        with Quartz.
+        Across a change of clocks it does what Quartz does: a skipped time fires right after the skip, a time that comes
+        twice fires the second time.
         """
         local = moment.astimezone(zone)
         wall = local.replace(tzinfo=None, fold=0)
         if not local.fold and _comes_twice(wall, zone):
-            # All of this hour fires when it comes again.
+            # All runs of this hour fire when it comes again.
             wall = _start_of_overlap(wall, zone) - _SECOND
         while (found := self._next_wall(wall)) is not None:
-            instant = _instant(found, zone)
+            instant = _resolve_instant(found, zone)
             if instant > moment:
                 return instant
             wall = found
         return None
 
     def runs(self, moment: datetime, zone: ZoneInfo) -> Iterator[datetime]:
-        """All runs after ``moment``, one after the other."""
+        """All runs after ``moment``, in order, in UTC."""
         found = self.next_after(moment, zone)
         while found is not None:
             yield found
             found = self.next_after(found, zone)
 
     def _next_wall(self, after: datetime) -> datetime | None:
-        """The first time on the wall after ``after``."""
+        """The first local time after ``after``, without regard to changes of clocks."""
         begin = after.replace(microsecond=0) + _SECOND
         for year in self.years[bisect_left(self.years, begin.year) :]:
             first = begin.month if year == begin.year else 1
@@ -109,23 +109,23 @@ class CronSchedule:
 
 @lru_cache(maxsize=_MAX_CACHED_EXPRESSIONS)
 def compile_cron(expression: str) -> CronSchedule:
-    """The meaning of a well-formed expression. Raises ValueError for any other."""
+    """Compile a well-formed expression. Raises ValueError for any other."""
     if not is_cron_expression(expression):
         raise ValueError(f"{expression!r} is no cron expression")
     parts = [*expression.upper().split(), "*"][: len(CRON_FIELDS)]
     second, minute, hour, day_of_month, month, day_of_week, year = parts
     return CronSchedule(
-        seconds=_values(CRON_SECOND, second),
-        minutes=_values(CRON_MINUTE, minute),
-        hours=_values(CRON_HOUR, hour),
-        months=_values(CRON_MONTH, month),
-        years=_values(CRON_YEAR, year),
+        seconds=_parse_values(CRON_SECOND, second),
+        minutes=_parse_values(CRON_MINUTE, minute),
+        hours=_parse_values(CRON_HOUR, hour),
+        months=_parse_values(CRON_MONTH, month),
+        years=_parse_values(CRON_YEAR, year),
         days=_days_of_month(day_of_month) if day_of_week in UNRESTRICTED_DAY else _days_of_week(day_of_week),
     )
 
 
-def _values(field: CronField, text: str) -> tuple[int, ...]:
-    """The values of a list of values, ranges and steps, in order; a range may run over the end of its field."""
+def _parse_values(field: CronField, text: str) -> tuple[int, ...]:
+    """The values of a field's list of values, ranges and steps, sorted; a range may wrap around (FRI-MON)."""
     found: set[int] = set()
     size = field.high - field.low + 1
     for part in text.split(","):
@@ -134,15 +134,15 @@ def _values(field: CronField, text: str) -> tuple[int, ...]:
         if start in ("", *UNRESTRICTED_DAY):
             first, last = field.low, field.high
         else:
-            first = _number(field, start)
-            last = _number(field, end) if dash else field.high if slash else first
+            first = _parse_number(field, start)
+            last = _parse_number(field, end) if dash else field.high if slash else first
         over = size if last < first else 0
         every = range(first, last + over + 1, int(step) if slash else 1)
         found.update(value if value <= field.high else value - size for value in every)
     return tuple(sorted(found))
 
 
-def _number(field: CronField, text: str) -> int:
+def _parse_number(field: CronField, text: str) -> int:
     return field.names[text] if text in field.names else int(text)
 
 
@@ -154,10 +154,10 @@ def _days_of_month(text: str) -> MonthDays:
     text = text.removesuffix("W")
     if text.startswith("L"):
         before = int(text[2:] or 0)
-        chosen: MonthDays = lambda year, month: _within(year, month, [_length(year, month) - before])  # noqa: E731
+        chosen: MonthDays = lambda year, month: _keep_existing_days(year, month, [_count_days(year, month) - before])  # noqa: E731
     else:
-        days = list(_values(CRON_DAY_OF_MONTH, text))
-        chosen = lambda year, month: _within(year, month, days)  # noqa: E731
+        days = list(_parse_values(CRON_DAY_OF_MONTH, text))
+        chosen = lambda year, month: _keep_existing_days(year, month, days)  # noqa: E731
     if not weekday:
         return chosen
     return lambda year, month: [_nearest_weekday(year, month, day) for day in chosen(year, month)]
@@ -166,24 +166,26 @@ def _days_of_month(text: str) -> MonthDays:
 def _days_of_week(text: str) -> MonthDays:
     day, hash_sign, nth = text.partition("#")
     if hash_sign:
-        return lambda year, month: _of_week(year, month, (_number(CRON_DAY_OF_WEEK, day),))[int(nth) - 1 :][:1]
+        return lambda year, month: _list_days_of_week(year, month, (_parse_number(CRON_DAY_OF_WEEK, day),))[
+            int(nth) - 1 :
+        ][:1]
     if text != "L" and text.endswith("L"):
-        return lambda year, month: _of_week(year, month, (_number(CRON_DAY_OF_WEEK, text[:-1]),))[-1:]
-    days = (CRON_DAY_OF_WEEK.high,) if text == "L" else _values(CRON_DAY_OF_WEEK, text)
-    return lambda year, month: _of_week(year, month, days)
+        return lambda year, month: _list_days_of_week(year, month, (_parse_number(CRON_DAY_OF_WEEK, text[:-1]),))[-1:]
+    days = (CRON_DAY_OF_WEEK.high,) if text == "L" else _parse_values(CRON_DAY_OF_WEEK, text)
+    return lambda year, month: _list_days_of_week(year, month, days)
 
 
-def _length(year: int, month: int) -> int:
+def _count_days(year: int, month: int) -> int:
     return calendar.monthrange(year, month)[1]
 
 
-def _within(year: int, month: int, days: list[int]) -> list[int]:
-    last = _length(year, month)
+def _keep_existing_days(year: int, month: int, days: list[int]) -> list[int]:
+    last = _count_days(year, month)
     return [day for day in days if 1 <= day <= last]
 
 
-def _of_week(year: int, month: int, days: tuple[int, ...]) -> list[int]:
-    """The days of a month that are one of these days of the week, 1 = SUN."""
+def _list_days_of_week(year: int, month: int, days: tuple[int, ...]) -> list[int]:
+    """The days of a month that fall on one of these days of the week, 1 = SUN."""
     first, last = calendar.monthrange(year, month)
     return [day for day in range(1, last + 1) if (first + day) % 7 + 1 in days]
 
@@ -194,7 +196,7 @@ def _nearest_weekday(year: int, month: int, day: int) -> int:
     if which == _SATURDAY:
         return day - 1 if day > 1 else day + 2
     if which == _SUNDAY:
-        return day + 1 if day < _length(year, month) else day - 2
+        return day + 1 if day < _count_days(year, month) else day - 2
     return day
 
 
@@ -202,7 +204,7 @@ def _nearest_weekday(year: int, month: int, day: int) -> int:
 
 
 def _offsets(wall: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
-    """The zone's offset before and after the change of clocks around ``wall``; the same, where there is none."""
+    """The zone's UTC offsets before and after a change of clocks around ``wall``; equal if there is none."""
     before, after = (wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
     assert before is not None
     assert after is not None
@@ -214,8 +216,8 @@ def _comes_twice(wall: datetime, zone: ZoneInfo) -> bool:
     return after < before
 
 
-def _instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """When the wall shows ``wall``: the last time it does, or the moment that the clocks jump over it."""
+def _resolve_instant(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The instant of a local time: the later one if it comes twice, the moment of the jump if it is skipped."""
     before, after = _offsets(wall, zone)
     early = wall.replace(tzinfo=UTC) - after
     if after <= before:
@@ -230,7 +232,7 @@ def _is_at(instant: datetime, zone: ZoneInfo, offset: timedelta) -> bool:
 
 
 def _start_of_overlap(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The first time on the wall that comes twice as ``wall`` does."""
+    """The first local time of the repeated hour that ``wall`` is in."""
     before, after = _offsets(wall, zone)
     length = before - after
     early = wall.replace(microsecond=0) - length
@@ -239,5 +241,5 @@ def _start_of_overlap(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first(most: int, holds: Callable[[int], bool]) -> int:
-    """The least number up to ``most`` from which on ``holds`` does; it does at ``most``."""
+    """The least number from which on ``holds`` is true, by bisection up to ``most``, where it must be true."""
     return bisect_left(range(most), True, key=holds)

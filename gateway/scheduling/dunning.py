@@ -1,8 +1,8 @@
-"""What follows a declined run: another try, and when, or none. One table by advice code, one by result code, one by
-family; what none of them names follows the plan.
+"""Dunning: decides after a declined run whether and when to retry. Tables by advice code, result code and family.
 
-The merchant advice code is the issuer's word, and goes first: schemes charge for tries that it forbids.
-Source: docs/decisions/0022; Part B, Response parameters (MerchantAdviceCode).
+The merchant advice code comes first: it is the issuer's instruction, and schemes charge for retries that it forbids.
+Codes in none of the tables are retried by RETRY_DELAYS.
+Source: docs/decisions/0022; Part B, Payment response (MerchantAdviceCode).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.scheduling.models import Job
 
 RETRY_DELAYS: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
-"""After the first decline, the second and the third."""
+"""Delays after the first, second and third decline of a run."""
 MAX_CONSECUTIVE_DECLINES: Final = len(RETRY_DELAYS) + 1
-"""Charges declined in a row, over all runs, after which the job waits for the merchant."""
+"""Declines in a row, over all runs, after which the job is suspended until the merchant reschedules."""
 SOON_RETRY_DELAY: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DunningRetry:
-    """Try again, not before ``after`` has passed; None: as the plan says."""
+    """Retry after the delay ``after``; None: by RETRY_DELAYS."""
 
     after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DunningStop:
-    """No further try, and no further run until the merchant reschedules."""
+    """No retry, and no further run until the merchant reschedules."""
 
     reason: Job.Reason
 
@@ -91,13 +91,13 @@ DUNNING_BY_FAMILY: Final[Mapping[ResultFamily, DunningDecision]] = {
 
 
 def decide_dunning(code: str, advice: str) -> DunningDecision:
-    """What follows a decline with this result code and merchant advice code (empty: the issuer gave none)."""
+    """The dunning decision on a decline by result code and merchant advice code (empty: the issuer sent none)."""
     found = DUNNING_BY_ADVICE_CODE.get(advice) or DUNNING_BY_RESULT_CODE.get(code)
     return found if found is not None else DUNNING_BY_FAMILY.get(find_result_family(code), _PLAN)
 
 
 def get_retry_delay(decision: DunningRetry, attempt: int) -> timedelta | None:
-    """How long until the try after number ``attempt``; None when the plan has no further one."""
+    """The delay until the retry after try number ``attempt`` (from 1); None when there are no more retries."""
     if attempt > len(RETRY_DELAYS):
         return None
     return decision.after if decision.after is not None else RETRY_DELAYS[attempt - 1]

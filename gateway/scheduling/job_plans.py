@@ -1,7 +1,7 @@
-"""The plan of a job: its times, its beginning and end, how long it is bound and with what notice it ends. Pure.
+"""The plan of a subscription job: run times, start, end, duration and notice period. Pure, no database.
 
-Terms of a duration are counted from the plan's beginning. Without ``noticeCallable=DURATION_END`` the plan ends with
-its first term; with it the terms go on until notice is given.
+Terms of ``duration`` count from the plan's start. Without ``noticeCallable=DURATION_END`` the plan ends with its first
+term; with it, terms repeat until notice is given.
 Source: Part B, Scheduling; ruling D39; docs/decisions/0022.
 """
 
@@ -22,7 +22,7 @@ from gateway.scheduling.cron import compile_cron
 from gateway.scheduling.models import Job
 
 PLAN_HORIZON: Final = datetime(2100, 1, 1, tzinfo=UTC)
-"""No plan reaches further; a period that does ends here."""
+"""The latest end of a plan; longer periods are cut off here."""
 TIMING_PARAMETERS: Final = ("second", "minute", "hour", "dayOfMonth", "month", "dayOfWeek", "year", "expression")
 NO_JOB_CODE, NEVER_RUNS_CODE, BAD_DURATION_CODE, BAD_NOTICE_CODE = (
     "100.250.250",
@@ -40,7 +40,7 @@ _MAX_PERIOD_DAYS: Final = _MAX_PERIOD_YEARS * 366
 
 
 class InvalidJobPlanError(Exception):
-    """The job's parameters make no plan; ``errors`` say why, each with its code."""
+    """The job's parameters are no valid plan; ``errors``: each parameter at fault with its result code."""
 
     def __init__(self, errors: list[ParameterError]) -> None:
         super().__init__(errors[0].message)
@@ -49,13 +49,13 @@ class InvalidJobPlanError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarPeriod:
-    """``number`` units, e.g. 3 MONTH. Months and days are the calendar's, in the plan's zone."""
+    """A period of ``number`` units, e.g. 3 MONTH. Months and days are calendar units in the plan's time zone."""
 
     unit: str
     number: int
 
     def after(self, moment: datetime, zone: ZoneInfo, times: int = 1) -> datetime:
-        """``moment`` and ``times`` periods, at most PLAN_HORIZON. A month that lacks the day gives its last one."""
+        """``moment`` plus ``times`` periods, at most PLAN_HORIZON. In a shorter month the day is its last one."""
         number = self.number * times
         if self.unit in _SECONDS:
             seconds = number * _SECONDS[self.unit]
@@ -83,7 +83,7 @@ class CalendarPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
-    """See Job for the meaning of the fields."""
+    """The plan of a job. The fields are those of gateway.scheduling.models.Job."""
 
     expression: str
     zone: ZoneInfo
@@ -94,7 +94,7 @@ class JobPlan:
     notice_callable: str = ""
 
     def next_run(self, after: datetime) -> datetime | None:
-        """The first run after ``after`` and within the plan's time."""
+        """The first run after ``after`` and before the plan's end; None when there is none."""
         found = compile_cron(self.expression).next_after(max(after, self.starts_at - _SECOND), self.zone)
         return found if found is not None and (self.ends_at is None or found < self.ends_at) else None
 
@@ -105,8 +105,8 @@ class JobPlan:
         return list(islice(within, most))
 
     def following(self, after: datetime) -> tuple[datetime, datetime | None]:
-        """When something is to be done next, and when the plan ends: without a further run, or an end of its own, it
-        ends a second later."""
+        """(next_at, ends_at) of a job after ``after``: the next run, or the end if there is none. A plan without
+        further runs and without an end of its own ends one second later."""
         run = self.next_run(after)
         if run is not None:
             return run, self.ends_at
@@ -114,7 +114,7 @@ class JobPlan:
         return end, end
 
     def end_by_notice(self, now: datetime) -> datetime:
-        """When the plan ends, if notice is given ``now``; never later than it would have ended anyway."""
+        """The end of the plan if notice is given ``now``, never later than its present end."""
         end = self.notice.after(now, self.zone) if self.notice is not None else now
         if self.notice_callable == Job.Callable.DURATION_END and self.duration is not None:
             end = self._end_of_term(end)
@@ -135,7 +135,7 @@ class JobPlan:
         return self.duration.after(self.starts_at, self.zone, high)
 
     def columns(self) -> dict[str, Any]:
-        """The plan as columns of a Job."""
+        """The plan as columns of gateway.scheduling.models.Job."""
         return {
             "expression": self.expression,
             "zone": self.zone.key,
@@ -150,7 +150,7 @@ class JobPlan:
 
 
 def plan_from_job(job: Job) -> JobPlan:
-    """The plan a Job's columns hold."""
+    """The plan stored in a job's columns."""
     return JobPlan(
         expression=job.expression,
         zone=ZoneInfo(job.zone),
@@ -165,14 +165,14 @@ def plan_from_job(job: Job) -> JobPlan:
 def plan_from_parameters(
     sent: Mapping[str, str], zone: ZoneInfo, now: datetime, *, began: datetime | None = None
 ) -> JobPlan:
-    """The plan of ``job.*`` parameters (names without ``job.``). Its terms begin at ``startDate``, else when it
-    ``began`` before it was changed, else ``now``. Raises InvalidJobPlanError."""
+    """Parse ``job.*`` parameters (names without ``job.``) into a plan. It starts at ``startDate``, else at ``began``
+    (the start of a job that is changed), else ``now``. Raises InvalidJobPlanError."""
     errors: list[ParameterError] = []
     if not sent:
         raise InvalidJobPlanError([_error("expression", "or another of the job parameters is required", NO_JOB_CODE)])
     expression = build_cron_expression(sent)
-    duration = _period(sent, "duration", BAD_DURATION_CODE, errors)
-    notice = _period(sent, "notice", BAD_NOTICE_CODE, errors)
+    duration = _parse_period(sent, "duration", BAD_DURATION_CODE, errors)
+    notice = _parse_period(sent, "notice", BAD_NOTICE_CODE, errors)
     called = sent.get("noticeCallable") or (Job.Callable.ANYTIME if notice is not None else "")
     if called == Job.Callable.DURATION_END and duration is None:
         errors.append(
@@ -183,7 +183,7 @@ def plan_from_parameters(
         errors.append(_error("expression", message, NEVER_RUNS_CODE))
     if errors:
         raise InvalidJobPlanError(errors)
-    start, end = (_moment(sent.get(name), zone) for name in ("startDate", "endDate"))
+    start, end = (_parse_time(sent.get(name), zone) for name in ("startDate", "endDate"))
     starts_at = start if start is not None and (began is not None or start > now) else began or now
     ends = [end + _SECOND] if end is not None else []
     if duration is not None and called != Job.Callable.DURATION_END:
@@ -203,7 +203,8 @@ def plan_from_parameters(
 
 
 def build_cron_expression(sent: Mapping[str, str]) -> str:
-    """Seven fields: ``expression``, which goes first, or the single parameters with their defaults (D39)."""
+    """The cron expression of seven fields: ``expression`` if sent, else from the single parameters with their defaults
+    (ruling D39)."""
     if text := sent.get("expression"):
         return " ".join(text.upper().split())
     day_of_month, day_of_week = sent.get("dayOfMonth"), sent.get("dayOfWeek")
@@ -223,7 +224,7 @@ def build_cron_expression(sent: Mapping[str, str]) -> str:
     return " ".join(single).upper()
 
 
-def _period(sent: Mapping[str, str], name: str, code: str, errors: list[ParameterError]) -> CalendarPeriod | None:
+def _parse_period(sent: Mapping[str, str], name: str, code: str, errors: list[ParameterError]) -> CalendarPeriod | None:
     unit, number = sent.get(f"{name}Unit"), sent.get(f"{name}Number")
     if unit is None and number is None:
         return None
@@ -237,12 +238,12 @@ def _period(sent: Mapping[str, str], name: str, code: str, errors: list[Paramete
     return CalendarPeriod(unit=unit, number=int(number))
 
 
-def _moment(text: str | None, zone: ZoneInfo) -> datetime | None:
+def _parse_time(text: str | None, zone: ZoneInfo) -> datetime | None:
     return datetime.strptime(text, _TIME).replace(tzinfo=zone).astimezone(UTC) if text else None
 
 
 def _build_never_runs_error(sent: Mapping[str, str], expression: str, plan: JobPlan) -> ParameterError:
-    """Why a plan has no run at all."""
+    """The error of a plan without any run: its end is too early, or its times never occur."""
     if (
         plan.ends_at is not None
         and compile_cron(expression).next_after(plan.starts_at - _SECOND, plan.zone) is not None
@@ -261,7 +262,7 @@ def _error(name: str, message: str, code: str, value: str | None = None) -> Para
 
 
 def render_plan(plan: JobPlan, job: Job, now: datetime, most: int) -> Iterator[tuple[str, Any]]:
-    """What an answer tells of the plan, name by name."""
+    """The members of a response's ``plan``, with at most ``most`` next runs after ``now``."""
     live = job.state in (Job.State.ACTIVE, Job.State.ENDING)
     yield "active", live
     yield "state", job.state

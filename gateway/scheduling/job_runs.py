@@ -1,9 +1,9 @@
-"""A run of a job: one due time, one payment, down the same line as every other.
+"""Runs of subscription jobs: charge one due time by one payment, retry declines, and record the outcome.
 
-A run begins under the job's lock: the statement that begins the payment also writes the run, which there can be only
-once for a job and due time, and moves the job on to its next. Whoever dies after that leaves a payment that recovery
-looks after, and a run that is looked at again until its payment has an answer; nothing is charged twice, and what is
-in doubt is not repeated. No lock is held while an acquirer thinks. Source: Part B, Scheduling; docs/decisions/0022.
+A run begins under the job's row lock: the statement that begins the payment also inserts the run, unique per job and
+due time, and moves the job to its next time. If the worker dies after that, recovery completes the payment, and the run
+is rechecked until its payment has a result: nothing is charged twice, and an unknown outcome is not retried. No lock is
+held during the acquirer call. Source: Part B, Scheduling; docs/decisions/0022.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from gateway.payments import job_records, registrations, risk_screening, store
 from gateway.payments.agreements import find_agreement_violation
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.process import advance_payment, begin_payment, resolve_route
-from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, REGISTRATION_VAULT_ERROR_CODE
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE, RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
 from gateway.scheduling import dunning
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
@@ -37,15 +36,15 @@ from gateway.scheduling.models import Job, JobRun
 
 LIVE_JOB_STATES: Final = (Job.State.ACTIVE, Job.State.ENDING)
 MAX_RUN_DELAY: Final = timedelta(days=7)
-"""A run that is later than that is not made any more."""
+"""A run that is later than this is recorded as MISSED."""
 MAX_LATE_RUNS: Final = 3
-"""Missed runs of one job that are made up for, one after the other; what was missed beyond is left out."""
+"""Late runs of one job that are made up for one after the other; further ones are recorded as MISSED."""
 FIRST_RECHECK_DELAY, MAX_RECHECK_DELAY = timedelta(minutes=1), timedelta(days=1)
-"""A run whose payment has no answer is looked at after a minute, then ever more seldom."""
+"""A run whose payment has no result is rechecked after a minute, then at growing intervals."""
 _INSTRUCTION: Final = "standingInstruction."
 _RUN_PARAMETERS: Final = ("job.", f"{_INSTRUCTION}mode", f"{_INSTRUCTION}source", f"{_INSTRUCTION}industryPractice")
-TRANSIENT_REFUSAL_CODES: Final = frozenset({REGISTRATION_VAULT_ERROR_CODE, REGISTRATION_CONFLICT_CODE})
-"""Refusals that are nobody's fault."""
+TRANSIENT_REFUSAL_CODES: Final = frozenset({VAULT_ERROR_CODE, CONCURRENT_UPDATE_CODE})
+"""Refusals that pass by themselves: the run is tried again when the job's lease ends."""
 _AGREEMENT_END_PARAMETERS: Final = (f"{_INSTRUCTION}expiry", f"{_INSTRUCTION}numberOfInstallments")
 
 log = structlog.get_logger(__name__)
@@ -64,9 +63,9 @@ def build_run_request(
     due_at: datetime,
     attempt: int = 1,
 ) -> PaymentRequest:
-    """The payment of one run, merchant-initiated, under the job's agreement. Raises RequestRefusedError and
+    """Build the merchant-initiated payment of one run, under the job's agreement. Raises RequestRefusedError and
     InvalidParametersError."""
-    parameters = _parameters(job, registration, now, again=attempt > 1)
+    parameters = _build_run_parameters(job, registration, now, again=attempt > 1)
     request = build_payment_request(
         parameters,
         merchant=job.merchant,
@@ -80,8 +79,8 @@ def build_run_request(
     return replace(request, stored={**request.stored, **facts}, row_locked=True, allow_duplicate=True)
 
 
-def _parameters(job: Job, registration: Registration, now: datetime, *, again: bool) -> Parameters:
-    """What the schedule was sent with, as a merchant would send it for this run."""
+def _build_run_parameters(job: Job, registration: Registration, now: datetime, *, again: bool) -> Parameters:
+    """The schedule's parameters as a merchant would send them for this run. ``again``: it is a retry."""
     channel = registration.channel
     sent = {name: value for name, value in flatten_body(job.request).items() if not name.startswith(_RUN_PARAMETERS)}
     kind = sent.setdefault(f"{_INSTRUCTION}type", "RECURRING")
@@ -103,7 +102,7 @@ def _parameters(job: Job, registration: Registration, now: datetime, *, again: b
 
 
 def build_job_trace(job: Job) -> RequestTrace:
-    """Nobody asked: the request log names the job."""
+    """The trace of a run, which has no HTTP request: the request log shows method JOB and the job's path."""
     return RequestTrace(
         request=identifiers.row_id(),
         method="JOB",
@@ -117,8 +116,8 @@ def build_job_trace(job: Job) -> RequestTrace:
 
 
 def run_job(ident: UUID, sequence: int) -> bool:
-    """Do what is due for a job as it was claimed: charge, leave out what is too late, or end. False when somebody else
-    has done it."""
+    """Do what is due for a claimed job: charge, record missed runs, or end it. ``sequence``: of the claimed row. False
+    when another worker was first."""
     job = Job.objects.select_related("merchant__division__psp", "channel").get(pk=ident)
     now, due_at = clock.merchant_now(job.merchant), job.next_at
     if job.sequence != sequence or job.state not in LIVE_JOB_STATES or due_at is None or due_at > now:
@@ -131,21 +130,21 @@ def run_job(ident: UUID, sequence: int) -> bool:
         until = now - MAX_RUN_DELAY
         log.warning("runs_missed", job=job.id.hex, since=due_at.isoformat(), until=until.isoformat())
         missed = _build_run_row(job, due_at, JobRun.State.MISSED, now, missed_until=until)
-        return _write_next_run(job, _next_columns(plan, until), [missed])
+        return _write_next_run(job, _build_next_columns(plan, until), [missed])
     if not (job.merchant.works and job.channel.active):
         return _write_next_run(
-            job, _next_columns(plan, due_at), [_build_run_row(job, due_at, JobRun.State.SKIPPED, now)]
+            job, _build_next_columns(plan, due_at), [_build_run_row(job, due_at, JobRun.State.SKIPPED, now)]
         )
     try:
-        return _charge(job, plan, due_at, now)
+        return _charge_run(job, plan, due_at, now)
     except RequestRefusedError as refused:
         return _record_refused_run(job, due_at, refused.code, now)
     except InvalidParametersError as invalid:
         return _record_refused_run(job, due_at, invalid.errors[0].code, now)
 
 
-def _charge(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
-    """Make the run's payment. Raises RequestRefusedError and InvalidParametersError when there can be none."""
+def _charge_run(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
+    """Make the payment of a run. Raises RequestRefusedError and InvalidParametersError when none is possible."""
     registration, agreement = _load_job_means(job)
     request = build_run_request(job, registration, agreement, now=now, trace=build_job_trace(job), due_at=due_at)
     error = find_agreement_violation(request.agreement_use, job.merchant, now)
@@ -158,22 +157,22 @@ def _charge(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> bool:
 
     def extra_writes(write: WriteStatement) -> None:
         write.update_related(Job, changes, {"id": job.id})
-        for one in (row, *rows):
-            write.insert(JobRun, **one)
+        for columns in (row, *rows):
+            write.insert(JobRun, **columns)
 
-    payment = _pay(job, replace(request, extra_writes=extra_writes), lambda: _lock_unchanged_job(job))
+    payment = _process_locked(replace(request, extra_writes=extra_writes), lambda: _lock_unchanged_job(job))
     if payment is None:
         return False
     record_run_outcome(row["id"], payment)
     return True
 
 
-def _pay(job: Job, request: PaymentRequest, holds: Callable[[], bool]) -> Payment | None:
-    """Begin the payment under the job's lock and, without any, take it down the line; None when ``holds``, asked under
-    the lock, says that somebody else was faster."""
+def _process_locked(request: PaymentRequest, lock: Callable[[], bool]) -> Payment | None:
+    """Begin the payment under the job's row lock and process it after the lock is released. ``lock``: takes the lock,
+    and returns False if the row changed since it was read; then the result is None."""
     chosen_route, screening_plan = resolve_route(request), risk_screening.plan_screening(request)
     with transaction.atomic(durable=True):
-        if not holds():
+        if not lock():
             return None
         payment = begin_payment(request, chosen_route, screening_plan)
     if payment.status == Status.STARTED:
@@ -182,13 +181,13 @@ def _pay(job: Job, request: PaymentRequest, holds: Callable[[], bool]) -> Paymen
 
 
 def _lock_unchanged_job(job: Job) -> bool:
-    """Lock the job; whether it is as it was read."""
+    """Lock the job's row; False when it changed since it was read."""
     locked = Job.objects.select_for_update().filter(pk=job.pk, sequence=job.sequence)
     return bool(locked.values_list("pk", flat=True))
 
 
 def _load_job_means(job: Job) -> tuple[Registration, Agreement | None]:
-    """Raises RequestRefusedError for a registration that was deleted."""
+    """The job's registration and agreement. Raises RequestRefusedError for a deleted registration."""
     registration = Registration.objects.select_related("channel").get(pk=job.registration)
     registration.merchant = job.merchant
     registration.channel.merchant = job.merchant
@@ -198,7 +197,7 @@ def _load_job_means(job: Job) -> tuple[Registration, Agreement | None]:
     return registration, agreement
 
 
-def _next_columns(plan: JobPlan, after: datetime) -> dict[str, Any]:
+def _build_next_columns(plan: JobPlan, after: datetime) -> dict[str, Any]:
     next_at, ends_at = plan.following(after)
     return {"next_at": next_at, "ends_at": ends_at}
 
@@ -206,21 +205,21 @@ def _next_columns(plan: JobPlan, after: datetime) -> dict[str, Any]:
 def _advance_job_columns(
     job: Job, plan: JobPlan, due_at: datetime, now: datetime
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The job's columns once this run has begun, and the rows of runs that are left out: when several were missed in a
-    row, only the first are made up for."""
-    changes = {**_next_columns(plan, due_at), "sequence": job.sequence + 1, "lease_until": None, "late": 0}
+    """The job's columns once this run has begun, and the rows of runs recorded as MISSED: of several late runs in a
+    row, only MAX_LATE_RUNS are made up for."""
+    changes = {**_build_next_columns(plan, due_at), "sequence": job.sequence + 1, "lease_until": None, "late": 0}
     if changes["next_at"] > now or (changes["ends_at"] is not None and changes["next_at"] >= changes["ends_at"]):
         return changes, []
     if job.late + 1 < MAX_LATE_RUNS:
         return changes | {"late": job.late + 1}, []
     missed = _build_run_row(job, changes["next_at"], JobRun.State.MISSED, now, missed_until=now)
     log.warning("runs_missed", job=job.id.hex, since=changes["next_at"].isoformat(), until=now.isoformat())
-    return changes | _next_columns(plan, now), [missed]
+    return changes | _build_next_columns(plan, now), [missed]
 
 
-def _build_run_row(job: Job, due_at: datetime, state: str, now: datetime, **more: Any) -> dict[str, Any]:
-    """The columns of a new JobRun."""
-    columns = {"payment": None, "code": "", "next_at": None, "missed_until": None} | more
+def _build_run_row(job: Job, due_at: datetime, state: str, now: datetime, **changed: Any) -> dict[str, Any]:
+    """The columns of a new JobRun; ``changed``: columns with other values than the defaults."""
+    columns = {"payment": None, "code": "", "next_at": None, "missed_until": None} | changed
     return {
         "id": identifiers.row_id(),
         "job_id": job.id,
@@ -235,7 +234,7 @@ def _build_run_row(job: Job, due_at: datetime, state: str, now: datetime, **more
 
 
 def _write_next_run(job: Job, changes: Mapping[str, Any], rows: list[dict[str, Any]]) -> bool:
-    """Write the job's next time, if it still is as it was read, and the rows of runs that charge nobody."""
+    """Write the job's next time and the rows of runs without a payment; False if the job changed since it was read."""
     write = WriteStatement()
     raised = {**changes, "sequence": job.sequence + 1, "lease_until": None}
     write.update(job, raised, expecting={"sequence": job.sequence})
@@ -245,8 +244,8 @@ def _write_next_run(job: Job, changes: Mapping[str, Any], rows: list[dict[str, A
 
 
 def _record_refused_run(job: Job, due_at: datetime, code: str, now: datetime) -> bool:
-    """There can be no payment: the run failed, and the job waits for the merchant. Raises RequestRefusedError for what
-    passes by itself: the job is due again when its lease ends."""
+    """Record a run without a possible payment as FAILED and suspend the job. Raises RequestRefusedError for
+    TRANSIENT_REFUSAL_CODES: the job is due again when its lease ends."""
     if code in TRANSIENT_REFUSAL_CODES:
         raise RequestRefusedError(code)
     decision = dunning.decide_dunning(code, "")
@@ -254,11 +253,11 @@ def _record_refused_run(job: Job, due_at: datetime, code: str, now: datetime) ->
     return suspend_job(job, reason, now, _build_run_row(job, due_at, JobRun.State.FAILED, now, code=code))
 
 
-# --- what came of it ----------------------------------------------------------------------------------------------
+# --- outcomes -----------------------------------------------------------------------------------------------------
 
 
 def recheck_run(ident: UUID) -> bool:
-    """Look at the payment of a run that is OPEN, and do what follows from its answer; True."""
+    """Record the outcome of an OPEN run if its payment has a result by now; always True."""
     row = JobRun.objects.get(pk=ident)
     if row.state == JobRun.State.OPEN and row.payment is not None:
         record_run_outcome(ident, Payment.objects.get(pk=row.payment))
@@ -266,9 +265,9 @@ def recheck_run(ident: UUID) -> bool:
 
 
 def record_run_outcome(ident: UUID, payment: Payment) -> None:
-    """Write down what came of a run's payment: paid, tried again later, failed; or when to look again."""
+    """Record the outcome of a run's payment: PAID, RETRYING or FAILED, or the time of the next recheck."""
     with transaction.atomic(durable=True):
-        # The job first, as everywhere: two locks in one order.
+        # Lock the job before the run, in the same order everywhere.
         job = Job.objects.select_for_update(of=("self",)).select_related("merchant", "channel").get(runs=ident)
         row = JobRun.objects.select_for_update().get(pk=ident)
         if row.state != JobRun.State.OPEN or row.payment != payment.id:
@@ -288,7 +287,7 @@ def record_run_outcome(ident: UUID, payment: Payment) -> None:
 
 
 def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime) -> None:
-    """Decide on a declined run, under the job's lock: ``row`` is changed in memory, the job in the database."""
+    """Apply dunning to a declined run, under the job's lock: changes ``row`` in memory and the job in the database."""
     declined = job.declined + 1
     details: Mapping[str, str] = payment.answer.get("resultDetails", {})
     decision = dunning.decide_dunning(payment.result_code, details.get("MerchantAdviceCode", ""))
@@ -301,7 +300,7 @@ def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime)
         suspend_job(job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.DECLINED, now)
         return
     after = dunning.get_retry_delay(decision, row.attempt)
-    # The next run is a try, too, also one that came while this answer was waited for: nobody is charged for two
+    # No retry once the next run is due or was made while this result was pending: a shopper is not charged for two
     # periods at once.
     later = JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False)
     if after is not None and now + after < job.next_at and not later.exists():
@@ -309,7 +308,7 @@ def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime)
 
 
 def retry_run(ident: UUID) -> bool:
-    """Charge a declined run once more. False when somebody else has done so."""
+    """Charge a declined run once more. False when another worker was first."""
     row = JobRun.objects.select_related("job", "job__merchant__division__psp", "job__channel").get(pk=ident)
     job = row.job
     job.channel.merchant = job.merchant
@@ -349,12 +348,12 @@ def retry_run(ident: UUID) -> bool:
         "code": "",
     }
 
-    def holds() -> bool:
+    def lock() -> bool:
         mine = JobRun.objects.select_for_update().filter(pk=row.pk, state=row.state, attempt=row.attempt)
         return _lock_unchanged_job(job) and bool(mine.values_list("pk", flat=True))
 
-    extra_writes = replace(request, extra_writes=lambda write: write.update_related(JobRun, changes, {"id": row.id}))
-    payment = _pay(job, extra_writes, holds)
+    request = replace(request, extra_writes=lambda write: write.update_related(JobRun, changes, {"id": row.id}))
+    payment = _process_locked(request, lock)
     if payment is None:
         return False
     record_run_outcome(ident, payment)
@@ -362,6 +361,7 @@ def retry_run(ident: UUID) -> bool:
 
 
 def _fail_run(row: JobRun) -> bool:
+    """Set a run to FAILED; False when it changed since it was read."""
     mine = JobRun.objects.filter(pk=row.pk, state=row.state, attempt=row.attempt)
     return bool(mine.update(state=JobRun.State.FAILED, next_at=None, lease_until=None))
 
@@ -370,14 +370,14 @@ def _fail_run(row: JobRun) -> bool:
 
 
 def suspend_job(job: Job, reason: str, now: datetime, failed: Mapping[str, Any] | None = None) -> bool:
-    """The job waits for its merchant, who is told; False when it was changed meanwhile. ``failed``: the row of the run
-    that could not be made."""
+    """Suspend a job until its merchant reschedules, and notify the merchant. ``failed``: the row of a run without a
+    payment. False when the job changed since it was read."""
     job.state, job.reason, job.next_at = Job.State.SUSPENDED, reason, None
     return _record_job_state(job, job_records.RESCHEDULE_PAYMENT_TYPE, now, failed)
 
 
 def end_job(job: Job, reason: str, now: datetime) -> bool:
-    """The job's time is over; the merchant is told. False when it was changed meanwhile."""
+    """End a job and notify the merchant. False when the job changed since it was read."""
     job_records.mark_job_ended(job, reason, now)
     return _record_job_state(job, job_records.DESCHEDULE_PAYMENT_TYPE, now)
 

@@ -1,8 +1,8 @@
-"""The timer of the jobs: which are due, each for one worker until its lease runs out.
+"""The timer of subscription jobs: claims due jobs and runs by a lease and processes them.
 
-The lease only keeps workers out of each other's way; that nothing runs twice is the job's sequence and the run's
-uniqueness (gateway.scheduling.job_runs). Times are the merchant's clock: what is due by real time is found by one
-index, and merchants whose clock was moved, in the test environment, are looked at one by one.
+The lease only keeps workers from the same row; that no run is charged twice is ensured by the job's sequence and the
+unique run (gateway.scheduling.job_runs). Times are in the merchant's clock: one index finds the rows due by real time;
+merchants whose clock was moved, in the test environment, are searched one by one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gateway.scheduling.models import Job, JobRun
 from gateway.timers.registry import Timer
 
 JOB_CLAIM_SIZE: Final = 20
-"""Rows that one claim takes; each is one payment, and the lease is for all of them."""
+"""Rows per claim; each is one payment, and the lease covers all of them."""
 MAX_JOBS_PER_TICK: Final = 200
-"""Rows that one run of the timer does, before others have their turn."""
+"""Rows that one tick of the timer processes at most."""
 MAX_PARALLEL_JOB_TICKS: Final = 4
-"""Runs of the timer at a time, on all machines together."""
+"""Parallel ticks of the timer, on all machines together."""
 
 log = structlog.get_logger(__name__)
 
-# Two ways to what is due, each along an index of its own: all whose time has come by real time, and those of merchants
-# whose clock is ahead. A clock that is behind is caught by the last condition.
+# Due rows are found by two indexes: those due by real time, and those of merchants whose clock is ahead. The last
+# condition leaves out merchants whose clock is behind.
 _CLAIM: Final = """
 WITH ahead AS MATERIALIZED (
     SELECT r.id, r.next_at FROM gateway_merchant m CROSS JOIN LATERAL (
@@ -77,8 +77,8 @@ _RowHandler = Callable[[UUID, Any], bool]
 def claim_due_jobs(
     model: type[Job | JobRun], limit: int, now: datetime, merchant: Merchant | None = None
 ) -> ClaimedJobs:
-    """What is due, each for one claimer until its lease runs out: (id, when, a job's sequence or a run's state), the
-    earliest first. ``now``: real time."""
+    """Claim due rows by a lease. Returns (id, due time, the job's sequence or the run's state), earliest first.
+    ``now``: real time."""
     table, more = _TABLES[model]
     asking = 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + settings.GATEWAY_FAILOVER_WITHIN_S
     lease = now + timedelta(seconds=asking) + store.ANSWER_GRACE
@@ -93,7 +93,7 @@ def claim_due_jobs(
 
 
 def run_due_jobs(merchant: Merchant | None) -> int:
-    """Make the runs that are due, try declined ones again, and look at those without an answer; how many."""
+    """Make due runs, retry declined ones, and recheck those without a result; returns how many were processed."""
     return _run_claimed(Job, merchant, job_runs.run_job) + _run_claimed(JobRun, merchant, _continue_run)
 
 
@@ -102,17 +102,19 @@ def _continue_run(ident: UUID, state: str) -> bool:
 
 
 def _run_claimed(model: type[Job | JobRun], merchant: Merchant | None, work: _RowHandler) -> int:
-    """One after the other for a merchant alone, in the order of their times. For all of them side by side, so that an
-    acquirer that keeps its merchants waiting leaves the others' runs in peace."""
+    """Process due rows: of one merchant one by one, in the order of their times; of all merchants in parallel lanes, so
+    that a slow acquirer does not hold up the runs of others."""
     lanes = settings.GATEWAY_JOB_LANES if merchant is None else 1
     first = claim_due_jobs(model, lanes if lanes > 1 else JOB_CLAIM_SIZE, clock.real_now(), merchant)
     if lanes == 1 or len(first) < 2:
-        return _one_by_one(model, merchant, work, first)
+        return _run_sequentially(model, merchant, work, first)
     with ThreadPoolExecutor(max_workers=lanes, thread_name_prefix="jobs") as pool:
         return sum(pool.map(lambda row: _run_lane(model, work, row, MAX_JOBS_PER_TICK // lanes), first))
 
 
-def _one_by_one(model: type[Job | JobRun], merchant: Merchant | None, work: _RowHandler, claimed: ClaimedJobs) -> int:
+def _run_sequentially(
+    model: type[Job | JobRun], merchant: Merchant | None, work: _RowHandler, claimed: ClaimedJobs
+) -> int:
     done = seen = 0
     while claimed:
         done += sum(_run_safely(model, work, row) for row in claimed)
@@ -124,7 +126,7 @@ def _one_by_one(model: type[Job | JobRun], merchant: Merchant | None, work: _Row
 
 
 def _run_lane(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, datetime, Any], most: int) -> int:
-    """Take what is due, a row at a time and at most ``most``: none waits behind one that takes long."""
+    """Claim and process one row at a time, at most ``most``, so that no claimed row waits behind a slow one."""
     try:
         done, rows = 0, [row]
         for _ in range(most):
@@ -141,13 +143,13 @@ def _run_safely(model: type[Job | JobRun], work: _RowHandler, row: tuple[UUID, d
     ident, _, more = row
     try:
         return work(ident, more)
-    except Exception:  # one job must not keep the others waiting; it is due again when its lease ends
+    except Exception:  # one job must not stop the others; it is due again when its lease ends
         log.exception("job_failed", kind=model.__name__, id=ident.hex)
         return False
 
 
 def find_next_job_time(merchant: Merchant) -> datetime | None:
-    """When this merchant's next run, try or look is due, by the merchant's clock."""
+    """When this merchant's next run, retry or recheck is due, by the merchant's clock; None without any."""
     times = [
         model._default_manager.filter(merchant=merchant, next_at__isnull=False).aggregate(first=Min("next_at"))["first"]
         for model in (Job, JobRun)

@@ -1,4 +1,4 @@
-"""Subscription jobs and their runs. Columns and constraints; verbs live in gateway.payments and in tasks.py."""
+"""Subscription jobs and their runs: columns and constraints only. What changes them is in job_runs and schedules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from gateway.models import Channel, Merchant
 
 
 class Job(models.Model):
-    """A plan by which a stored means is charged. Source: Part B, Scheduling. Its id is that of the SD that made it.
+    """A subscription: a plan by which a stored means is charged. Its id is that of the SD payment that created it.
 
-    ``agreement``: what its charges draw on (None: the request names one of another processor).
-    ``request``: what the schedule was sent with, as it is echoed; each run sends it on. ``expression``: the times, in
-    ``zone``. ``starts_at``: no run before. ``ends_at``: no run then or later; None: the plan has no end yet.
-    ``next_at``: when something is to be done next, a run or the end (None: nothing ever again, or not while it is
-    SUSPENDED). ``reason``: why it is not ACTIVE. ``declined``: charges declined in a row. ``late``: runs made up for in
-    a row. ``lease_until``: real time, while somebody works on it. ``sequence`` counts changes and runs: each expects
-    the number it read. All other times are the merchant's clock.
+    ``agreement``: the agreement its charges count towards (None: the request names one of another processor).
+    ``request``: the echo of the schedule's parameters; each run sends them again. ``expression``: cron, in ``zone``.
+    ``starts_at``: no run before. ``ends_at``: no run then or later; None: no end yet. ``next_at``: the next run or the
+    end (None while SUSPENDED or ENDED). ``reason``: why it is not ACTIVE. ``declined``: declines in a row. ``late``:
+    late runs made up for in a row. ``lease_until``: real time, while a worker processes it. ``sequence``: counts
+    changes and runs, for optimistic locking. All other times are the merchant's clock. Source: Part B, Scheduling.
     """
 
     class State(models.TextChoices):
@@ -100,12 +99,12 @@ class Job(models.Model):
 
 
 class JobRun(models.Model):
-    """What became of one due time of a job: there is one row for it, and at most one payment at a time.
+    """One due time of a job and its outcome: one row per due time, at most one open payment at a time.
 
-    ``payment``: the newest try, ``earlier`` those before it; ``attempt``: its number. ``code``: the result of the
-    newest try, or why there is none. ``next_at``: while OPEN, when the payment is looked at again; while RETRYING, when
-    it is tried again. ``missed_until``: the last due time that this row stands for, when it was MISSED.
-    ``lease_until``: real time. All other times are the merchant's clock.
+    ``payment``: the latest try, ``earlier``: the payments before it; ``attempt``: its number. ``code``: the result code
+    of the latest try, or of the refusal without a payment. ``next_at``: while OPEN the next recheck, while RETRYING the
+    next try. ``missed_until``: the last due time that a MISSED row covers. ``lease_until``: real time. All other times
+    are the merchant's clock.
     """
 
     class State(models.TextChoices):

@@ -1,8 +1,8 @@
-"""Subscription jobs by the API: made, read, changed, given notice.
+"""Schedules by the API and the back office: create, read, change, pause and end subscription jobs.
 
-Each change is one statement: the job as it was read, the payment that records it (SD, RS, DS) and what is told of it.
-A run moves the job's sequence, too, so that of a change and a run at the same moment one comes first, and the other
-sees it. Source: Part B, Scheduling; ruling D8; docs/decisions/0022.
+Each change is one statement: the job with a version check, the record-only payment (SD, RS, DS) and its notification.
+A run raises the job's sequence too, so of a change and a run at the same moment the later one sees the earlier.
+Source: Part B, Scheduling; ruling D8; docs/decisions/0022.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAY
 from gateway.payments.job_validation import parse_job_plan
 from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.process import resolve_route
-from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.registrations import REGISTRATION_CONFLICT_CODE, ChangeRequest
+from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
 from gateway.scheduling import job_plans as plans
@@ -35,14 +35,14 @@ from gateway.scheduling.models import Job, JobRun
 UNKNOWN_SCHEDULE_CODE: Final = "700.400.580"
 NOT_RESCHEDULED_CODE, NOT_DESCHEDULED_CODE = "100.360.300", "100.360.303"
 MAX_SCHEDULE_TRIES: Final = 20
-"""How often a change reads its job again; each try lost means that a run or another change won."""
+"""How often a change re-reads its job; each lost try means that a run or another change was first."""
 MAX_PAST_RUNS: Final = 12
 
 
 def find_job(
     target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = UNKNOWN_SCHEDULE_CODE
 ) -> Job:
-    """The job of this merchant (and channel). Raises RequestRefusedError (404, ``unknown``) for one there is not."""
+    """Find a job of this merchant (and channel). Raises RequestRefusedError (404 with code ``unknown``)."""
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
     found = Job.objects.filter(**own).select_related("channel").first() if target is not None else None
     if found is None:
@@ -56,7 +56,7 @@ def find_job(
 
 
 def create_job(change: ChangeRequest, channel: Channel | None) -> Payment:
-    """Start a job; the SD that tells of it. Raises RequestRefusedError for what could never be charged."""
+    """Create a job; returns its SD payment. Raises RequestRefusedError for a job whose runs could never be charged."""
     parameters, now = change.parameters, change.now
     registration = find_job_registration(parameters, change.merchant, channel)
     plan = parse_job_plan(
@@ -112,12 +112,12 @@ def find_job_registration(parameters: Parameters, merchant: Merchant, channel: C
 def _resolve_job_agreement(
     ident: UUID, registration: Registration, parameters: Parameters, now: datetime
 ) -> tuple[Agreement | None, bool]:
-    """The agreement that the job's charges draw on, and whether it is made now: the one that is named, the last one of
-    the registration, else this schedule is what the shopper agreed to."""
+    """Returns (agreement, created): the agreement that the request names, else the latest one of the registration, else
+    a new one for this schedule."""
     channel = registration.channel
     if INITIAL_TRANSACTION_ID in parameters or AGREEMENT_ID in parameters:
-        words = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
-        repeated = replace(parameters, values={**parameters.values, **words})
+        run_values = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+        repeated = replace(parameters, values={**parameters.values, **run_values})
         agreement_use = agreements.resolve_agreement(repeated, parameters["paymentType"], channel, registration.id)
         return (agreement_use.agreement if agreement_use is not None else None), False
     found = Agreement.objects.filter(registration=registration.id).order_by("-id").first()
@@ -138,8 +138,8 @@ def _resolve_job_agreement(
 
 
 def _validate_run(job: Job, registration: Registration, agreement: Agreement | None, change: ChangeRequest) -> None:
-    """Build the request of a run, as its day will, and find its way: raises RequestRefusedError or Invalid for what is
-    wrong."""
+    """Build and route the payment of a run without making it. Raises RequestRefusedError or InvalidParametersError for
+    what would refuse the run on its day."""
     request = build_run_request(job, registration, agreement, now=change.now, trace=change.trace, due_at=change.now)
     if request.parameters.refusals:
         raise RequestRefusedError(request.parameters.refusals[0].code, request.parameters.refusals)
@@ -150,8 +150,8 @@ def _validate_run(job: Job, registration: Registration, agreement: Agreement | N
 
 
 def reschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
-    """Put what was sent in the place of what stands; what was not sent stays. A notice that was given is taken back,
-    and a job that waits for the merchant goes on with its next run. Raises RequestRefusedError."""
+    """Change the sent parameters of a job and leave the others. A given notice is cancelled, and a suspended job goes
+    on with its next run. Returns the RS payment. Raises RequestRefusedError."""
     for _ in range(MAX_SCHEDULE_TRIES):
         job = find_job(target, change.merchant, channel, NOT_RESCHEDULED_CODE)
         if job.state == Job.State.ENDED:
@@ -161,17 +161,17 @@ def reschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel 
         payment = _write_job_change(job, RESCHEDULE_PAYMENT_TYPE, registration, sequence, change)
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 def _apply_job_change(job: Job, change: ChangeRequest) -> Registration:
-    """Change ``job`` in memory, and try the new one out; its registration."""
+    """Apply a change to ``job`` in memory and validate its runs; returns its registration."""
     parameters, now = change.parameters, change.now
     if "registrationId" in parameters:
         registration = find_job_registration(parameters, change.merchant, job.channel)
         agreement, made = _resolve_job_agreement(job.id, registration, parameters, now)
         if made:
-            # The shopper agreed to the job, not to one card: the new card goes on under the same agreement.
+            # The shopper agreed to the job, not to one card: the new card is charged under the same agreement.
             agreement = _load_job_agreement(job)
         job.registration, job.agreement = registration.id, agreement.id if agreement is not None else None
     else:
@@ -217,8 +217,8 @@ def _load_job_agreement(job: Job) -> Agreement | None:
 
 
 def pause_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
-    """Charge nobody until the job is rescheduled, with something or nothing; what would have run meanwhile is not made
-    up for. Raises RequestRefusedError: a job that is ending would lose its notice."""
+    """Suspend a job until it is rescheduled; runs that fall due meanwhile are not made up for. Raises
+    RequestRefusedError unless it is ACTIVE: an ENDING job would lose its notice."""
     for _ in range(MAX_SCHEDULE_TRIES):
         job = find_job(target, change.merchant, channel, NOT_RESCHEDULED_CODE)
         if job.state != Job.State.ACTIVE:
@@ -231,7 +231,7 @@ def pause_job(target: UUID | None, change: ChangeRequest, channel: Channel | Non
         )
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 _PAUSE_REFUSALS: Final[Mapping[Job.State, str]] = {
@@ -242,8 +242,8 @@ _PAUSE_REFUSALS: Final[Mapping[Job.State, str]] = {
 
 
 def deschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel | None) -> Payment:
-    """Give notice: the job ends after its notice period. A second notice changes nothing. Raises
-    RequestRefusedError."""
+    """Give notice: the job ends after its notice period. A second notice does not change the end. Raises
+    RequestRefusedError for a job that has ended or does not exist."""
     for _ in range(MAX_SCHEDULE_TRIES):
         job = find_job(target, change.merchant, channel, NOT_DESCHEDULED_CODE)
         if job.state == Job.State.ENDED:
@@ -255,11 +255,11 @@ def deschedule_job(target: UUID | None, change: ChangeRequest, channel: Channel 
         )
         if payment is not None:
             return payment
-    raise RequestRefusedError(REGISTRATION_CONFLICT_CODE, status=409)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
 
 
 def give_job_notice(job: Job, now: datetime) -> None:
-    """Change ``job`` in memory to one that ends. What waits for the merchant charges nobody, and ends at once."""
+    """Set the columns of a job under notice, in memory. A suspended job ends at once."""
     plan = plans.plan_from_job(job)
     end = plan.end_by_notice(now) if job.state != Job.State.SUSPENDED else now
     job.sequence += 1
@@ -281,7 +281,7 @@ CHANGEABLE_JOB_COLUMNS: Final = tuple(
 def _write_job_change(
     job: Job, kind: str, registration: Registration, sequence: int, change: ChangeRequest
 ) -> Payment | None:
-    """Write the job as it is in memory, if it still is as it was read; None when it is not."""
+    """Write the changed job and its record; None when the job changed since it was read."""
     payment = job_records.build_job_record(
         job, kind, job_records.render_job_means(registration), at=change.now, request_id=change.trace.request
     )
@@ -297,8 +297,7 @@ def _write_job_change(
 
 
 def load_job_registration(job: Job, *, gone: bool = False) -> Registration:
-    """The registration of a job. Raises RequestRefusedError for one that was deleted, unless ``gone`` does not
-    matter."""
+    """The registration of a job. Raises RequestRefusedError for a deleted one, unless ``gone`` allows it."""
     found = Registration.objects.select_related("channel").get(pk=job.registration)
     found.merchant = job.merchant
     found.channel.merchant = job.merchant
@@ -311,11 +310,11 @@ def load_job_registration(job: Job, *, gone: bool = False) -> Registration:
     return found
 
 
-# --- telling ------------------------------------------------------------------------------------------------------
+# --- rendering ----------------------------------------------------------------------------------------------------
 
 
 def render_schedule(payment: Payment) -> dict[str, Any]:
-    """What the schedules' endpoints answer of a record: the job's id, and what it charges."""
+    """A job's record as the schedule endpoints answer it: with the job's id and the payment type of its runs."""
     body = render_payment(payment)
     body.pop("referencedId", None)
     body.pop("schedule", None)
@@ -324,7 +323,7 @@ def render_schedule(payment: Payment) -> dict[str, Any]:
 
 
 def render_job(job: Job, now: datetime) -> dict[str, Any]:
-    """A job as it stands, with its last runs."""
+    """The present state of a job, with its last MAX_PAST_RUNS runs."""
     means = job_records.render_job_means(load_job_registration(job, gone=True))
     body = render_schedule(job_records.build_job_record(job, SCHEDULE_PAYMENT_TYPE, means, at=now, request_id=job.id))
     runs = JobRun.objects.filter(job=job.pk).order_by("-due_at")[:MAX_PAST_RUNS]
@@ -333,14 +332,14 @@ def render_job(job: Job, now: datetime) -> dict[str, Any]:
 
 
 def render_job_run(run: JobRun) -> dict[str, Any]:
-    """One run, as a schedule's answer tells of it."""
-    told: dict[str, Any] = {"dueAt": clock.format_timestamp(run.due_at), "state": run.state, "attempt": run.attempt}
+    """One run in a schedule's response."""
+    body: dict[str, Any] = {"dueAt": clock.format_timestamp(run.due_at), "state": run.state, "attempt": run.attempt}
     if run.payment is not None:
-        told["id"] = run.payment.hex
+        body["id"] = run.payment.hex
     if run.code:
-        told["code"] = run.code
+        body["code"] = run.code
     if run.next_at is not None and run.state == JobRun.State.RETRYING:
-        told["retryAt"] = clock.format_timestamp(run.next_at)
+        body["retryAt"] = clock.format_timestamp(run.next_at)
     if run.missed_until is not None:
-        told["missedUntil"] = clock.format_timestamp(run.missed_until)
-    return told
+        body["missedUntil"] = clock.format_timestamp(run.missed_until)
+    return body

@@ -42,7 +42,7 @@ PHASES = {
     "question": "gateway.payments.process.forwardable_parameters",
     "submit": "gateway.connectors.simulator.connector._reply",
     "complete": "gateway.payments.store.complete_payment",
-    "keep": "gateway.api.payments.PaymentResponder.keep",
+    "keep": "gateway.api.payments.PaymentResponder.respond",
     "respond": "gateway.api.payments.PaymentResponder.response",
 }
 THREEDS_PHASES = {

@@ -1,6 +1,6 @@
 """Pages that lose nothing while payments arrive, limits that are told, and plans that read no table whole.
 
-Source: Part B, TransactionQuery; rulings D6; goals P6; decision 0026.
+Source: Part B, Query; rulings D6; goals P6; decision 0026.
 """
 
 from __future__ import annotations

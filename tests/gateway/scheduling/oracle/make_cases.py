@@ -1,4 +1,4 @@
-"""Makes the cases that tests/gateway/scheduling/test_quartz.py checks, out of what real Quartz answers.
+"""Makes the cases that tests/gateway/scheduling/test_cron.py checks, out of what real Quartz answers.
 
     javac -cp quartz2.jar:slf4j-api.jar QuartzOracle.java
     python make_cases.py ask | java -cp .:quartz2.jar:slf4j-api.jar QuartzOracle > answers.tsv
