@@ -1,7 +1,7 @@
-"""Banks' XML, read as it streams: elements begin and end, each with its text. Strangers wrote it.
+"""Streaming reader for XML from banks: calls back at each element's start and end. The input is untrusted.
 
-What no bank's message has is refused before it costs anything: a document type, entities, processing instructions,
-deep nesting, encodings that are not read here. Text is kept up to a limit, whatever a file holds.
+What no bank message contains is refused early: a document type, entities, processing instructions, deep nesting,
+unsupported encodings. Text is kept up to a limit, however large the file.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any, Final
 from xml.parsers import expat
 
 XML_CHUNK_BYTES: Final = 64 * 1024
-"""What whoever feeds reads at a time."""
+"""Bytes to read at a time, for callers of :meth:`XmlStreamReader.feed`."""
 MAX_XML_DEPTH: Final = 40
 MAX_XML_TEXT_CHARS: Final = 1_000
-"""Characters of one element, and of one attribute, that are kept."""
+"""Most characters that are kept of one element, and of one attribute."""
 MAX_VALUES_PER_PATH: Final = 50
-"""For whoever collects: values of one path within a record that are kept; further ones are passed over."""
+"""For callers that collect values: most values of one path within a record; further ones are dropped."""
 _SPACE: Final = re.compile(r"\s+")
 
 
 class XmlStreamReader:
-    """The elements of one document. ``path``: the names of those that are open, the root first.
+    """Parses one document. ``path``: the names of the open elements, the root first.
 
     ``start(name, namespace, currency)`` is called when an element has begun and is the last of ``path``; ``currency``:
-    its attribute Ccy, the only one that money needs, or None. ``end(name, text)`` when it ends and still is the last;
-    ``text``: what stands directly in it since its last child, white space made one space. ``fault`` is raised, with a
-    text that says what is wrong with the XML; the callbacks may raise it, too.
+    its attribute Ccy, the only one that money needs, or None. ``end(name, text)`` is called when it ends and still is
+    the last; ``text``: its text since its last child, white space normalised. ``fault`` is the exception type raised,
+    with a text that says what is wrong with the XML; the callbacks may raise it, too.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class XmlStreamReader:
         self._parser = parser
 
     def feed(self, chunk: bytes) -> None:
-        """Parse on; b'' ends the document. Raises ``fault``."""
+        """Parse a chunk; b'' ends the document. Raises ``fault``."""
         try:
             self._parser.Parse(chunk, not chunk)
         except expat.ExpatError as fault:
             words = expat.ErrorString(fault.code)
             raise self._fault(f"the XML is broken at line {fault.lineno:,}: {words}") from None
         except (LookupError, ValueError):
-            # What expat raises for an encoding that Python does not know, or that has more bytes a character.
+            # What expat raises for an encoding that Python does not know, or with several bytes per character.
             raise self._fault("the XML has an encoding that is not read here; write UTF-8") from None
 
     def _begun(self, name: str, attributes: dict[str, str]) -> None:

@@ -1,8 +1,8 @@
-"""One prepared statement, straight through libpq: no cursor, no generator, no guessing of types.
+"""Runs one prepared statement directly through libpq: no cursor, no generator, no type guessing.
 
-A payment is three statements, and a cursor costs more than all its parameters. What is sent is the same: values as
-text, bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that
-are a transaction of their own: there a statement that the server has forgotten can be prepared and sent once more.
+A payment is three statements, and a cursor costs more than all their parameters. The same is sent: values as text,
+bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that are a
+transaction of their own: if the server has dropped a prepared statement, it is prepared and sent once more.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.types.json import Jsonb
 
 MAX_PREPARED_STATEMENTS: Final = 200
-"""Statements prepared on one connection; further ones are planned each time they are sent."""
+"""Most statements prepared on one connection; further ones are planned each time they are sent."""
 _TEXT, _BINARY = 0, 1
 _INT4, _INT8 = 23, 20
 _TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
-"""PostgreSQL's own numbers for its types, the same in every installation."""
+"""PostgreSQL's type OIDs, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
@@ -60,13 +60,13 @@ def execute_prepared(
         result = line.pgconn.exec_prepared(name, octets, formats)
         if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) != _FORGOTTEN:
             break
-        # DEALLOCATE ALL, which psycopg sends after some rollbacks, takes ours as well.
+        # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
         kept.clear()
     return _rows(line, _checked(line, result))
 
 
 def _checked(line: psycopg.Connection[Any], result: Any) -> Any:
-    """``result``, or the error it tells of."""
+    """``result``, or raise the error it reports."""
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
     if line.pgconn.status == ConnStatus.BAD:
@@ -84,8 +84,8 @@ def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
 
 @lru_cache(maxsize=512)
 def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
-    """``sql`` with the server's own placeholders; the names of its parameters in their order, if they have any; and
-    the places of those without a cast, which have to say of what type they are."""
+    """``sql`` with the server's own placeholders; the names of its parameters in order, if they are named; and the
+    positions of those without a cast, whose type has to be sent."""
     names: dict[str, int] = {}
     bare: dict[int, None] = {}
     count = 0
@@ -108,7 +108,7 @@ def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]
 
 
 def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
-    """Types of the parameters: what the values say where no cast does, else 0, which leaves it to the server."""
+    """Type OIDs of the parameters: derived from the values where no cast does it, else 0 (the server decides)."""
     types = [0] * len(values)
     for place in bare:
         value = values[place]
@@ -143,14 +143,14 @@ _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def _inherited(kind: type) -> Callable[[Any], bytes] | None:
-    """How a kind of text (a state, an event) is written, learnt for the next time; None for what is no text."""
+    """The encoder for a subclass of str (a state, an event), cached by type; None for other types."""
     if not issubclass(kind, str):
         return None
     return _AS_TEXT.setdefault(kind, _string)
 
 
 def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Values and their formats as libpq takes them."""
+    """Values and their formats for libpq."""
     octets: list[Any] = []
     formats: list[int] = []
     for value in values:

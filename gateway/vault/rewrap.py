@@ -1,4 +1,4 @@
-"""What the vault has sealed: how many rows each key holds, and sealing them anew under the primary key.
+"""Rewrapping: counts sealed values per vault key, and seals them again under the primary key.
 
 Source: design goals R8, R9.
 """
@@ -34,13 +34,13 @@ from gateway.vault.sealing import SEALED_PREFIX_BYTES, Vault, VaultError, build_
 
 REWRAP_BATCH: Final = 500
 _LOCK: Final = 0x7661756C74
-"""PostgreSQL advisory lock of whoever seals anew: two at once would lock the same rows in different orders."""
+"""PostgreSQL advisory lock of a rewrap run: two at once would lock the same rows in different orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedColumn:
-    """A column that holds sealed values, each bound to its row's ``key``, and the column of their fingerprints ('' for
-    values that are never looked for)."""
+    """A column of sealed values, each bound to its row's ``key``, and the column of their fingerprints ('' for values
+    that are never looked up)."""
 
     model: type[models.Model]
     sealed: str
@@ -69,23 +69,23 @@ SEALED_COLUMNS: Final = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrapProgress:
-    """``resealed`` and ``unopened`` rows so far; ``unopened`` stay as they are."""
+    """Rows so far: ``resealed``, and ``unopened`` (could not be decrypted, left unchanged)."""
 
     resealed: int
     unopened: int
 
 
 class RewrapRunningError(Exception):
-    """Somebody else seals anew at this moment."""
+    """Another rewrap is running."""
 
 
 def count_sealed_by_key() -> Counter[int | None]:
-    """Key id → how many sealed values it holds; None counts what no vault has sealed."""
+    """Key id → number of values it sealed; None counts values that no vault sealed."""
     return Counter({key: kinds.total() for key, kinds in count_sealed_by_key_and_kind().items()})
 
 
 def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
-    """Key id → of what it holds how many sealed values: payments, wallet keys, second factors …"""
+    """Key id → number of sealed values per kind: payments, wallet keys, second factors …"""
     found: dict[int | None, Counter[str]] = {}
     for column in SEALED_COLUMNS:
         with translation.override(None):
@@ -101,10 +101,10 @@ def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
 
 
 def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator[RewrapProgress]:
-    """Seal every value that another key holds under ``vault``'s primary key and renew its fingerprint.
+    """Seal every value of another key again under ``vault``'s primary key and renew its fingerprint.
 
-    A batch is one statement that changes a row only if it still is as it was read; what is done stays done, so an
-    interrupted run is simply run again. Yields after each batch. Raises RewrapRunningError.
+    A batch is one statement that changes a row only if it still is as it was read. Finished batches stay, so an
+    interrupted run is simply started again. Yields after each batch. Raises RewrapRunningError.
     """
     resealed = unopened = 0
     with _alone():
