@@ -2,7 +2,7 @@
 
 Bytes that are no request may be the rest of a body whose length was announced too short, card number and all: gunicorn
 itself would send them back in HTML and write them into its log. And it waits for no request for ever: whoever sends
-one byte by byte, or went away within one, would keep a thread. Source: Part A, Errors; ruling D13; goals, R8.
+one byte by byte, or went away within one, would keep a thread. Source: Part A, Errors; ruling D13; goal R8.
 """
 
 from __future__ import annotations

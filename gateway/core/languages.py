@@ -1,6 +1,6 @@
 """The 25 languages of the payment form and the shopper pages: the spec's codes, their ISO 639-1 codes, and the texts.
 
-Source: Part A, What the service does, 8; decisions, section 7.
+Source: Part A, What the service does, 8; rulings, section 7.
 """
 
 from __future__ import annotations

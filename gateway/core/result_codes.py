@@ -35,7 +35,7 @@ class ResultCode:
 
 
 class ResultFamily(enum.Enum):
-    """Result families (decisions, section 3); the values are the names of the table's group column."""
+    """Result families (rulings, section 3); the values are the names of the table's group column."""
 
     SUCCESS = "success"
     REVIEW = "success-review"

@@ -1,6 +1,6 @@
 """Who is told: a merchant's webhook endpoints, what each is to be told, and how every attempt went.
 
-Columns and constraints; the verbs live in gateway.notifications. Source: Part A, Events; decisions, section 6.
+Columns and constraints; the verbs live in gateway.notifications. Source: Part A, Events; rulings, section 6.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A keyset is one JSON document with two Tink keysets, ``seal`` and ``fingerprint``, whose keys come in pairs of one id,
 and ``since``: key id → when that pair became the primary one (real time). It is in a file or in the environment, and
-may be wrapped by a KMS. Only a plain file can be changed from here. Source: design goals R8, R9.
+may be wrapped by a KMS. Only a plain file can be changed from here. Source: goals R8, R9 (docs/spec/goals.md).
 """
 
 from __future__ import annotations

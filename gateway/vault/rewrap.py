@@ -1,6 +1,6 @@
 """Rewrapping: counts sealed values per vault key, and seals them again under the primary key.
 
-Source: design goals R8, R9.
+Source: goals R8, R9 (docs/spec/goals.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Several keys may be active, and a ciphertext names its own. A sealed value is bound to its row's id: copied to another
 row it does not open. A running process picks up a changed keyset file by itself: it checks once a second, and at once
-when something does not open or match. Source: design goals R8, R9; Part A, Card account.
+when something does not open or match. Source: goals R8, R9 (docs/spec/goals.md); Part A, Card account.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What checkouts add to the tables: stored cards that are offered, and what a shopper's browser may send.
 
-Source: Part A, What the service does, 8; Authentication, 5; decisions, section 7.
+Source: Part A, What the service does, 8; Authentication, 5; rulings, section 7.
 """
 
 from __future__ import annotations
