@@ -1,4 +1,4 @@
-"""The section acquirers: a channel's accounts at processors. Secrets stand in files of their own, and are sealed.
+"""Section ``acquirers``: a channel's accounts at processors. Secrets are in files of their own, and are stored sealed.
 
 {"acquirers": {"accounts": [{"connector": "stub", "merchant": "M-1", "settings": {}, "secretFiles": {}}]}}
 """
@@ -23,18 +23,18 @@ from gateway.models import AcquirerAccount
 
 MAX_ACQUIRER_ACCOUNTS: Final = 200
 MAX_SETTING_CHARS: Final = 65_536
-"""Of one setting: certificates in PEM are."""
+"""Most characters of one setting: certificates in PEM are long."""
 MAX_ACCOUNT_SECRET_BYTES: Final = 65_536
 _NAMED: Final = {"brands", "currencies", "name", "settings"}
-"""What stays as it is where the document does not name it."""
+"""Keys that stay unchanged where the document does not name them."""
 
 
 # --- settings and secrets -----------------------------------------------------------------------------------------
 
 
 def parse_account_settings(connector: Connector, given: Any, path: str, faults: d.DocumentFaults) -> dict[str, str]:
-    """The settings of an account that are no secrets, by the connector's own list; empty ones are left out. What they
-    are together is the connector's to judge (``faults_of``: setting, why), where it has something to say."""
+    """The non-secret settings of an account, validated by the connector's own list; empty ones are left out. The
+    connector may also judge their combination (``faults_of``: setting → fault)."""
     before = len(faults)
     plain = {one.name: one for one in connector.settings if not one.secret}
     if not isinstance(given, Mapping):
@@ -61,8 +61,8 @@ def parse_account_settings(connector: Connector, given: Any, path: str, faults: 
 def check_account_secrets(
     connector: Connector, given: Mapping[str, str], kept: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those it has. A value is
-    never repeated."""
+    """Report what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those already stored. A
+    value is never repeated."""
     secret = {one.name: one for one in connector.settings if one.secret}
     d.refuse_unknown_members(given, secret, path, faults)
     for name, one in secret.items():
@@ -75,8 +75,8 @@ def check_account_secrets(
 def refuse_moved_account(
     connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say that an account with undecided payments keeps the settings that say where they are. ``given``: all its new
-    settings. Recovery would ask another host, which knows nothing of them, and believe it."""
+    """Report changes to settings that identify the account (host, ids) while it has undecided payments. ``given``: all
+    new settings. Recovery would ask another host, which does not know the payments, and believe its answer."""
     moved = [
         one
         for one in connector.settings
@@ -95,8 +95,8 @@ def refuse_moved_account(
 def refuse_foreign_secrets(
     connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say that new secrets of an account with undecided payments are of the same account at the processor. ``given``:
-    the new ones; whose they are was asked before (gateway.connectors.account_ownership)."""
+    """Report new secrets that belong to another account at the processor while this one has undecided payments.
+    ``given``: the new ones; their owner was looked up before (gateway.connectors.account_ownership)."""
     if not account_ownership.needs_ownership_check(connector, given) or not (
         undecided := accounts.count_undecided_payments(row)
     ):
@@ -117,13 +117,13 @@ def refuse_foreign_secrets(
 
 
 def fits_setting(setting: ConnectorSetting, text: str) -> bool:
-    """Whether a text is one that the setting takes."""
+    """True if the setting accepts this text."""
     most = MAX_ACCOUNT_SECRET_BYTES if setting.secret else MAX_SETTING_CHARS
     return 0 < len(text) <= most and re.fullmatch(setting.pattern, text) is not None
 
 
 def seal_account_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None:
-    """Seal new secrets into ``row``, which keeps those that are not named; it is not saved here. Raises VaultError."""
+    """Add new secrets to the sealed ones of ``row``; the row is not saved here. Raises VaultError."""
     if not given:
         return
     held = {name: one.reveal() for name, one in accounts.open_connector_secrets(row).items()}
@@ -133,7 +133,7 @@ def seal_account_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None
 
 
 def clear_account_cache_after_commit() -> None:
-    """Whoever asks next in this process reads the accounts anew; other processes do within a few seconds."""
+    """After the commit, reload the accounts in this process; other processes do so within a few seconds."""
     transaction.on_commit(accounts.clear_account_cache)
 
 
@@ -196,7 +196,7 @@ def _rows(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]
 def _texts(
     target: ConfigurationTarget, files: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> dict[str, str]:
-    """The secrets that stand in files beside the document; a last line's end is no part of one."""
+    """The secrets read from files next to the document, without a trailing newline."""
     found: dict[str, str] = {}
     for name, file in files.items():
         try:
@@ -274,7 +274,7 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
 
 
 def _brief(target: ConfigurationTarget) -> dict[str, Any]:
-    """With the moments at which secrets were set: a new key is a change."""
+    """Includes when secrets were set, so that a new key shows as a change."""
     rows = sorted(_rows(target).values(), key=lambda row: row.id)
     shown = _show(target)["accounts"]
     return {

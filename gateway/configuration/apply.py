@@ -1,4 +1,4 @@
-"""A configuration document: validated wholly, then applied in one transaction, with its audit entries."""
+"""Applies a configuration document: validated as a whole, then applied in one transaction, with audit log entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.models import Channel, Merchant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionChange:
-    """What applying changed in one section."""
+    """What changed in one section."""
 
     section: str
     before: Any
@@ -26,7 +26,7 @@ class SectionChange:
 
 
 def find_configuration_target(entity: UUID) -> ConfigurationTarget | None:
-    """Who has this entityId: a channel, or a merchant as a whole."""
+    """The channel, or merchant as a whole, with this entityId."""
     channel = Channel.objects.select_related("merchant").filter(pk=entity).first()
     if channel is not None:
         return ConfigurationTarget(merchant=channel.merchant, channel=channel)
@@ -35,7 +35,7 @@ def find_configuration_target(entity: UUID) -> ConfigurationTarget | None:
 
 
 def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tuple[ConfigurationSection, Any]]:
-    """The document's sections in our order, each with its value. Raises document.Unreadable with every fault."""
+    """The document's sections in fixed order, each with its value. Raises InvalidDocumentError with every fault."""
     faults = d.DocumentFaults()
     if not isinstance(document, Mapping):
         raise d.InvalidDocumentError(
@@ -60,7 +60,7 @@ def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tupl
 
 
 def _ask(target: ConfigurationTarget, document: Any) -> None:
-    """Let sections ask others, while nobody waits for a lock of ours. What is wrong with the document is told later."""
+    """Let sections ask external parties before any lock is taken. Faults of the document are reported later."""
     for name, section in CONFIGURATION_SECTIONS.items() if isinstance(document, Mapping) else ():
         if name in document and not (section.of_channel and target.channel is None):
             faults = d.DocumentFaults()
@@ -72,11 +72,11 @@ def _ask(target: ConfigurationTarget, document: Any) -> None:
 def apply_configuration(
     target: ConfigurationTarget, document: Any, *, by: audit_log.Actor, dry_run: bool = False
 ) -> list[SectionChange]:
-    """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
+    """Apply a document and return what it changed; with ``dry_run`` nothing is saved. Raises InvalidDocumentError."""
     changes = []
     _ask(target, document)
     with transaction.atomic():
-        # One document after the other: two at once would read lists that the other is writing.
+        # One document at a time: two at once would read lists that the other one writes.
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)
         subject = target.channel or target.merchant
         for section, value in parse_configuration(target, document):
@@ -94,7 +94,7 @@ def apply_configuration(
 
 
 def export_configuration(target: ConfigurationTarget) -> dict[str, Any]:
-    """What is configured now, as a document; secrets are left out."""
+    """The current configuration as a document, without secrets."""
     return {
         name: section.show(target)
         for name, section in CONFIGURATION_SECTIONS.items()

@@ -1,4 +1,4 @@
-"""The sections risk and cardTesting: rule sets, lists, which set screens a channel, the guard's limits."""
+"""Sections ``risk`` and ``cardTesting``: rule sets, lists, the set that screens a channel, the guard's limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_RISK_LISTS: Final = 100
 
 
 def _kept_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """A rule set, kept as it was written; it is read only to be validated."""
+    """A rule set, stored as it was written; it is parsed only for validation."""
     parse_rule_set(value, path, faults)
     return value
 
@@ -79,7 +79,7 @@ def _risk(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
-    """What only the database knows: whether the named set, lists and payments exist."""
+    """Check against the database: the named set, lists and payments exist."""
     kept = {row.name: row.field for row in RiskList.objects.filter(merchant=target.merchant)}
     lists = kept | {one["name"]: one["field"] for one in value["lists"]}
     for at, one in enumerate(value["sets"]):
@@ -142,7 +142,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
 
 
 def _apply_list(target: ConfigurationTarget, named: Mapping[str, Any]) -> None:
-    """A list becomes exactly what the document says."""
+    """Make a list exactly what the document says."""
     row, _ = RiskList.objects.select_for_update().get_or_create(
         merchant=target.merchant, name=named["name"], defaults={"field": named["field"]}
     )
@@ -161,7 +161,7 @@ def _apply_list(target: ConfigurationTarget, named: Mapping[str, Any]) -> None:
 
 
 def _seal(target: ConfigurationTarget, entry: RiskListEntry) -> None:
-    """Take the account out of the payment that names it, sealed for the entry."""
+    """Copy the account of the payment that the entry names, sealed for the entry."""
     payment = _payment(target, entry.value)
     assert payment is not None
     assert payment.means_sealed is not None

@@ -1,4 +1,4 @@
-"""The section routing: which of a channel's accounts takes which payment, rule by rule.
+"""Section ``routing``: which of a channel's accounts takes which payment, rule by rule.
 
 {"routing": {"rules": [{"name": "Cards of the euro", "when": {"currencies": ["EUR"]},
                         "to": [{"connector": "stub", "merchant": "M-1", "weight": 3}]}]}}
@@ -21,7 +21,7 @@ MAX_ROUTING_TARGETS: Final = 20
 MAX_ROUTING_BINS: Final = 500
 MAX_TARGET_WEIGHT: Final = 1_000
 FIRST_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
-"""Payment types that are routed: follow-ups go where the money is."""
+"""Payment types that are routed; follow-ups go to the acquirer of the first payment."""
 _DIGITS: Final = f"[0-9]{{{MIN_BIN_DIGITS},{ROUTING_BIN_DIGITS}}}"
 _BIN: Final = d.text_shape(
     MIN_BIN_DIGITS,
@@ -32,7 +32,7 @@ _BIN: Final = d.text_shape(
 
 
 def _bins(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """One range; its ends are put in as ``from-to``."""
+    """One BIN range, written as ``from-to``."""
     before = len(faults)
     _BIN(value, path, faults)
     if len(faults) > before:
@@ -112,7 +112,7 @@ def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAcco
 
 
 def _strangers(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
-    """Accounts that the channel does not have."""
+    """A fault for every account that the channel does not have."""
     faults = d.DocumentFaults()
     known = ", ".join(f"{connector} {merchant}" for connector, merchant in there) or "none yet"
     for place, rule in enumerate(value["rules"]):
@@ -135,8 +135,8 @@ _COLUMNS: Final = {
 
 
 def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    """The channel's rules are those of the document, in its order. Raises Unreadable for accounts that it does not
-    have: those that the same document brings are there by now."""
+    """Replace the channel's rules by those of the document, in its order. Raises InvalidDocumentError for accounts that
+    it does not have; accounts of the same document have been applied before."""
     there = _accounts(target)
     if faults := _strangers(value, there):
         raise d.InvalidDocumentError(faults)
@@ -159,7 +159,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
 
 
 def render_routing_conditions(row: RoutingRule) -> dict[str, Any]:
-    """What a rule asks for, as the document says it; conditions that hold always are left out."""
+    """A rule's conditions, as in the document; empty conditions are left out."""
     found = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     return {
         name: format_amount(value) if name in ("amountFrom", "amountTo") else value

@@ -1,4 +1,4 @@
-"""The section wallets: the keys that open a channel's wallet tokens. Private keys stand in files of their own."""
+"""Section ``wallets``: the keys that decrypt a channel's wallet tokens. Private keys are in files of their own."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _SHAPE: Final = d.object_shape(
 
 
 def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentFaults) -> str:
-    """A file beside the document; its content is never shown."""
+    """The content of a file next to the document; it is never shown."""
     try:
         text = Path(target.folder, name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
