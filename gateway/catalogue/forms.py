@@ -1,6 +1,6 @@
-"""application/x-www-form-urlencoded bodies and query strings into (name, value) pairs.
+"""Decodes application/x-www-form-urlencoded bodies and query strings into (name, value) pairs.
 
-Order and repetition are kept: the parser says what is wrong with them. Source: Part A, What the service does, 3.
+Order and repetition are preserved, for the parser to report. Source: Part A, What the service does, 3.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from urllib.parse import unquote, unquote_to_bytes
 from gateway.catalogue.errors import MAX_REPORTED_NAME_CHARS
 
 MAX_FORM_FIELDS: Final = 50_000
-"""Fields a body may hold: a 1,000-item cart with all of its 45 parameters per item passes."""
+"""Most fields of a body: a 1,000-item cart with all of its 45 parameters per item passes."""
 MAX_FORM_NAME_CHARS: Final = 3 * MAX_REPORTED_NAME_CHARS
-"""Of a name as it is sent. A longer one is not decoded: no parameter has it, even with every character escaped."""
+"""Most characters of a name as sent. A longer one is not decoded: no parameter is so long, even fully escaped."""
 MAX_FORM_VALUE_BYTES: Final = 64 * 1024
-"""UTF-8 bytes of a value; the longest of the catalogue has as many characters, all of them ASCII."""
+"""Most UTF-8 bytes of a value; the longest of the catalogue has as many characters, all of them ASCII."""
 _WINDOW_CHARS: Final = 16 * 1024
-"""Decoded at a time: the decoder takes some 80 bytes of memory for each byte it is given."""
+"""Characters decoded at a time: the decoder takes some 80 bytes of memory for each byte it is given."""
 
 
 class UnreadableFormError(Exception):
-    """The body is no form: ``name`` is the parameter at fault ('' for the whole), ``message`` says why."""
+    """The body is not a form: ``name`` is the parameter at fault ('' for the whole), ``message`` says why."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}" if name else message)
@@ -71,7 +71,7 @@ def _refuse_long(name: str, value: str) -> None:
 
 
 def _decoded(text: str) -> str:
-    """Raises UnicodeDecodeError."""
+    """``text`` percent-decoded. Raises UnicodeDecodeError."""
     text = text.replace("+", " ")
     if len(text) <= _WINDOW_CHARS:
         return unquote(text, errors="strict")
@@ -79,7 +79,7 @@ def _decoded(text: str) -> str:
 
 
 def _windows(text: str) -> Iterator[bytes]:
-    """``text`` unquoted, window by window; none ends within an escape."""
+    """``text`` unquoted in windows; none ends within an escape."""
     start = 0
     while start < len(text):
         end = start + _WINDOW_CHARS
@@ -90,7 +90,7 @@ def _windows(text: str) -> Iterator[bytes]:
 
 
 def _shown(name: str) -> str:
-    """The beginning of a name, for an error."""
+    """The beginning of a name, for an error message."""
     return unquote(name[:MAX_REPORTED_NAME_CHARS].replace("+", " "))
 
 

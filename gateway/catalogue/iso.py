@@ -1,6 +1,6 @@
 """ISO code lists that formats are checked against: ISO 4217 currencies, ISO 3166-1 countries.
 
-Codes are taken as ISO writes them: in capitals. XK/XKX (Kosovo) is user-assigned, yet card schemes and banks use it.
+Codes are accepted in upper case only. XK/XKX (Kosovo) is user-assigned, yet card schemes and banks use it.
 """
 
 from __future__ import annotations

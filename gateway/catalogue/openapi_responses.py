@@ -1,4 +1,4 @@
-"""The answers of the API as OpenAPI values: headers, the envelope, the payment object, and which status carries what.
+"""The API's responses as OpenAPI values: headers, the envelope, the payment object, and the content of each status.
 
 Source: Part A, Errors; Part B, Payment response; rulings D9, D11, D13, D17.
 """
@@ -54,7 +54,7 @@ _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
 def _enveloped(
     properties: ResponseSchema, required: list[str], description: str, *, ignores: bool = True
 ) -> ResponseSchema:
-    """``ignores``: names of the request that nothing knows are passed over, and told."""
+    """A schema with the envelope's fields. ``ignores``: unknown request names are ignored and reported."""
     return {
         "type": "object",
         "description": description,
@@ -524,7 +524,7 @@ _MAY_DECLINE: Final = ("Payment", "Registration", "Authentication", "Submitted",
 
 
 def build_responses(endpoint: Endpoint) -> ResponseSchema:
-    """Every status an endpoint may answer, 405 of its path included."""
+    """Every status of an endpoint, 405 of its path included."""
     body = _BODIES.get(endpoint.name, "Clock")
     replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body in _REPLAYED else ()
     found: ResponseSchema = {
