@@ -223,7 +223,7 @@ CELERY_DB_REUSE_MAX = 1_000
 # by whoever watches it; 0: never.
 GATEWAY_WORKER_DEAF_S: float = env.float("GATEWAY_WORKER_DEAF_S", default=15.0)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "config.beat:Ticks"
+CELERY_BEAT_SCHEDULER = "config.beat:TimerScheduler"
 CELERY_TIMEZONE = "UTC"
 
 # --- Django -----------------------------------------------------------------------------------------------------

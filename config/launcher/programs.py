@@ -155,7 +155,7 @@ def build_worker_command() -> list[str]:
 
 def build_beat_command() -> list[str]:
     """Celery's beat, with its schedule in the database."""
-    options = ["--scheduler", "config.beat:Ticks", "--pidfile=", "--loglevel", "INFO"]
+    options = ["--scheduler", "config.beat:TimerScheduler", "--pidfile=", "--loglevel", "INFO"]
     return ["celery", "-A", "config.celery", "beat", *options]
 
 
