@@ -1,6 +1,6 @@
-"""The back office's site.
+"""The admin site of the back office.
 
-It stands apart from gateway.admin: importing that package registers models, and the site has to exist before.
+It is separate from gateway.admin: importing that package registers models, and the site has to exist before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BackOffice(UnfoldAdminSite):
         return sign_in_views.show_sign_in(request)
 
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Signing out ends the session's row too, so that lists of sessions are right."""
+        """Signing out also ends the row of the session, so that lists of sessions are right."""
         from gateway.backoffice.sign_in import session
 
         if request.method == "POST":
@@ -53,5 +53,5 @@ class BackOffice(UnfoldAdminSite):
         return sign_in_views.change_password(request, super().password_change, extra_context)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Django's page that leads from a content type and an id to a row tells strangers which rows there are."""
+        """Without Django's page that leads from a content type and an id to a row: it reveals which rows exist."""
         return [each for each in super().get_urls() if getattr(each, "name", None) != "view_on_site"]

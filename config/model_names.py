@@ -1,7 +1,7 @@
-"""Names of models and their fields in the language of whoever reads them.
+"""Translates the names of models and fields in the back office.
 
-Models name themselves in English, once; the back office's words (config/locale) have the rest. Migrations keep the
-English names: they are made with translations switched off.
+Models have English names only; the German catalogue (config/locale) has the others. Migrations keep the English
+names: they are made with translations switched off.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def _lazily(text: Any) -> Any:
 
 
 def translate_model_names() -> None:
-    """Let every model of ours, its fields and their help be named in the reader's language."""
+    """Make names and help texts of our models and fields translate into the user's language."""
     for label in TRANSLATED_APPS:
         for model in apps.get_app_config(label).get_models():
             names = model._meta
             if "verbose_name_plural" not in names.original_attrs:
-                # Django's own is put together when it is read, out of a name that is translated then: Kanals.
+                # Django's default plural appends an s to the translated name: "Kanals".
                 names.verbose_name_plural = f"{names.verbose_name}s"
             names.verbose_name = _lazily(names.verbose_name)
             names.verbose_name_plural = _lazily(names.verbose_name_plural)

@@ -1,4 +1,4 @@
-"""The ground of a run: PostgreSQL, the broker, and the environment that everything above them runs in."""
+"""The backing services of a run: PostgreSQL, the broker, and the environment variables for programs that use them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from config.launcher.var_folder import (
 
 
 class BackingServices:
-    """PostgreSQL and the broker of one `var/`, and the environment that everything above them runs in."""
+    """PostgreSQL and the broker of one `var/`, and the environment variables for programs that use them."""
 
     def __init__(self, var: Path) -> None:
         self.var = var
@@ -37,17 +37,17 @@ class BackingServices:
         self._metrics_are_fresh = False
 
     def claim(self) -> None:
-        """One run at a time on a `var/`: LaunchError when there is another."""
+        """Lock the `var/`: LaunchError when there is another run on it."""
         self._lock = acquire_file_lock(self.var / "run.lock")
         if self._lock is None:
             raise LaunchError(f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT.")
-        # Whoever waits for this run to get up looks at what it does.
+        # A process that waits for this run to come up watches what it does.
         os.ftruncate(self._lock, 0)
         os.write(self._lock, str(os.getpid()).encode())
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
     def start(self, web: WebServer) -> None:
-        """Both up, at the same time; then the environment."""
+        """Start both in parallel; then build the environment."""
         started = time.monotonic()
         self.broker.launch()
         database_url = self.postgres.start()
@@ -62,7 +62,7 @@ class BackingServices:
         return {**os.environ, **self._own(web, database_url, broker_url)}
 
     def _own(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
-        """The variables that we set. What the caller set himself goes before our defaults."""
+        """The variables that we set. Variables of the caller take precedence over our defaults."""
         given = os.environ.get
         own = {
             "DATABASE_URL": database_url,
@@ -83,7 +83,7 @@ class BackingServices:
         return own
 
     def _fresh_metrics(self) -> Path:
-        """An empty folder: processes of an earlier run no longer count."""
+        """An empty folder, so that processes of an earlier run no longer count."""
         folder = self.var / "metrics"
         if not self._metrics_are_fresh:
             shutil.rmtree(folder, ignore_errors=True)
@@ -92,14 +92,14 @@ class BackingServices:
         return folder
 
     def _acquirer_address(self) -> str:
-        """Where the stub acquirer listens: the port is chosen once, as its own listening makes it look taken."""
+        """Address of the stub acquirer: the port is chosen once, since it looks taken while the stub itself listens."""
         if self._acquirer is None:
             (self.var / "acquirer").mkdir(mode=0o700, exist_ok=True)
             self._acquirer = f"127.0.0.1:{load_or_choose_port(self.var / 'acquirer' / 'port')}"
         return self._acquirer
 
     def stop(self) -> None:
-        """Broker, then PostgreSQL: the last to go is what keeps the rows."""
+        """Stop the broker, then PostgreSQL, which others depend on to the end."""
         self.broker.stop()
         self.postgres.stop()
         if self._lock is not None:
@@ -118,6 +118,6 @@ def _allowed_hosts(web: WebServer, base_url: str) -> str:
 
 
 def _where(url: str) -> str:
-    """Host and port as a step shows them; a URL may name several hosts, and then no single port."""
+    """Host and port for display; a URL may name several hosts, and then no single port."""
     hosts = urlsplit(url).netloc.rpartition("@")[2]
     return hosts or url.partition(":")[0]

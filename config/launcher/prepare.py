@@ -1,7 +1,7 @@
-"""What Django has to do before the web server starts, in one process: checks, migrations, demo merchant.
+"""Django's preparations before the web server starts, in one process: checks, migrations, demo merchant.
 
-Prints one line per step: its name, a tab, what was done. A fault of the start-up checks is a line "fault", what is
-being done at the moment a line "doing".
+Prints one line per step: its name, a tab, what was done. A failed start-up check is a line "fault", the current
+activity a line "doing".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _checks_pass() -> bool:
 
 
 def _is_ours() -> bool:
-    """Before anything is written: a database of the other environment is left as it is."""
+    """Checked before anything is written: a database of the other environment is left as it is."""
     from django.core.exceptions import ImproperlyConfigured
 
     from gateway.db.environment import require_own_environment

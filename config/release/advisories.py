@@ -1,7 +1,7 @@
-"""Compare the locks with advisories that an operator supplies, offline: `make advisories FILE=…`.
+"""Compares the locks with advisories that an operator supplies, offline: `make advisories FILE=…`.
 
 The file is in OSV's format: one advisory, a list of them, an object with a list "vulns", a folder of such files, or a
-zip of them, as advisory databases publish it. Ends with 1 where something is affected, with 2 where the file is none.
+zip of them, as advisory databases publish it. Exit code 1 if a package is affected, 2 if the file holds no advisories.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AdvisoryError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class AdvisoryFinding:
-    """A locked package that an advisory speaks of. ``fixed``: the versions that mend it, as the advisory names them."""
+    """A locked package that an advisory affects. ``fixed``: the fixed versions, as the advisory names them."""
 
     lock: str
     package: str
@@ -40,7 +40,7 @@ class AdvisoryFinding:
 
 
 def load_advisories(path: Path) -> list[dict[str, Any]]:
-    """What is in a file, folder or zip. Raises AdvisoryError."""
+    """The advisories in a file, folder or zip. Raises AdvisoryError."""
     found = [one for name, text in _texts(path) for one in _entries(name, text)]
     if not found:
         raise AdvisoryError(f"{path} holds no advisory")
@@ -90,7 +90,7 @@ def _is_advisory(one: Any) -> bool:
 def find_affected_packages(
     locked: Mapping[str, Sequence[LockedPackage]], found: Sequence[Mapping[str, Any]]
 ) -> list[AdvisoryFinding]:
-    """What of the locks (by file name) is affected."""
+    """The locked packages (by lock file) that are affected."""
     told: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for advisory in found:
         for affected in advisory.get("affected", ()) if not advisory.get("withdrawn") else ():
@@ -116,7 +116,7 @@ def find_affected_packages(
 
 
 def is_version_affected(version: Version, affected: Mapping[str, Any]) -> bool:
-    """Whether an entry's versions or ranges hold ``version``. A range that cannot be read counts as one that does:
+    """True if an entry's versions or ranges include ``version``. A range that cannot be read counts as including it:
     a person has to look."""
     if any(_same(version, one) for one in affected.get("versions") or ()):
         return True
@@ -132,7 +132,7 @@ def _same(version: Version, text: Any) -> bool:
 
 
 def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
-    """OSV's evaluation: events in the order of their versions; each that is not above ours speaks."""
+    """OSV's evaluation: events in the order of their versions; each one not above ours decides anew."""
     try:
         steps = sorted(
             ((Version("0.dev0") if text == "0" else Version(str(text))), kind)

@@ -1,4 +1,4 @@
-"""The list of what is in a release, in CycloneDX 1.6 (PCI DSS 6.3.2).
+"""The software bill of materials of a release, in CycloneDX 1.6 (PCI DSS 6.3.2).
 
 The same lock and commit always give the same bytes: the serial number comes from the content, the time from the commit.
 """
@@ -26,7 +26,7 @@ from config.launcher.build_number import compute_build_number
 from config.release.lock import LockedPackage, read_lock
 
 MAX_LICENSE_CHARS = 100
-"""Longer ones are whole texts."""
+"""Longest licence name; longer ones are whole texts."""
 _CLASSIFIER = "License :: OSI Approved :: "
 
 
@@ -68,7 +68,7 @@ def _component(one: LockedPackage) -> Component:
 
 
 def _licenses(name: str, version: str) -> Sequence[License]:
-    """What the installed package says of its licence; nothing where another version is installed, or none."""
+    """The licence that the installed package declares; none if another version is installed, or no such package."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
 """Configure a channel or a merchant from a JSON file: `manage.py configure --entity <entityId> file.json`.
 
-The file is validated wholly before anything changes; every fault is told with its path. docs/configuration.md.
+The file is validated as a whole before anything changes; every fault is reported with its path. docs/configuration.md.
 """
 
 from __future__ import annotations

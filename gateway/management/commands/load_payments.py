@@ -1,8 +1,8 @@
 """Fill the test environment with payments, quickly: for trials with many rows, and for benchmarks.
 
-CopyBuffer are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
-notifications and log rows, spread evenly over a number of days. One merchant holds a share of them all. They go in by
-COPY, in batches that are one transaction each; a broken run leaves whole batches, and running it again adds more.
+The rows are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
+notifications and log rows, spread evenly over a number of days. One merchant has a share of them all. They are written
+by COPY, in batches of one transaction each; a broken run leaves whole batches, and running it again adds more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOADED_CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454
 LOADED_APPROVAL_CODE: Final = "000.100.110"
 _JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
 LOADED_MODELS: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
-# What a chain is: how often, the first payment, the code it got, and what follows with its share of the amount.
+# Kinds of chains: weight, first payment, its result code, and the follow-ups with their share of the amount.
 PAYMENT_MIX: Final = (
     (70, "DB", LOADED_APPROVAL_CODE,      ()),
     (6,  "DB", "800.100.155", ()),
@@ -105,8 +105,8 @@ class Command(BaseCommand):
 def plan_payments(
     count: int, share: float, large: Channel, others: Sequence[Channel], draws: random.Random
 ) -> Iterator[tuple[list[UUID], PlannedPayment]]:
-    """Exactly ``count`` payments in the order of their time. Each comes with a list that its id is to be put in, from
-    which those that follow it take theirs."""
+    """Exactly ``count`` payments in time order. Each comes with a list that its id is to be added to, from which the
+    payments that follow it take theirs."""
     weights = [row[0] for row in PAYMENT_MIX]
     waiting: list[tuple[int, int, list[UUID], PlannedPayment]] = []
     number = ties = 0
@@ -142,7 +142,7 @@ class CopyBuffer:
         self._fingerprints = {card: _octets(current_vault().fingerprint(card)) for card in LOADED_CARDS}
 
     def add(self, keys: list[UUID], due: PlannedPayment, at: datetime) -> None:
-        """A payment with all that its two transactions write. The first one of a chain puts its id into ``keys``."""
+        """Add a payment with all rows of its two transactions. The first one of a chain adds its id to ``keys``."""
         chain = keys[0] if keys else None
         payment, request = self._id(at), self._id(at)
         if chain is None:
@@ -232,10 +232,10 @@ class CopyBuffer:
         )
 
     def write(self) -> None:
-        """Put everything into the database, in one transaction."""
+        """Write everything to the database, in one transaction."""
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             # Every foreign key is right by construction; checking each of them again would take most of the time.
-            # Only a superuser may leave that out.
+            # Only a superuser may skip that.
             cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
             if cursor.fetchone()[0]:
                 cursor.execute("SET LOCAL session_replication_role = replica")
@@ -250,7 +250,7 @@ class CopyBuffer:
         self._lines[model].append(_template(model, tuple(said)).format_map(said))
 
     def _id(self, at: datetime) -> UUID:
-        """A UUID of version 7 made at ``at``, as identifiers.row_id makes one now."""
+        """A UUID of version 7 with the time ``at``, as identifiers.row_id makes one now."""
         milliseconds = int(at.timestamp() * 1000)
         return UUID(
             int=milliseconds << 80 | 7 << 76 | self._draws.getrandbits(12) << 64 | 2 << 62 | self._draws.getrandbits(62)
@@ -278,7 +278,7 @@ def _channel(name: str, division: Division) -> Channel:
 
 
 def _echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
-    """The accepted parameters, as a payment keeps them."""
+    """The accepted parameters, as a payment stores them."""
     said: dict[str, Any] = {"paymentType": due.kind, "amount": amount, "currency": "EUR"}
     if not order:
         return said

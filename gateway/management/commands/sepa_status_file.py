@@ -1,4 +1,4 @@
-"""``manage.py sepa_status_file FILE …``: take in what a bank sent. docs/connectors/sepa.md."""
+"""``manage.py sepa_status_file FILE …``: import files from a bank. docs/connectors/sepa.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vault's keys through their life: make, show, rotate, seal anew, retire. docs/vault.md tells when and why."""
+"""Manage the vault's keys: create, show, rotate, rewrap, retire. docs/vault.md explains when and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.vault.keysets import KeyPair, KeysetDocument
 from gateway.vault.sealing import KEYSET_CHECK_INTERVAL_S, VaultError, configured_keyset, load_vault
 
 KEYSET_PROPAGATION_TIME: Final = timedelta(seconds=KEYSET_CHECK_INTERVAL_S + 2)
-"""After a key became the primary one: every process has looked, and what it sealed with the old one is written."""
+"""Wait after a key became primary: every process has reloaded, and values sealed with the old key are written."""
 
 
 NO_SEALED_VALUES: Final[Counter[str]] = Counter()
@@ -116,7 +116,7 @@ class Command(BaseCommand):
         )
 
     def _reseal(self) -> None:
-        # Its own copy: one key to the end, even when somebody rotates meanwhile.
+        # Its own Vault object: one key to the end, even when somebody rotates meanwhile.
         document = configured_keyset().read()
         _wait_until_seen(document)
         progress = rewrap.RewrapProgress(resealed=0, unopened=0)
@@ -135,7 +135,7 @@ class Command(BaseCommand):
 
     def _retire(self, key: int, *, force: bool) -> None:
         document = configured_keyset().read()
-        keysets.remove_key_pair(document, key)  # raises when there is no such key, or it is the primary one
+        keysets.remove_key_pair(document, key)  # raises for an unknown key and for the primary one
         _wait_until_seen(document)
         cards, until = rewrap.count_sealed_by_key()[key], _needed_for_replays(document, key)
         if not force:
@@ -155,7 +155,7 @@ class Command(BaseCommand):
 
 
 def _tell(action: str, key: int, before: Iterable[KeyPair], document: KeysetDocument, **more: object) -> None:
-    """The audit entry of a change of keys, which has happened already. It names keys by their ids."""
+    """Write the audit entry of a change of keys that has happened. It names keys by their ids."""
     after = {**_shown(keysets.list_key_pairs(document)), **more}
     try:
         audit_log.record_audit_entry_for(
@@ -175,13 +175,13 @@ def _primary(document: KeysetDocument) -> KeyPair:
 
 
 def _wait_until_seen(document: KeysetDocument) -> None:
-    """Until no process seals with an older key any more."""
+    """Wait until no process seals with an older key any more."""
     if since := _primary(document).since:
         time.sleep(max(0.0, (since + KEYSET_PROPAGATION_TIME - clock.real_now()).total_seconds()))
 
 
 def _needed_for_replays(document: KeysetDocument, key: int) -> datetime | None:
-    """Until when fingerprints of idempotency keys need this key; None when none does."""
+    """Until when fingerprints of idempotency keys need this key; None if none does."""
     replaced = keysets.find_superseded_at(document, key)
     if replaced is None:
         return None
@@ -197,6 +197,6 @@ def _values(number: int) -> str:
 
 
 def _kinds(held: Counter[str]) -> str:
-    """How many values, and of what: "3 values (payments 2, wallet keys 1)"."""
+    """Number and kinds of values: "3 values (payments 2, wallet keys 1)"."""
     told = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
     return _values(held.total()) + (f" ({told})" if told else "")

@@ -1,4 +1,4 @@
-"""Keep a merchant's key for a wallet, list a channel's keys, or switch one off. Private keys are never printed."""
+"""Store a merchant's key for a wallet, list a channel's keys, or deactivate one. Private keys are never printed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _facts(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _senders(path: Path) -> list[dict[str, Any]]:
-    """The published list; versions that are not offered are left out."""
+    """The published list of senders; versions that are not offered are left out."""
     try:
         keys = json.loads(path.read_text())["keys"]
         return [dict(key) for key in keys if key["protocolVersion"] in ("ECv1", "ECv2")]

@@ -1,4 +1,4 @@
-"""Make a wallet token to try with: encrypted and signed like a wallet's, for keys that were made for a channel."""
+"""Make a wallet token for tests: encrypted and signed like a wallet's, for test keys of a channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make, list (default), activate, rotate or switch off webhook endpoints. A made secret is printed once, as JSON."""
+"""Create, list (default), activate, rotate or deactivate webhook endpoints. A new secret is printed once, as JSON."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Command(BaseCommand):
         self._show(endpoint)
 
     def _show(self, endpoint: WebhookEndpoint, secret: Secret | None = None, *, made: bool = False) -> None:
-        """One JSON object a line; a secret that was made is in it, and nowhere else ever again."""
+        """Print one JSON object per line; a new secret is in it, and never shown again."""
         facts = endpoints.describe_endpoint(endpoint)
         if secret is not None and made:
             facts |= {"secret": secret.reveal(), "standard_secret": signing.format_standard_secret(secret).reveal()}

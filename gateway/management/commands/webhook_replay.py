@@ -1,4 +1,4 @@
-"""Send webhooks once more: count with --dry-run first. What was delivered, given up or cancelled can be replayed."""
+"""Send webhooks again: count with --dry-run first. Delivered, given up and cancelled ones can be replayed."""
 
 from __future__ import annotations
 
