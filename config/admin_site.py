@@ -13,7 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
 
-class BackOffice(UnfoldAdminSite):
+class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+    """The admin site: our pages besides the models', and our own sign-in."""
+
     site_title = "Tollhouse"
     index_title = _("Home")
     index_template = "admin/home.html"
@@ -32,7 +34,9 @@ class BackOffice(UnfoldAdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.operations import dashboard
 
-        return super().index(request, {**dashboard.build_dashboard_context(request), **(extra_context or {})})
+        context = {**dashboard.build_dashboard_context(request), **(extra_context or {})}
+        response: HttpResponse = super().index(request, context)
+        return response
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views
@@ -45,7 +49,8 @@ class BackOffice(UnfoldAdminSite):
 
         if request.method == "POST":
             session.end_current_session(request)
-        return super().logout(request, extra_context)
+        response: HttpResponse = super().logout(request, extra_context)
+        return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views

@@ -9,7 +9,7 @@ class TollhouseAdminConfig(AdminConfig):
     default_site = "config.admin_site.BackOffice"
 
 
-class AccountsConfig(AccountConfig):
+class AccountsConfig(AccountConfig):  # type: ignore[misc]  # allauth has no types
     """django-allauth's accounts. Its start-up check insists on its middleware by name; ours is the same but for pages
     only (gateway.api.middleware.SignInContextMiddleware), so that API requests bypass it."""
 

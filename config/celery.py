@@ -15,7 +15,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@celeryd_init.connect
+@celeryd_init.connect  # type: ignore[untyped-decorator]  # celery has no types
 def install_worker_watchdog(**_: Any) -> None:
     """Only in worker processes; imported once the settings are loaded."""
     from config.worker import install_watchdog
@@ -23,7 +23,7 @@ def install_worker_watchdog(**_: Any) -> None:
     install_watchdog(app)
 
 
-@task_prerun.connect
+@task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def close_dead_connections(**_: Any) -> None:
     """Close a dead connection before a task: a worker reuses it (CELERY_DB_REUSE_MAX), but PostgreSQL may be gone."""
     from django.db import connections

@@ -190,7 +190,7 @@ if _ON_RABBITMQ:
     # Replicated queues that survive the loss of a node; a silent connection is noticed in seconds.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 10
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, bool | int] = {"confirm_publish": True}
 else:
     # Redis and Valkey. Tasks of a killed worker come back after at most 5 s (default of kombu: 100), and a broker that
     # does not answer is given up rather than waited for. The visibility timeout exceeds GATEWAY_TIMER_LIMIT_S.

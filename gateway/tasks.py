@@ -10,7 +10,7 @@ from gateway.timers import registry
 log = structlog.get_logger(__name__)
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]  # celery has no types
 def run_timer(name: str) -> int | None:
     """Run the timer of that name; returns how many things it did. The name of a removed timer does nothing."""
     if name not in registry.TIMERS:

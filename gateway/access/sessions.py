@@ -38,7 +38,7 @@ class SessionStore(db.SessionStore):
 
     def create(self) -> None:
         """Start a session with a new key. A visitor's key is made when the session is saved."""
-        if _needs_row(self._get_session(no_load=True)):
+        if _needs_row(self._get_session(no_load=True)):  # type: ignore[attr-defined]  # not in django-stubs
             super().create()
             return
         self._session_key = None
@@ -49,7 +49,7 @@ class SessionStore(db.SessionStore):
         if has_row or must_create:
             super().save(must_create)
             return
-        data = self._get_session()
+        data = self._get_session()  # type: ignore[attr-defined]  # not in django-stubs
         if _needs_row(data):
             super().create()
             return

@@ -8,7 +8,6 @@ docs/decisions/0051.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -92,7 +91,7 @@ def list_second_factors(user: Any) -> list[Authenticator]:
 
 
 def has_second_factor(user: Any) -> bool:
-    return Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).exists()
+    return bool(Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).exists())
 
 
 @transaction.atomic
@@ -174,9 +173,9 @@ def find_previous_sign_in(sign_in: SignIn) -> SignIn | None:
     return SignIn.objects.filter(user=sign_in.user_id, at__lt=sign_in.at).order_by("-at").first()
 
 
-def list_open_sessions(user: Any) -> Sequence[SignIn]:
+def list_open_sessions(user: Any) -> list[SignIn]:
     """The sessions of ``user`` that have not ended, newest first."""
-    return SignIn.objects.filter(open_session_condition(clock.real_now()), user=user.pk).order_by("-at")[:100]
+    return list(SignIn.objects.filter(open_session_condition(clock.real_now()), user=user.pk).order_by("-at")[:100])
 
 
 def open_session_condition(now: datetime) -> Q:

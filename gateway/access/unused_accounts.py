@@ -57,9 +57,10 @@ def disable_unused(_: Merchant | None) -> int:
     if not (days := settings.GATEWAY_UNUSED_ACCOUNT_DAYS):
         return 0
     limit = clock.real_now() - timedelta(days=days)
-    kept = _last_superuser()
     # The column alone rules out nearly all; the other kinds of use are looked up for the rest.
-    stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit).exclude(pk=kept)
+    stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit)
+    if (needed := _last_superuser()) is not None:
+        stale = stale.exclude(pk=needed)
     return sum(_disable(user, days) for user in stale.order_by("pk") if last_used(user) < limit)
 
 
@@ -69,8 +70,8 @@ def _disable(user: User, days: int) -> bool:
     if not User.objects.filter(pk=user.pk, is_active=True, last_login=user.last_login).update(is_active=False):
         return False
     signin.end_sessions(SignIn.objects.filter(user=user.pk), by=BY.name)
-    told = {"is_active": False, "not used for": f"{days} days"}
-    audit_log.record_audit_entry(BY, DISABLE, user, before={"is_active": True}, after=told)
+    after = {"is_active": False, "not used for": f"{days} days"}
+    audit_log.record_audit_entry(BY, DISABLE, user, before={"is_active": True}, after=after)
     return True
 
 

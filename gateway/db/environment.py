@@ -8,8 +8,9 @@ they do anything. Source: Part A, Environments; D21; docs/decisions/0045.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import psycopg
 import structlog
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -26,15 +27,16 @@ def read_database_environment() -> str | None:
 
     Uses a connection of its own: the caller may be about to fork.
     """
-    database = connection.Database
+    parameters: dict[str, Any] = {
+        "connect_timeout": ENVIRONMENT_CONNECT_TIMEOUT_S,
+        **connection.get_connection_params(),
+    }
     try:
-        with database.connect(
-            **{"connect_timeout": ENVIRONMENT_CONNECT_TIMEOUT_S, **connection.get_connection_params()}
-        ) as line:
+        with psycopg.connect(**parameters) as line:
             found = line.execute("SELECT gateway_environment()").fetchone()
-    except database.errors.UndefinedFunction:
+    except psycopg.errors.UndefinedFunction:
         return None
-    except database.Error as fault:
+    except psycopg.Error as fault:
         log.warning("environment_not_asked", why=type(fault).__name__)
         return None
     return str(found[0]) if found is not None else None

@@ -6,7 +6,6 @@ import json
 from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -52,16 +51,18 @@ class Command(BaseCommand):
 
 
 def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
-    found: UUID | None = identifiers.parse_id(text or "")
-    if channel := Channel.objects.select_related("merchant").filter(pk=found).first():
-        return channel.merchant, channel
-    if merchant := Merchant.objects.filter(pk=found).first():
-        return merchant, None
+    ident = identifiers.parse_id(text or "")
+    if ident is not None:
+        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
+            return channel.merchant, channel
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant, None
     raise CommandError("--entity must name a merchant or a channel: 32 lower-case hex digits.")
 
 
 def _token(text: str) -> AccessToken:
-    found = AccessToken.objects.filter(pk=identifiers.parse_id(text)).first()
-    if found is None:
+    ident = identifiers.parse_id(text)
+    token = AccessToken.objects.filter(pk=ident).first() if ident is not None else None
+    if token is None:
         raise CommandError("There is no such token; the id is the 32 hex digits that issuing printed.")
-    return found
+    return token

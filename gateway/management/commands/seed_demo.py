@@ -115,7 +115,7 @@ def _password(text: str | None) -> str:
     user = users.filter(username=DEMO_USER).first()
     if user is None:
         text = secrets.token_urlsafe(12)
-        users.create_superuser(DEMO_USER, "demo@shop.example", text)  # type: ignore[attr-defined]
+        users.create_superuser(DEMO_USER, "demo@shop.example", text)
         return text
     if not text or not user.check_password(text):
         text = secrets.token_urlsafe(12)

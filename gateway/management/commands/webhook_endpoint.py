@@ -97,26 +97,27 @@ class Command(BaseCommand):
 
 def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
     ident = identifiers.parse_id(text or "")
-    channel = Channel.objects.select_related("merchant").filter(pk=ident).first()
-    if channel is not None:
-        return channel.merchant, channel
-    merchant = Merchant.objects.filter(pk=ident).first()
-    if merchant is None:
-        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-    return merchant, None
+    if ident is not None:
+        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
+            return channel.merchant, channel
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant, None
+    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
 
 
 def _endpoint(options: dict[str, Any]) -> WebhookEndpoint:
     if options["endpoint"]:
         ident = identifiers.parse_id(options["endpoint"])
-        found = WebhookEndpoint.objects.select_related("merchant").filter(pk=ident).exclude(mode="return").first()
-        if found is None:
+        known = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
+        endpoint = known.filter(pk=ident).first() if ident is not None else None
+        if endpoint is None:
             raise CommandError("There is no such endpoint; the id is the 32 hex digits that the list prints.")
-        return found
-    several = [one for one in _listed(options) if one.state != WebhookEndpoint.State.OFF] if options["entity"] else []
-    if len(several) != 1:
+        return endpoint
+    listed = _listed(options) if options["entity"] else []
+    candidates = [endpoint for endpoint in listed if endpoint.state != WebhookEndpoint.State.OFF]
+    if len(candidates) != 1:
         raise CommandError("Say which: --endpoint with the id that the list prints.")
-    return several[0]
+    return candidates[0]
 
 
 def _listed(options: dict[str, Any]) -> list[WebhookEndpoint]:

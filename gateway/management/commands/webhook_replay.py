@@ -54,13 +54,13 @@ class Command(BaseCommand):
             since=since,
             until=until,
         )
-        told = replay.preview_replay(selection)
+        preview = replay.preview_replay(selection)
         facts = {
-            "events": told.events,
-            "payments": told.payments,
-            "off": told.off,
-            "oldest": clock.format_timestamp(told.oldest) if told.oldest else None,
-            "newest": clock.format_timestamp(told.newest) if told.newest else None,
+            "events": preview.events,
+            "payments": preview.payments,
+            "off": preview.off,
+            "oldest": clock.format_timestamp(preview.oldest) if preview.oldest else None,
+            "newest": clock.format_timestamp(preview.newest) if preview.newest else None,
         }
         if not options["dry_run"]:
             facts["replayed"] = sum(replay.replay_deliveries(selection))
@@ -90,19 +90,20 @@ class Command(BaseCommand):
 
 def _merchant(text: str) -> Merchant:
     ident = identifiers.parse_id(text)
-    found = Merchant.objects.filter(pk=ident).first() or Merchant.objects.filter(channels__pk=ident).first()
-    if ident is None or found is None:
-        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-    return found
+    if ident is not None:
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant
+        if merchant := Merchant.objects.filter(channels__pk=ident).first():
+            return merchant
+    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
 
 
 def _endpoint(merchant: Merchant, text: str | None) -> WebhookEndpoint | None:
     if text is None:
         return None
-    found = WebhookEndpoint.objects.select_related("merchant").filter(
-        merchant=merchant, pk=identifiers.parse_id(text.replace("-", ""))
-    )
-    endpoint = found.first()
+    ident = identifiers.parse_id(text.replace("-", ""))
+    known = WebhookEndpoint.objects.select_related("merchant").filter(merchant=merchant)
+    endpoint = known.filter(pk=ident).first() if ident is not None else None
     if endpoint is None:
         raise CommandError("This merchant has no such endpoint; webhook_endpoint --list prints the ids.")
     return endpoint
