@@ -46,7 +46,7 @@ def _sync() -> None:
             defaults={
                 "task": wakeup.RUN_TIMER_TASK,
                 "args": json.dumps([timer.name]),
-                "interval": _interval(timer.every_s),
+                "interval": _find_interval(timer.every_s),
                 "description": timer.about,
                 "expire_seconds": max(TICK_EXPIRY_S, int(timer.every_s)),
             },
@@ -58,7 +58,7 @@ def _sync() -> None:
             row.save()
 
 
-def _interval(every_s: float) -> IntervalSchedule:
+def _find_interval(every_s: float) -> IntervalSchedule:
     if every_s == int(every_s):
         every, period = int(every_s), IntervalSchedule.SECONDS
     else:

@@ -108,7 +108,7 @@ def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
         faults.append(Error("DJANGO_DEBUG must be off in the live environment.", id="tollhouse.E010"))
     if not settings.GATEWAY_BASE_URL.startswith("https://"):
         faults.append(Error("GATEWAY_BASE_URL must start with https:// in the live environment.", id="tollhouse.E011"))
-    if why := _why_weak(settings.SECRET_KEY):
+    if why := _find_key_weakness(settings.SECRET_KEY):
         faults.append(Error(f"DJANGO_SECRET_KEY {why}.", hint=_A_KEY, id="tollhouse.E012"))
     if "*" in settings.ALLOWED_HOSTS:
         faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
@@ -116,10 +116,10 @@ def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
         faults.append(Error("GATEWAY_OUTBOUND_LOOPBACK must be off in the live environment.", id="tollhouse.E016"))
     if settings.GATEWAY_STUB_ACQUIRER:
         faults.append(Error("GATEWAY_STUB_ACQUIRER must be empty in the live environment.", id="tollhouse.E021"))
-    faults += _signing_in_is_safe()
+    faults += _check_sign_in()
     if settings.GATEWAY_VAULT_KEYSET:
         return faults
-    return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
+    return faults + _check_keyset_mode(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
 
 
 _A_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
@@ -128,7 +128,7 @@ MIN_SECRET_KEY_DISTINCT_CHARS = 10
 """Fewest different characters of a secret key: 40 random hexadecimal digits have fewer once in a million."""
 
 
-def _why_weak(key: str) -> str:
+def _find_key_weakness(key: str) -> str:
     """Why a secret key is weak; empty if no reason is found."""
     if len(key) < MIN_SECRET_KEY_CHARS:
         return f"must have {MIN_SECRET_KEY_CHARS} characters or more"
@@ -144,7 +144,7 @@ MAX_UNUSED_DAYS = 90
 """PCI DSS 8.2.6."""
 
 
-def _signing_in_is_safe() -> list[CheckMessage]:
+def _check_sign_in() -> list[CheckMessage]:
     """PCI DSS requirements on user access, which settings may relax in the test environment only."""
     faults: list[CheckMessage] = []
     if settings.GATEWAY_TOTP != "required":
@@ -174,7 +174,7 @@ def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
     return [Error(f"Single sign-on lacks {lacking}: give all three, or none.", id="tollhouse.E026")]
 
 
-def _keyset_is_private(path: Path) -> list[CheckMessage]:
+def _check_keyset_mode(path: Path) -> list[CheckMessage]:
     if not path.is_file():
         return [
             Error(

@@ -116,7 +116,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def load_wsgi(self) -> None:
         """The application; answers after which the connection is closed say so."""
         super().load_wsgi()
-        self.wsgi = _saying_close(self.wsgi)
+        self.wsgi = _announce_close(self.wsgi)
 
     def handle(self, conn: Any) -> Any:
         """Serve the next request of a connection, if it arrives in time."""
@@ -128,7 +128,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         before = getattr(conn.parser, "mesg", None)
         goes_on = super().handle(conn)
         if not goes_on and not self.cfg.is_ssl and not conn.is_http2:
-            _end(conn, None if conn.parser.mesg is before else conn.parser.mesg)
+            _close_after_answer(conn, None if conn.parser.mesg is before else conn.parser.mesg)
         return goes_on
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
@@ -140,12 +140,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         _, status, reason, words = found
         self.log.warning("No HTTP request from %s: %s", addr[0] if addr else "here", type(exc).__name__)
         try:
-            util.write_nonblock(client, _answer(status, reason, words))
+            util.write_nonblock(client, _build_answer(status, reason, words))
         except Exception:
             self.log.debug("Whoever sent it is gone.")
 
 
-def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
+def _announce_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
     """``application`` with `Connection: close` in answers after which gunicorn closes because of an unread body."""
 
     def answering(environ: dict[str, Any], start_response: Any) -> Any:
@@ -159,7 +159,7 @@ def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
     return answering
 
 
-def _end(conn: Any, request: Any) -> None:
+def _close_after_answer(conn: Any, request: Any) -> None:
     """Close a connection after its last answer such that the answer arrives, in the thread that served it: gunicorn
     itself would wait for the client in the loop that all connections share, and read no more than 64 KiB of a body.
     ``request``: None when the last input was no valid request."""
@@ -212,7 +212,7 @@ def _is_left_unread(body: Any) -> bool:
     return isinstance(reader, ChunkedReader) and reader.parser is not None
 
 
-def _answer(status: int, reason: str, words: str) -> bytes:
+def _build_answer(status: int, reason: str, words: str) -> bytes:
     # The worker's module is loaded before Django is.
     from gateway.api.envelope import build_envelope, encode_json
     from gateway.catalogue.errors import INVALID_PARAMETER_CODE

@@ -62,18 +62,18 @@ FAILOVERS: Final = Counter(
 
 def count_request(operation: str, status: int, seconds: float) -> None:
     """Count one API request."""
-    _requests(operation, status).inc()
-    _request_seconds(operation).observe(seconds)
+    _request_counter(operation, status).inc()
+    _request_histogram(operation).observe(seconds)
 
 
 # Looking a metric up by its labels costs more than incrementing it.
 @lru_cache(maxsize=512)
-def _requests(operation: str, status: int) -> Counter:
+def _request_counter(operation: str, status: int) -> Counter:
     return REQUEST_COUNT.labels(operation, str(status))
 
 
 @lru_cache(maxsize=512)
-def _request_seconds(operation: str) -> Histogram:
+def _request_histogram(operation: str) -> Histogram:
     return REQUEST_SECONDS.labels(operation)
 
 
@@ -103,7 +103,7 @@ def count_failover(before: str, after: str) -> None:
     FAILOVERS.labels(before, after).inc()
 
 
-class _Books(Collector):
+class _PaymentCollector(Collector):
     """Figures from the database: payments without an answer, and how long the oldest has waited."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -122,7 +122,7 @@ class _Books(Collector):
         yield oldest
 
 
-class _Timers(Collector):
+class _TimerCollector(Collector):
     """Timer statistics of all machines. A timer that has not run yet, or not for long, lags."""
 
     def collect(self) -> Iterator[Metric]:
@@ -153,10 +153,10 @@ def render_metrics() -> bytes:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         books = CollectorRegistry()
-        books.register(_Books())
-        books.register(_Timers())
+        books.register(_PaymentCollector())
+        books.register(_TimerCollector())
         return bytes(generate_latest(registry) + generate_latest(books))
     own = CollectorRegistry()
-    own.register(_Books())
-    own.register(_Timers())
+    own.register(_PaymentCollector())
+    own.register(_TimerCollector())
     return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(own))

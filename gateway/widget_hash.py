@@ -36,8 +36,8 @@ def current_widget_build() -> WidgetBuild:
     try:
         found = path.stat()
     except OSError:
-        return _read(str(path), 0, 0)
-    return _read(str(path), found.st_mtime_ns, found.st_size)
+        return _read_build(str(path), 0, 0)
+    return _read_build(str(path), found.st_mtime_ns, found.st_size)
 
 
 def widget_integrity() -> str:
@@ -46,7 +46,7 @@ def widget_integrity() -> str:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, modified_ns: int, size: int) -> WidgetBuild:
+def _read_build(path: str, modified_ns: int, size: int) -> WidgetBuild:
     script = Path(path).read_bytes() if modified_ns else b""
     return WidgetBuild(script=script, digest=hashlib.new(INTEGRITY_ALGORITHM, script).digest())
 

@@ -101,22 +101,22 @@ def _environment_of_run(var: Path) -> dict[str, str] | None:
     def is_known() -> bool:
         with contextlib.suppress(OSError, ValueError, KeyError):
             own.update(json.loads((var / "run.json").read_text(encoding="utf-8"))["environment"])
-        return bool(own) or not _is_taken(var)
+        return bool(own) or not _is_locked(var)
 
-    if not _is_taken(var):
+    if not _is_locked(var):
         return None
-    StartWait(f"The run on {var}", {}, lambda: measure_process_work(_holder(var))).until(is_known, poll_s=0.1)
+    StartWait(f"The run on {var}", {}, lambda: measure_process_work(_read_lock_holder(var))).until(is_known, poll_s=0.1)
     return {**os.environ, **own} if own else None
 
 
-def _is_taken(var: Path) -> bool:
+def _is_locked(var: Path) -> bool:
     lock = acquire_file_lock(var / "run.lock")
     if lock is not None:
         os.close(lock)
     return lock is None
 
 
-def _holder(var: Path) -> int | None:
+def _read_lock_holder(var: Path) -> int | None:
     """The process id that holds the lock of `var/`, if recorded."""
     text = (var / "run.lock").read_text(encoding="ascii").strip()
     return int(text) if text.isdecimal() else None

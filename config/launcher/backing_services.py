@@ -51,17 +51,17 @@ class BackingServices:
         started = time.monotonic()
         self.broker.launch()
         database_url = self.postgres.start()
-        print_step_done("PostgreSQL", started, _where(database_url))
+        print_step_done("PostgreSQL", started, _describe_address(database_url))
         broker_url = self.broker.wait()
-        print_step_done("Broker", started, _where(broker_url))
+        print_step_done("Broker", started, _describe_address(broker_url))
         self.environment = self._environment(web, database_url, broker_url)
-        facts = {"pid": os.getpid(), "url": web.url, "environment": self._own(web, database_url, broker_url)}
+        facts = {"pid": os.getpid(), "url": web.url, "environment": self._own_variables(web, database_url, broker_url)}
         write_private(self.var / "run.json", json.dumps(facts, indent=2))
 
     def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
-        return {**os.environ, **self._own(web, database_url, broker_url)}
+        return {**os.environ, **self._own_variables(web, database_url, broker_url)}
 
-    def _own(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
+    def _own_variables(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
         """The variables that we set. Variables of the caller take precedence over our defaults."""
         given = os.environ.get
         own = {
@@ -72,7 +72,7 @@ class BackingServices:
             "GATEWAY_BASE_URL": given("GATEWAY_BASE_URL") or web.url,
             "GATEWAY_VAULT_KEYSET_FILE": given("GATEWAY_VAULT_KEYSET_FILE") or str(self.var / "vault.json"),
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or compute_build_number(PROJECT_ROOT),
-            "PROMETHEUS_MULTIPROC_DIR": str(self._fresh_metrics()),
+            "PROMETHEUS_MULTIPROC_DIR": str(self._create_metrics_folder()),
             "PYTHONUNBUFFERED": "1",
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
@@ -82,7 +82,7 @@ class BackingServices:
             own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])
         return own
 
-    def _fresh_metrics(self) -> Path:
+    def _create_metrics_folder(self) -> Path:
         """An empty folder, so that processes of an earlier run no longer count."""
         folder = self.var / "metrics"
         if not self._metrics_are_fresh:
@@ -117,7 +117,7 @@ def _allowed_hosts(web: WebServer, base_url: str) -> str:
     return ",".join(dict.fromkeys(names))
 
 
-def _where(url: str) -> str:
+def _describe_address(url: str) -> str:
     """Host and port for display; a URL may name several hosts, and then no single port."""
     hosts = urlsplit(url).netloc.rpartition("@")[2]
     return hosts or url.partition(":")[0]

@@ -45,7 +45,7 @@ def read_lines_since(log: Path, since: int) -> list[str]:
 def find_fault_line(lines: Sequence[str]) -> str:
     """The line that names the fault, without its time stamp: the exception of the first traceback, else the first line
     of the highest severity, else the last line."""
-    raised = _raised(lines)
+    raised = _find_exception_line(lines)
     for mark in FAULT_MARKS if not raised else FAULT_MARKS[:1]:
         for line in lines:
             if mark in line:
@@ -55,7 +55,7 @@ def find_fault_line(lines: Sequence[str]) -> str:
     return said[:MAX_REASON_CHARS]
 
 
-def _raised(lines: Sequence[str]) -> str:
+def _find_exception_line(lines: Sequence[str]) -> str:
     """The exception of the first traceback (the last one of its chain); "" without one."""
     found, inside = "", False
     for line in lines:

@@ -270,10 +270,10 @@ def _locale(binaries: Path) -> tuple[str, ...]:
 
 def _is_up_or_over(data: Path, child: subprocess.Popen[bytes]) -> bool:
     """True if the server takes connections, or has ended."""
-    return _says_ready(data, child) or child.poll() is not None
+    return _reports_ready(data, child) or child.poll() is not None
 
 
-def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
+def _reports_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
     """The server writes its state into line 8 of `postmaster.pid`, with its process id in line 1."""
     try:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()

@@ -94,7 +94,7 @@ def _private_folder(var: Path, account: SystemUser) -> Path:
 
 def prepare_readable_binaries(found: PostgresBinaries, folder: Path, account: SystemUser | None) -> Path:
     """The `bin` folder to run from: the installed one, or a copy in `folder` if the user cannot read that."""
-    samples = (found.bin / "postgres", found.bin / "initdb", *(_a_file(found, part) for part in found.parts))
+    samples = (found.bin / "postgres", found.bin / "initdb", *(_find_part_file(found, part) for part in found.parts))
     if account is None or all(can_read_file(path, account) for path in samples):
         return found.bin
     if found.site is None:
@@ -112,19 +112,19 @@ def prepare_readable_binaries(found: PostgresBinaries, folder: Path, account: Sy
                 shutil.copy2(found.bin / program, draft / relative / program)
             for part in found.parts:
                 shutil.copytree(found.site / part, draft / part)
-            _open_to_read(draft)
+            _make_readable(draft)
             draft.rename(copy)
         except OSError as error:
             raise LaunchError(f"Cannot copy PostgreSQL's binaries to {folder}: {error.strerror}.") from error
     return copy / relative
 
 
-def _a_file(found: PostgresBinaries, part: str) -> Path:
+def _find_part_file(found: PostgresBinaries, part: str) -> Path:
     folder = (found.site or found.bin) / part
     return next((path for path in folder.rglob("*") if path.is_file()), folder)
 
 
-def _open_to_read(top: Path) -> None:
+def _make_readable(top: Path) -> None:
     """Make our copy readable for everyone; the folder around it is private to the server's user."""
     for path in (top, *top.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -159,7 +159,7 @@ def _as_user(account: SystemUser, question: str, path: Path) -> bool:
 def stop_orphaned_server(data: Path) -> None:
     """Stop a server that a killed run left on this data. We hold the lock, so a server there has no launcher."""
     for number, timeout_s in ORPHAN_STOP_STEPS:
-        left = _servers_on(data)
+        left = _find_servers(data)
         if not left:
             break
         for pid in left:
@@ -169,13 +169,13 @@ def stop_orphaned_server(data: Path) -> None:
                 continue
             except PermissionError as error:
                 raise LaunchError(f"PostgreSQL runs on {data} as another user (process {pid}).") from error
-        wait_until(lambda: not _servers_on(data), timeout_s)
+        wait_until(lambda: not _find_servers(data), timeout_s)
     # Its process id may belong to another process by now, and PostgreSQL would then refuse to start.
     for stale in (data / "postmaster.pid", *data.parent.glob(".s.PGSQL.*")):
         stale.unlink(missing_ok=True)
 
 
-def _servers_on(data: Path) -> list[int]:
+def _find_servers(data: Path) -> list[int]:
     """The PostgreSQL processes whose folder is `data`, lowest number first; none without /proc."""
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*"):

@@ -93,10 +93,10 @@ class WebServer:
         """HOST, PORT, GATEWAY_WEB_WORKERS, GATEWAY_WEB_THREADS, GATEWAY_WEB_TIMEOUT_S."""
         return cls(
             host=os.environ.get("HOST", "").strip("[] ") or "127.0.0.1",
-            port=_number("PORT", 8000, most=65_535),
-            workers=_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
+            port=_read_number("PORT", 8000, most=65_535),
+            workers=_read_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
             threads=read_web_threads(),
-            timeout_s=_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
+            timeout_s=_read_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
         )
 
     @property
@@ -131,7 +131,7 @@ class WebServer:
 
 def read_web_threads() -> int:
     """GATEWAY_WEB_THREADS, the threads of one web process."""
-    return _number("GATEWAY_WEB_THREADS", WEB_THREADS)
+    return _read_number("GATEWAY_WEB_THREADS", WEB_THREADS)
 
 
 def max_threads_per_account() -> int:
@@ -144,7 +144,7 @@ def build_worker_command() -> list[str]:
     """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
     options = [
         "--concurrency",
-        str(_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
+        str(_read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
         "--without-mingle",
         "--without-gossip",
         "--loglevel",
@@ -166,7 +166,7 @@ def build_acquirer_command(var: Path, address: str) -> list[str]:
     return ["gateway.connectors.stub.acquirer", "--port", port, "--log", str(log)]
 
 
-def _number(name: str, default: int, most: int = 1_000) -> int:
+def _read_number(name: str, default: int, most: int = 1_000) -> int:
     text = os.environ.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
         raise LaunchError(f"{name} must be a number from 1 to {most}, not {text!r}.")

@@ -41,13 +41,13 @@ class AdvisoryFinding:
 
 def load_advisories(path: Path) -> list[dict[str, Any]]:
     """The advisories in a file, folder or zip. Raises AdvisoryError."""
-    found = [one for name, text in _texts(path) for one in _entries(name, text)]
+    found = [one for name, text in _read_files(path) for one in _parse_entries(name, text)]
     if not found:
         raise AdvisoryError(f"{path} holds no advisory")
     return found
 
 
-def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_files(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         if path.is_dir():
             for file in sorted(path.rglob("*.json")):
@@ -63,7 +63,7 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
         raise AdvisoryError(f"{path} cannot be read: {fault}") from None
 
 
-def _entries(name: str, text: bytes) -> list[dict[str, Any]]:
+def _parse_entries(name: str, text: bytes) -> list[dict[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -104,7 +104,7 @@ def find_affected_packages(
                 package=one.name,
                 version=str(one.version),
                 advisory=advisory["id"],
-                fixed=_fixed(affected),
+                fixed=_fixed_versions(affected),
                 summary=" ".join(str(advisory.get("summary") or "").split()),
             )
             for lock, packages in locked.items()
@@ -118,20 +118,20 @@ def find_affected_packages(
 def is_version_affected(version: Version, affected: Mapping[str, Any]) -> bool:
     """True if an entry's versions or ranges include ``version``. A range that cannot be read counts as including it:
     a person has to look."""
-    if any(_same(version, one) for one in affected.get("versions") or ()):
+    if any(_is_same_version(version, one) for one in affected.get("versions") or ()):
         return True
     ranges = [one for one in affected.get("ranges") or () if one.get("type") in ("ECOSYSTEM", "SEMVER")]
-    return any(_within(version, one.get("events") or ()) for one in ranges)
+    return any(_is_in_range(version, one.get("events") or ()) for one in ranges)
 
 
-def _same(version: Version, text: Any) -> bool:
+def _is_same_version(version: Version, text: Any) -> bool:
     try:
         return Version(str(text)) == version
     except InvalidVersion:
         return False
 
 
-def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
+def _is_in_range(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
     """OSV's evaluation: events in the order of their versions; each one not above ours decides anew."""
     try:
         steps = sorted(
@@ -150,7 +150,7 @@ def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
     return inside
 
 
-def _fixed(affected: Mapping[str, Any]) -> str:
+def _fixed_versions(affected: Mapping[str, Any]) -> str:
     events = [
         event for one in affected.get("ranges") or () for event in one.get("events") or () if isinstance(event, dict)
     ]
@@ -171,11 +171,11 @@ def main(arguments: Sequence[str]) -> int:
     if not found:
         print(f"None of {len(known):,} advisories speaks of a locked version in {', '.join(locked)}.")
         return 0
-    print("\n".join(_table(found)))
+    print("\n".join(_format_table(found)))
     return 1
 
 
-def _table(found: Sequence[AdvisoryFinding]) -> list[str]:
+def _format_table(found: Sequence[AdvisoryFinding]) -> list[str]:
     head = ("package", "version", "advisory", "fixed in", "lock", "about")
     rows = [head] + [(one.package, one.version, one.advisory, one.fixed, one.lock, one.summary) for one in found]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]

@@ -33,13 +33,13 @@ def read_lock(path: Path) -> list[LockedPackage]:
     except (OSError, UnicodeDecodeError) as fault:
         raise LockError(f"{path} cannot be read: {fault}") from None
     lines = (line.strip() for line in text.replace("\\\n", " ").splitlines())
-    found = [_locked(path, line) for line in lines if line and not line.startswith(("#", "-"))]
+    found = [_parse_line(path, line) for line in lines if line and not line.startswith(("#", "-"))]
     if not found:
         raise LockError(f"{path} pins no package")
     return sorted(found, key=lambda one: (one.name, one.version))
 
 
-def _locked(path: Path, line: str) -> LockedPackage:
+def _parse_line(path: Path, line: str) -> LockedPackage:
     try:
         wanted = Requirement(line.partition("--hash")[0])
         (pin,) = wanted.specifier

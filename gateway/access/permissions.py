@@ -165,7 +165,7 @@ def find_row_owner(row: models.Model) -> RowOwner:
     if isinstance(row, Channel):
         return RowOwner(merchant=row.merchant_id, channel=row.pk)
     if isinstance(row, AbstractUser):
-        return _place_of_user(row)
+        return _owner_of_user(row)
     columns = {field.name for field in row._meta.concrete_fields}
     if isinstance(row, Grant) and row.channel is not None:
         return find_row_owner(row.channel)
@@ -179,7 +179,7 @@ def find_row_owner(row: models.Model) -> RowOwner:
     return RowOwner()
 
 
-def _place_of_user(user: models.Model) -> RowOwner:
+def _owner_of_user(user: models.Model) -> RowOwner:
     """A user with grants on one merchant only belongs to that merchant; any other user to the installation."""
     grants = Grant.objects.filter(user=user.pk).select_related("channel")
     merchants = {grant.channel.merchant_id if grant.channel is not None else grant.merchant_id for grant in grants}
@@ -357,11 +357,11 @@ def find_four_eyes_limits(user: Any, right: str, row: models.Model | RowOwner) -
     ]
     if not reaching:
         raise LookupError(f"{user} has no right {right} there")
-    one, day = (_most_generous(reaching, name) for name in FOUR_EYES_LIMITS)
+    one, day = (_highest_limit(reaching, name) for name in FOUR_EYES_LIMITS)
     return one, day
 
 
-def _most_generous(grants: Sequence[Grant], name: str) -> Decimal | None:
+def _highest_limit(grants: Sequence[Grant], name: str) -> Decimal | None:
     found: list[Decimal | None] = [getattr(grant, name) for grant in grants]
     return None if None in found else max((limit for limit in found if limit is not None), default=Decimal(0))
 
@@ -372,7 +372,7 @@ MONEY_PERMISSIONS: Final = ("gateway.operate_payment", "gateway.approve_payment"
 """Permissions that a grant's limits apply to."""
 
 
-def _line(grant: Grant) -> frozenset[UUID]:
+def _ancestor_ids(grant: Grant) -> frozenset[UUID]:
     """The ids of a grant's node and all nodes above it."""
     found: list[UUID] = []
     node: Any = grant.node
@@ -382,7 +382,7 @@ def _line(grant: Grant) -> frozenset[UUID]:
     return frozenset(found)
 
 
-def _above(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
+def _covering_grants(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
     """The giver's own grants that give ``right`` on all of a node; ``line``: the node and those above it."""
     roles = ROLES_BY_PERMISSION.get(right, frozenset())
     grants = _holder(giver).grants if giver.is_active else ()
@@ -394,8 +394,8 @@ def can_grant_role(giver: Any, grant: Grant) -> bool:
     checked by :func:`find_excessive_limits`."""
     if giver.is_superuser:
         return True
-    line = _line(grant)
-    return all(_above(giver, right, line) for right in PERMISSIONS_BY_ROLE[Role(grant.role)])
+    line = _ancestor_ids(grant)
+    return all(_covering_grants(giver, right, line) for right in PERMISSIONS_BY_ROLE[Role(grant.role)])
 
 
 def max_grantable_limit(giver: Any, grant: Grant, name: str) -> Decimal | None:
@@ -403,10 +403,10 @@ def max_grantable_limit(giver: Any, grant: Grant, name: str) -> Decimal | None:
     there; None: no bound, or the limit does not apply."""
     if giver.is_superuser:
         return None
-    line, most = _line(grant), []
+    line, most = _ancestor_ids(grant), []
     for right in MONEY_PERMISSIONS:
         if right in PERMISSIONS_BY_ROLE[Role(grant.role)]:
-            limit = _most_generous(_above(giver, right, line), name)
+            limit = _highest_limit(_covering_grants(giver, right, line), name)
             if limit is not None:
                 most.append(limit)
     return min(most) if most else None

@@ -72,7 +72,7 @@ def open_factor_secret(kept: str) -> str:
 
 
 @receiver(post_delete, sender=Authenticator)
-def _forget_secrets(sender: Any, instance: Authenticator, **kwargs: Any) -> None:
+def _delete_factor_secrets(sender: Any, instance: Authenticator, **kwargs: Any) -> None:
     kept = [instance.data[name] for name in ("secret", "seed") if name in instance.data]
     FactorSecret.objects.filter(pk__in=[UUID(text) for text in kept]).delete()
 

@@ -86,7 +86,7 @@ def issue_token(
         max_day_amount=limits.day_amount,
         operations=[code for code in TOKEN_OPERATIONS if code in limits.operations],
     )
-    audit_log.record_audit_entry(by, "issue", token, after=_shown(token))
+    audit_log.record_audit_entry(by, "issue", token, after=_audit_facts(token))
     return token, Secret(text)
 
 
@@ -118,24 +118,24 @@ def rotate_token(
 
 def _end_after(token: AccessToken, overlap: timedelta, by: audit_log.Actor) -> None:
     """End the predecessor of a rotation after ``overlap``."""
-    before = _shown(token)
+    before = _audit_facts(token)
     end = clock.real_now() + overlap
     token.ends_at = min(token.ends_at, end) if token.ends_at else end
     token.save(update_fields=["ends_at"])
-    audit_log.record_audit_entry(by, "rotate", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "rotate", token, before=before, after=_audit_facts(token))
 
 
 @transaction.atomic
 def approve_token(token: AccessToken, *, by: audit_log.Actor) -> bool:
     """Approve a token that waits for a second person; False if it was not waiting."""
-    before = _shown(token)
+    before = _audit_facts(token)
     waits = AccessToken.objects.filter(pk=token.pk, approved_at__isnull=True, revoked_at__isnull=True)
     if not waits.update(approved_at=clock.real_now(), approved_by=by.name):
         return False
     token.refresh_from_db()
     if token.replaces is not None and token.replaces.revoked_at is None:
         _end_after(token.replaces, TOKEN_ROTATION_OVERLAP, by)
-    audit_log.record_audit_entry(by, "approve", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "approve", token, before=before, after=_audit_facts(token))
     return True
 
 
@@ -144,13 +144,13 @@ def revoke_token(token: AccessToken, *, by: audit_log.Actor) -> None:
     """End a token at once: the next call with it gets 403."""
     if token.revoked_at is not None:
         return
-    before = _shown(token)
+    before = _audit_facts(token)
     token.revoked_at = clock.real_now()
     token.save(update_fields=["revoked_at"])
-    audit_log.record_audit_entry(by, "revoke", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "revoke", token, before=before, after=_audit_facts(token))
 
 
-def _shown(token: AccessToken) -> dict[str, object]:
+def _audit_facts(token: AccessToken) -> dict[str, object]:
     return {
         "name": token.name,
         "hint": token.hint,

@@ -153,17 +153,17 @@ def run_background_work(merchant: Merchant | None = None) -> int:
     ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0
     while True:
         did, had = 0, set[UUID]()
-        while (row := _claim(had)) is not None:
+        while (row := _claim_work(had)) is not None:
             had.add(row.pk)
-            did += _turn(row)
+            did += _run_turn(row)
         count += did
         if not did or time.monotonic() >= ends:
             break
-    _throw_away()
+    _delete_expired_files()
     return count
 
 
-def _claim(had: set[UUID]) -> BackgroundWork | None:
+def _claim_work(had: set[UUID]) -> BackgroundWork | None:
     now = clock.real_now()
     with transaction.atomic():
         free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
@@ -185,7 +185,7 @@ def _claim(had: set[UUID]) -> BackgroundWork | None:
     return row
 
 
-def _turn(row: BackgroundWork) -> int:
+def _run_turn(row: BackgroundWork) -> int:
     """Run slices of ``row`` until its turn is over; returns how many."""
     kind = WORK_KINDS.get(row.kind)
     place = AttemptFolder(path=work_folder(row.pk), attempt=row.slices)
@@ -196,32 +196,32 @@ def _turn(row: BackgroundWork) -> int:
             if kind is None:
                 raise WorkFailedError(f"This installation does not know the work {row.kind}.")
             place.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            did = kind.step(row, place, lambda: _alive(row))
+            did = kind.step(row, place, lambda: _renew_lease(row))
         except WorkLeaseLostError:
             break
         except WorkFailedError as fault:
-            _failed(row, str(fault))
+            _mark_failed(row, str(fault))
             break
         except Exception:
             log.exception("work_failed", work=row.pk.hex, kind=row.kind)
-            _faulty(row)
+            _schedule_retry(row)
             break
         count += 1
         over = did.finished or time.monotonic() >= ends
-        if not _keep(row, did, release=over):
+        if not _store_slice(row, did, release=over):
             break
         if over:
             break
     return count
 
 
-def _alive(row: BackgroundWork) -> None:
+def _renew_lease(row: BackgroundWork) -> None:
     same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING)
     if not same.update(lease_until=clock.real_now() + BACKGROUND_WORK_LEASE):
         raise WorkLeaseLostError
 
 
-def _keep(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
+def _store_slice(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
     """Store a slice's result if the work is unchanged since it was read; False when it was cancelled or taken over."""
     now = clock.real_now()
     changes: dict[str, Any] = {
@@ -242,27 +242,27 @@ def _keep(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
     for name, value in changes.items():
         setattr(row, name, value)
     if moved and did.finished:
-        _sweep(row)
+        _delete_parts(row)
     return bool(moved)
 
 
-def _sweep(row: BackgroundWork) -> None:
+def _delete_parts(row: BackgroundWork) -> None:
     """Delete the intermediate files of a finished result."""
     for path in work_folder(row.pk).glob("*"):
         if path.name != row.file:
             path.unlink(missing_ok=True)
 
 
-def _failed(row: BackgroundWork, why: str) -> None:
+def _mark_failed(row: BackgroundWork, why: str) -> None:
     BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
         state=BackgroundWorkState.FAILED, message=why[:500], ended_at=clock.real_now(), lease_until=None
     )
 
 
-def _faulty(row: BackgroundWork) -> None:
+def _schedule_retry(row: BackgroundWork) -> None:
     """Schedule a retry of a slice that raised, a few times."""
     if row.failures + 1 >= MAX_SLICE_FAILURES:
-        _failed(row, "It failed several times; the log of the worker says why.")
+        _mark_failed(row, "It failed several times; the log of the worker says why.")
         return
     BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
         failures=row.failures + 1,
@@ -271,7 +271,7 @@ def _faulty(row: BackgroundWork) -> None:
     )
 
 
-def _throw_away() -> None:
+def _delete_expired_files() -> None:
     """Delete files past their retention, and files of unfinished work."""
     old = Q(state=BackgroundWorkState.DONE, ended_at__lt=clock.real_now() - RESULT_FILE_RETENTION) & ~Q(file="")
     left = Q(state__in=(BackgroundWorkState.CANCELLED, BackgroundWorkState.FAILED), slices__gt=0)

@@ -65,7 +65,7 @@ def shorten_reported_value(text: str) -> str:
 
 def render_reported_value(param: Param, value: str | Secret) -> str:
     """A sent value for an error: secrets and any card numbers masked, shortened."""
-    if param.name == "number" and (number := _number_shown(value)):
+    if param.name == "number" and (number := _mask_number(value)):
         return number
     if isinstance(value, Secret) or param.secret:
         return HIDDEN_VALUE
@@ -84,7 +84,7 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRETIVE.search(name))
 
 
-def _number_shown(value: str | Secret) -> str:
+def _mask_number(value: str | Secret) -> str:
     """An account number: its first six and last four digits; '' unless it is digits only."""
     text = value.reveal() if isinstance(value, Secret) else value
     return mask_pan(text) if text.isdecimal() and len(text) <= MAX_REPORTED_CHARS else ""

@@ -33,6 +33,7 @@ from gateway.catalogue.notation import (
     value_list,
     with_words,
 )
+from gateway.core import money
 
 __all__ = [
     "AMOUNT",
@@ -197,7 +198,7 @@ YEAR_NUMBER = literal(
 LANGUAGE = chars("upper-case letters", "[A-Z]", 2, 2, example="DE", bad="de", words="2 uppercase letters")
 
 CURRENCY = code_list(
-    "A3 uppercase, ISO 4217", iso.ISO_CURRENCIES, kind="a currency of ISO 4217 in capitals",
+    "A3 uppercase, ISO 4217", money.CURRENCY_CODES, kind="a currency of ISO 4217 in capitals",
     example="EUR", bad="eur", ref="Currency",
 )  # fmt: skip
 COUNTRY = code_list(
@@ -260,7 +261,7 @@ def is_openable_address(address: str, *, web_only: bool = False) -> bool:
     return scheme in _WEB or (not web_only and _APP.fullmatch(scheme) is not None)
 
 
-def _decoded_once(value: str) -> str:
+def _decode_once(value: str) -> str:
     """An address that was percent-encoded as a whole (https%3A%2F%2Fshop.example%2F…), decoded; any other value
     unchanged."""
     if not _ENCODED_AS_A_WHOLE.match(value):
@@ -299,7 +300,7 @@ def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: boo
         example="https://shop.example/result",
         counterexample="/result",
         schema={"type": "string", "format": "uri", "minLength": low, "maxLength": high},
-        usual=_decoded_once if encoded else None,
+        usual=_decode_once if encoded else None,
     )
 
 

@@ -41,7 +41,7 @@ def parse_form(body: bytes) -> list[tuple[str, str]]:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise UnreadableFormError(_name_at(body, fault.start), "is not valid UTF-8") from None
+        raise UnreadableFormError(_find_name_at(body, fault.start), "is not valid UTF-8") from None
     found: list[tuple[str, str]] = []
     for part in text.split("&"):
         if not part:
@@ -51,11 +51,11 @@ def parse_form(body: bytes) -> list[tuple[str, str]]:
             _refuse_long(name, value)
         try:
             if "%" in name or "+" in name:
-                name = _decoded(name)
+                name = _decode(name)
             if "%" in value or "+" in value:
-                value = _decoded(value)
+                value = _decode(value)
         except UnicodeDecodeError:
-            raise UnreadableFormError(_shown(name), "is not valid UTF-8") from None
+            raise UnreadableFormError(_shorten_name(name), "is not valid UTF-8") from None
         found.append((name, value))
     return found
 
@@ -63,22 +63,24 @@ def parse_form(body: bytes) -> list[tuple[str, str]]:
 def _refuse_long(name: str, value: str) -> None:
     if len(name) > MAX_FORM_NAME_CHARS:
         raise UnreadableFormError(
-            _shown(name), f"is longer than any name: none has more than {MAX_REPORTED_NAME_CHARS} characters"
+            _shorten_name(name), f"is longer than any name: none has more than {MAX_REPORTED_NAME_CHARS} characters"
         )
     # Each escape is three characters of the form and one byte of the value.
     if len(value) > MAX_FORM_VALUE_BYTES and len(value) - 2 * value.count("%") > MAX_FORM_VALUE_BYTES:
-        raise UnreadableFormError(_shown(name), f"is longer than any parameter: at most {MAX_FORM_VALUE_BYTES:,} bytes")
+        raise UnreadableFormError(
+            _shorten_name(name), f"is longer than any parameter: at most {MAX_FORM_VALUE_BYTES:,} bytes"
+        )
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     """``text`` percent-decoded. Raises UnicodeDecodeError."""
     text = text.replace("+", " ")
     if len(text) <= _WINDOW_CHARS:
         return unquote(text, errors="strict")
-    return b"".join(_windows(text)).decode("utf-8")
+    return b"".join(_unquote_windows(text)).decode("utf-8")
 
 
-def _windows(text: str) -> Iterator[bytes]:
+def _unquote_windows(text: str) -> Iterator[bytes]:
     """``text`` unquoted in windows; none ends within an escape."""
     start = 0
     while start < len(text):
@@ -89,12 +91,12 @@ def _windows(text: str) -> Iterator[bytes]:
         start = end
 
 
-def _shown(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """The beginning of a name, for an error message."""
     return unquote(name[:MAX_REPORTED_NAME_CHARS].replace("+", " "))
 
 
-def _name_at(body: bytes, position: int) -> str:
+def _find_name_at(body: bytes, position: int) -> str:
     start = body.rfind(b"&", 0, position) + 1
     end = body.find(b"=", start)
     return body[start : min(end, start + MAX_REPORTED_NAME_CHARS)].decode("utf-8", "replace") if end >= 0 else ""

@@ -105,8 +105,8 @@ def mask_split_number(first: str, second: str) -> tuple[str, str] | None:
         return None
     start = len(first) - len(first[-_MAX_SCANNED_CHARS:])
     return (
-        _starred(first, start + head.start(), start + head.end(), keep_first=6),
-        _starred(second, tail.start(), tail.end(), keep_last=4),
+        _star_digits(first, start + head.start(), start + head.end(), keep_first=6),
+        _star_digits(second, tail.start(), tail.end(), keep_last=4),
     )
 
 
@@ -115,7 +115,7 @@ _END: Final = re.compile(r"(?:\d[\s.\-/_:]{0,2})*\d(?=[^\w]{0,3}\Z)")
 _BEGINNING: Final = re.compile(r"[^\w]{0,3}(?:\d[\s.\-/_:]{0,2})*\d(?!\w)")
 
 
-def _starred(text: str, start: int, end: int, *, keep_first: int = 0, keep_last: int = 0) -> str:
+def _star_digits(text: str, start: int, end: int, *, keep_first: int = 0, keep_last: int = 0) -> str:
     places = [at for at in range(start, end) if text[at].isdecimal()]
     gone = set(places[keep_first : len(places) - keep_last])
     return "".join("*" if at in gone else char for at, char in enumerate(text))

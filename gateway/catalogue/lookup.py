@@ -38,12 +38,12 @@ def compile_structures(structures: Sequence[Structure]) -> CompiledParams:
     for structure in structures:
         for param in structure.rows:
             full = structure.full(param.base).replace("[n]", "[]")
-            row = CompiledParam(param, structure, _path(full), find_min_masked_digits(full, param))
+            row = CompiledParam(param, structure, _echo_path(full), find_min_masked_digits(full, param))
             (maps if param.key else exact)[full] = row
     return exact, maps
 
 
-def _path(full: str) -> tuple[str | None, ...]:
+def _echo_path(full: str) -> tuple[str | None, ...]:
     steps: list[str | None] = []
     for part in re.findall(r"\[\]|\[[^\]]+\]|[^.\[\]]+", full):
         steps.append(None if part == "[]" else part.strip("[]"))

@@ -15,6 +15,7 @@ from gateway.catalogue import openapi_responses as answers
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.rules import ParameterRule
 from gateway.catalogue.structure import Demand, Need, Param, Structure
+from gateway.core import money
 
 JsonObject = dict[str, Any]
 
@@ -156,7 +157,7 @@ def build_openapi(base_url: str, environment: str) -> JsonObject:
                 }
             },
             "schemas": {
-                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(iso.ISO_CURRENCIES)},
+                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(money.CURRENCY_CODES)},
                 "Country": {"type": "string", "description": "ISO 3166-1 alpha-2.", "enum": sorted(iso.COUNTRIES_2)},
                 "Country3": {"type": "string", "description": "ISO 3166-1 alpha-3.", "enum": sorted(iso.COUNTRIES_3)},
                 **answers.RESPONSE_SCHEMAS,

@@ -123,7 +123,7 @@ class Catalogue:
         ``literal``: only the specification's spellings of values are accepted; by default that is what the strict
         ``policy`` does. ``masks``: card data in free text is masked, which a channel may switch off."""
         literal = policy == UnknownNamePolicy.STRICT if literal is None else literal
-        run = _Run(self, facts, policy, literal=literal, masks=masks)
+        run = _RequestParser(self, facts, policy, literal=literal, masks=masks)
         run.take_all(pairs)
         return run.finish()
 
@@ -192,7 +192,7 @@ class Catalogue:
         return meant.replace("[]", "[0]"), row
 
 
-class _Run:
+class _RequestParser:
     """The state of parsing one request."""
 
     __slots__ = (
@@ -250,11 +250,11 @@ class _Run:
 
     def take(self, name: str, value: str | Secret) -> None:
         if len(name) > MAX_REPORTED_NAME_CHARS:
-            self._too_long(name, value)
+            self._report_long_name(name, value)
             return
         spelt, name = name, self._catalogue.aliases.get(name, name)
         if name in self._seen:
-            self._take_again(name, spelt, value)
+            self._take_repeated(name, spelt, value)
             return
         found = self._catalogue.find(name)
         if not value and (found is None or not found[0].param.format.empty_is_value):
@@ -291,7 +291,7 @@ class _Run:
         self.params.values[name] = text
         self.params.items.append((row, indexes, key, text))
 
-    def _take_again(self, name: str, spelt: str, value: str | Secret) -> None:
+    def _take_repeated(self, name: str, spelt: str, value: str | Secret) -> None:
         """A repeated name: an error, unless it is another spelling of it with the same value or none."""
         message, first = "was sent more than once", self._seen[name]
         if first not in ("", spelt):
@@ -321,7 +321,7 @@ class _Run:
         elif row.param.echo is Echo.PROOF:
             self.params.items.append((row, indexes, None, value))
 
-    def _too_long(self, name: str, value: str | Secret) -> None:
+    def _report_long_name(self, name: str, value: str | Secret) -> None:
         """Report a name longer than any parameter's: not compared with any, and reported once per structure."""
         ours = self._policy == UnknownNamePolicy.STRICT or self._catalogue.is_inside_a_structure(name)
         if not value or self._policy == UnknownNamePolicy.LENIENT or not ours:
@@ -383,7 +383,7 @@ class _Run:
             self._used.setdefault((structure.prefix + structure.title, ()), structure)
         for (_, indexes), structure in self._used.items():
             self._check(structure, indexes)
-        self._bound_numbers()
+        self._limit_digit_text()
         sent = RuleInput(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
         for rule in self._catalogue.rules:
             self._apply(rule, sent, "")
@@ -395,7 +395,7 @@ class _Run:
         self.params.ignored = tuple(shorten_reported_value(mask_text(name)) for name in self._ignored[:MAX_NEAR_MISSES])
         return self.params
 
-    def _bound_numbers(self) -> None:
+    def _limit_digit_text(self) -> None:
         """Refuse more digit text than may be searched for card numbers, since that costs time per character.
         Raises InvalidParametersError, before any rule reads it."""
         if sum(map(len, self.params.values.values())) <= MAX_SEARCHED_CHARS:
@@ -463,9 +463,9 @@ class _Run:
                     masked.append(place)
             last = at
         if masked:
-            self._put_back(masked)
+            self._store_masked(masked)
 
-    def _put_back(self, places: list[int]) -> None:
+    def _store_masked(self, places: list[int]) -> None:
         names = []
         for at in dict.fromkeys(places):
             row, indexes, key, text = self.params.items[at]

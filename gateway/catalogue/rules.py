@@ -112,7 +112,7 @@ class ParameterRule:
     silent: bool = False
 
 
-def _filled(*names: str) -> dict[str, str]:
+def _example_values(*names: str) -> dict[str, str]:
     """Examples for rules that only test presence; a test uses real examples where a format matters."""
     return dict.fromkeys(names, "x")
 
@@ -130,8 +130,8 @@ def requires(name: str, *others: str, text: str = "") -> ParameterRule:
         text=f"{name} requires {' and '.join(others)}",
         names=(name, *others),
         check=check,
-        keeps=_filled(name, *others),
-        breaks=_filled(name),
+        keeps=_example_values(name, *others),
+        breaks=_example_values(name),
     )
 
 
@@ -149,8 +149,8 @@ def required_together(*names: str) -> ParameterRule:
         text=f"{' and '.join(names)} are sent together",
         names=names,
         check=check,
-        keeps=_filled(*names),
-        breaks=_filled(names[0]),
+        keeps=_example_values(*names),
+        breaks=_example_values(names[0]),
     )
 
 
@@ -168,8 +168,8 @@ def required_one_of(*names: str, when: tuple[str, ...] = ()) -> ParameterRule:
         text=sentence + (f" when {' or '.join(when)} is sent" if when else ""),
         names=(*names, *when),
         check=check,
-        keeps=_filled(names[0], *([trigger] if trigger else [])),
-        breaks=_filled(*([trigger] if trigger else [])),
+        keeps=_example_values(names[0], *([trigger] if trigger else [])),
+        breaks=_example_values(*([trigger] if trigger else [])),
     )
 
 
@@ -186,8 +186,8 @@ def excludes(name: str, *others: str) -> ParameterRule:
         text=f"{name} cannot be combined with {' or '.join(others)}",
         names=(name, *others),
         check=check,
-        keeps=_filled(name),
-        breaks=_filled(name, others[0]),
+        keeps=_example_values(name),
+        breaks=_example_values(name, others[0]),
     )
 
 

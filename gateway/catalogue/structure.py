@@ -85,7 +85,7 @@ class Param:
 StructureRow = tuple[Any, ...] | Param
 
 
-def _param(row: StructureRow) -> Param:
+def _build_param(row: StructureRow) -> Param:
     if isinstance(row, Param):
         return row
     name, form, need, *rest = row
@@ -153,7 +153,7 @@ class Structure:
 
     def plus(self, *rows: StructureRow, rules: Sequence[ParameterRule] = ()) -> Structure:
         """The table with more rows and rules at its end."""
-        return replace(self, rows=(*self.rows, *map(_param, rows)), rules=(*self.rules, *rules))
+        return replace(self, rows=(*self.rows, *map(_build_param, rows)), rules=(*self.rules, *rules))
 
     def demanding(self, demand: Demand) -> Structure:
         """The table with its R rows required always, when used, or never: that depends on the endpoint."""
@@ -181,7 +181,7 @@ def structure(
         title=title,
         source=source,
         prefix=prefix,
-        rows=tuple(map(_param, rows)),
+        rows=tuple(map(_build_param, rows)),
         rules=tuple(rules),
         demand=demand,
         triggers=frozenset(triggers),

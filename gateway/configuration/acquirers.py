@@ -188,12 +188,12 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return found
 
 
-def _rows(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
+def _accounts_of_channel(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
     rows = AcquirerAccount.objects.filter(channel=target.channel_there)
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _texts(
+def _read_secret_files(
     target: ConfigurationTarget, files: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> dict[str, str]:
     """The secrets read from files next to the document, without a trailing newline."""
@@ -213,7 +213,7 @@ def _texts(
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
-    there = _rows(target)
+    there = _accounts_of_channel(target)
     for place, one in enumerate(value["accounts"]):
         where = f"{path}.accounts[{place}]"
         row, connector = there.get((one["connector"], one["merchant"])), list_acquirers()[one["connector"]]
@@ -222,7 +222,7 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
         if one["settings"] is not None and row is not None:
             refuse_moved_account(connector, row, one["settings"], d.member_path(where, "settings"), faults)
         before = len(faults)
-        texts = _texts(target, one["secretFiles"], d.member_path(where, "secretFiles"), faults)
+        texts = _read_secret_files(target, one["secretFiles"], d.member_path(where, "secretFiles"), faults)
         if len(faults) == before:
             kept = row.secrets_set if row is not None else {}
             check_account_secrets(connector, texts, kept, d.member_path(where, "secretFiles"), faults)
@@ -230,17 +230,17 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
             refuse_foreign_secrets(connector, row, texts, d.member_path(where, "secretFiles"), faults)
 
 
-def _ask(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    there = _rows(target)
+def _check_ownership(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+    there = _accounts_of_channel(target)
     for one in value["accounts"]:
         row = there.get((one["connector"], one["merchant"]))
         if row is not None:
-            texts = _texts(target, one["secretFiles"], "", d.DocumentFaults())
+            texts = _read_secret_files(target, one["secretFiles"], "", d.DocumentFaults())
             account_ownership.check_ownership(list_acquirers()[one["connector"]], row, texts)
 
 
 def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    there = _rows(target)
+    there = _accounts_of_channel(target)
     for one in value["accounts"]:
         key = (one["connector"], one["merchant"])
         row = there.get(key) or AcquirerAccount(
@@ -250,13 +250,13 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
             if one[name] is not None:
                 setattr(row, name, list(one[name]) if isinstance(one[name], tuple) else one[name])
         row.active = one["active"]
-        seal_account_secrets(row, _texts(target, one["secretFiles"], "", d.DocumentFaults()))
+        seal_account_secrets(row, _read_secret_files(target, one["secretFiles"], "", d.DocumentFaults()))
         row.save()
     clear_account_cache_after_commit()
 
 
 def _show(target: ConfigurationTarget) -> dict[str, Any]:
-    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+    rows = sorted(_accounts_of_channel(target).values(), key=lambda row: row.id)
     return {
         "accounts": [
             {
@@ -273,9 +273,9 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
     }
 
 
-def _brief(target: ConfigurationTarget) -> dict[str, Any]:
+def _show_for_audit(target: ConfigurationTarget) -> dict[str, Any]:
     """Includes when secrets were set, so that a new key shows as a change."""
-    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+    rows = sorted(_accounts_of_channel(target).values(), key=lambda row: row.id)
     shown = _show(target)["accounts"]
     return {
         "accounts": [
@@ -289,10 +289,10 @@ ACQUIRERS_SECTION: Final = ConfigurationSection(
     name="acquirers",
     shape=_shape,
     check=_check,
-    ask=_ask,
+    ask=_check_ownership,
     apply=_apply,
     show=_show,
-    brief=_brief,
+    brief=_show_for_audit,
     about="Accounts at processors, each named by connector and merchant. A secret comes from a file beside the "
     "document. Accounts that are not named stay.",
 )

@@ -59,7 +59,7 @@ def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tupl
     return found
 
 
-def _ask(target: ConfigurationTarget, document: Any) -> None:
+def _ask_sections(target: ConfigurationTarget, document: Any) -> None:
     """Let sections ask external parties before any lock is taken. Faults of the document are reported later."""
     for name, section in CONFIGURATION_SECTIONS.items() if isinstance(document, Mapping) else ():
         if name in document and not (section.of_channel and target.channel is None):
@@ -74,7 +74,7 @@ def apply_configuration(
 ) -> list[SectionChange]:
     """Apply a document and return what it changed; with ``dry_run`` nothing is saved. Raises InvalidDocumentError."""
     changes = []
-    _ask(target, document)
+    _ask_sections(target, document)
     with transaction.atomic():
         # One document at a time: two at once would read lists that the other one writes.
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)

@@ -19,7 +19,7 @@ MAX_RISK_SETS: Final = 50
 MAX_RISK_LISTS: Final = 100
 
 
-def _kept_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _rule_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     """A rule set, stored as it was written; it is parsed only for validation."""
     parse_rule_set(value, path, faults)
     return value
@@ -58,12 +58,12 @@ def _list(value: Any, path: str, faults: d.DocumentFaults) -> Any:
 
 _RISK: Final = d.object_shape(
     set=d.optional_member(d.text_shape(0, 255)),
-    sets=d.optional_member(d.list_shape(_kept_set, most=MAX_RISK_SETS), ()),
+    sets=d.optional_member(d.list_shape(_rule_set, most=MAX_RISK_SETS), ()),
     lists=d.optional_member(d.list_shape(_list, most=MAX_RISK_LISTS), ()),
 )
 
 
-def _named(rows: Any, name: str) -> list[str]:
+def _names(rows: Any, name: str) -> list[str]:
     return [str(row[name]) for row in rows if isinstance(row, Mapping) and row.get(name)]
 
 
@@ -71,7 +71,7 @@ def _risk(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     found = _RISK(value, path, faults)
     for name, key in (("sets", "key"), ("lists", "name")):
         seen: set[str] = set()
-        for place, one in enumerate(_named(found[name] or (), key)):
+        for place, one in enumerate(_names(found[name] or (), key)):
             if one in seen:
                 faults.add(f"{d.member_path(path, name)}[{place}].{key}", f"is there twice: {d.abbreviate_value(one)}")
             seen.add(one)
@@ -92,7 +92,7 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
     for place, named in enumerate(value["lists"]):
         if named["field"] == "account":
             for entry_at, entry in enumerate(named["entries"]):
-                if _payment(target, entry) is None:
+                if _find_payment(target, entry) is None:
                     words = f"{entry} names no payment of this merchant with a card or an account"
                     faults.add(f"{path}.lists[{place}].entries[{entry_at}]", words)
     if value["set"] and target.channel is None:
@@ -118,7 +118,7 @@ def _check_list(when: Mapping[str, Any], lists: Mapping[str, str], path: str, fa
         faults.add(path, f"{d.abbreviate_value(name)} is a list of {lists[name]}, and the rule looks at {field}")
 
 
-def _payment(target: ConfigurationTarget, entry: str) -> Payment | None:
+def _find_payment(target: ConfigurationTarget, entry: str) -> Payment | None:
     ident = identifiers.parse_id(entry)
     if ident is None:
         return None
@@ -156,13 +156,13 @@ def _apply_list(target: ConfigurationTarget, named: Mapping[str, Any]) -> None:
     new = [RiskListEntry(list=row, value=value) for value in wanted if value not in kept]
     if row.field == "account":
         for entry in new:
-            _seal(target, entry)
+            _seal_account(target, entry)
     RiskListEntry.objects.bulk_create(new, batch_size=1000)
 
 
-def _seal(target: ConfigurationTarget, entry: RiskListEntry) -> None:
+def _seal_account(target: ConfigurationTarget, entry: RiskListEntry) -> None:
     """Copy the account of the payment that the entry names, sealed for the entry."""
-    payment = _payment(target, entry.value)
+    payment = _find_payment(target, entry.value)
     assert payment is not None
     assert payment.means_sealed is not None
     keys = current_vault()
@@ -184,7 +184,7 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
     }
 
 
-def _brief(target: ConfigurationTarget) -> dict[str, Any]:
+def _show_for_audit(target: ConfigurationTarget) -> dict[str, Any]:
     shown = _show(target)
     return shown | {"lists": [one | {"entries": len(one["entries"])} for one in shown["lists"]]}
 
@@ -200,7 +200,7 @@ RISK_SECTION: Final = ConfigurationSection(
     check=_check,
     apply=_apply,
     show=_show,
-    brief=_brief,
+    brief=_show_for_audit,
     of_channel=False,
     about="Rule sets and lists of the merchant, and set: the key of the set that screens this channel. Sets and lists "
     "that are not named stay; a list that is named becomes exactly what is written.",

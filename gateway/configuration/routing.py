@@ -31,7 +31,7 @@ _BIN: Final = d.text_shape(
 )
 
 
-def _bins(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _bin_range(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     """One BIN range, written as ``from-to``."""
     before = len(faults)
     _BIN(value, path, faults)
@@ -47,7 +47,7 @@ _WHEN: Final = d.object_shape(
     brands=d.optional_member(
         d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True), ()
     ),
-    bins=d.optional_member(d.list_shape(_bins, most=MAX_ROUTING_BINS), ()),
+    bins=d.optional_member(d.list_shape(_bin_range, most=MAX_ROUTING_BINS), ()),
     currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True), ()),
     amountFrom=d.optional_member(d.amount_shape),
     amountTo=d.optional_member(d.amount_shape),
@@ -62,7 +62,7 @@ _WHEN: Final = d.object_shape(
 )
 
 
-def _when(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _conditions(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
     found = _WHEN(value, path, faults)
     if len(faults) > before:
@@ -82,7 +82,7 @@ _TO: Final = d.object_shape(
 )
 _RULE: Final = d.object_shape(
     name=d.required_member(d.text_shape(1, 64)),
-    when=d.optional_member(_when, {}),
+    when=d.optional_member(_conditions, {}),
     to=d.required_member(d.list_shape(_TO, least=1, most=MAX_ROUTING_TARGETS)),
     active=d.optional_member(d.boolean_shape, True),
 )
@@ -111,7 +111,7 @@ def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAcco
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _strangers(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
+def _unknown_accounts(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
     """A fault for every account that the channel does not have."""
     faults = d.DocumentFaults()
     known = ", ".join(f"{connector} {merchant}" for connector, merchant in there) or "none yet"
@@ -138,7 +138,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     """Replace the channel's rules by those of the document, in its order. Raises InvalidDocumentError for accounts that
     it does not have; accounts of the same document have been applied before."""
     there = _accounts(target)
-    if faults := _strangers(value, there):
+    if faults := _unknown_accounts(value, there):
         raise d.InvalidDocumentError(faults)
     RoutingRule.objects.filter(channel=target.channel_there).delete()
     for place, rule in enumerate(value["rules"]):

@@ -31,7 +31,7 @@ def _no_check(target: ConfigurationTarget, value: Any, path: str, faults: Docume
     return None
 
 
-def _ask_nobody(target: ConfigurationTarget, value: Any) -> None:
+def _no_question(target: ConfigurationTarget, value: Any) -> None:
     return None
 
 
@@ -51,7 +51,7 @@ class ConfigurationSection:
     apply: Callable[[ConfigurationTarget, Any], None]
     show: Callable[[ConfigurationTarget], Any]
     check: Callable[[ConfigurationTarget, Any, str, DocumentFaults], None] = _no_check
-    ask: Callable[[ConfigurationTarget, Any], None] = _ask_nobody
+    ask: Callable[[ConfigurationTarget, Any], None] = _no_question
     of_channel: bool = True
     brief: Callable[[ConfigurationTarget], Any] | None = None
 

@@ -61,7 +61,7 @@ _SHAPE: Final = d.object_shape(
 )
 
 
-def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentFaults) -> str:
+def _read_file(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentFaults) -> str:
     """The content of a file next to the document; it is never shown."""
     try:
         text = Path(target.folder, name).read_text(encoding="utf-8")
@@ -77,11 +77,11 @@ def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentF
     return text
 
 
-def _facts(
+def _key_facts(
     target: ConfigurationTarget, entry: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, Any]:
     found = {name: value for name, value in (entry["facts"] or {}).items() if value}
-    files = [_text(target, name, f"{path}.rootFiles[{n}]", faults) for n, name in enumerate(entry["rootFiles"])]
+    files = [_read_file(target, name, f"{path}.rootFiles[{n}]", faults) for n, name in enumerate(entry["rootFiles"])]
     if files:
         found["roots"] = files
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
@@ -97,8 +97,8 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
                     faults.add(d.member_path(where, "keyHash"), "is no key of this channel and wallet")
                 continue
             before = len(faults)
-            key = Secret(_text(target, entry["keyFile"], d.member_path(where, "keyFile"), faults))
-            facts = _facts(target, entry, where, faults)
+            key = Secret(_read_file(target, entry["keyFile"], d.member_path(where, "keyFile"), faults))
+            facts = _key_facts(target, entry, where, faults)
             if len(faults) == before:
                 try:
                     parse_wallet_keys(wallet, key, facts, check=True)
@@ -115,8 +115,8 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
                 row.name = entry["name"] or row.name
             else:
                 faults = d.DocumentFaults()
-                key = Secret(_text(target, entry["keyFile"], "", faults))
-                row = store_wallet_key(channel, wallet, key, _facts(target, entry, "", faults), name=entry["name"])
+                key = Secret(_read_file(target, entry["keyFile"], "", faults))
+                row = store_wallet_key(channel, wallet, key, _key_facts(target, entry, "", faults), name=entry["name"])
             row.active = entry["active"]
             row.save(update_fields=["name", "active"])
 

@@ -85,15 +85,15 @@ class Issuer:
     country: str
 
 
-def _range(text: str) -> tuple[str, str]:
+def _parse_range(text: str) -> tuple[str, str]:
     low, _, high = text.partition("-")
     if len(high or low) != len(low):
         raise ValueError(f"unequal ends of a range: {text}")
     return low, high or low
 
 
-def _card(row: dict[str, Any]) -> CardBrand:
-    ranges = tuple(_range(text) for text in row["ranges"])
+def _parse_card_brand(row: dict[str, Any]) -> CardBrand:
+    ranges = tuple(_parse_range(text) for text in row["ranges"])
     return CardBrand(
         code=row["code"],
         label=row["label"],
@@ -101,7 +101,7 @@ def _card(row: dict[str, Any]) -> CardBrand:
         means="card",
         redirect=False,
         ranges=ranges,
-        detected=tuple(_range(text) for text in row["detect"]) if "detect" in row else ranges,
+        detected=tuple(_parse_range(text) for text in row["detect"]) if "detect" in row else ranges,
         lengths=frozenset(row["lengths"]),
         cvv_lengths=frozenset(row["cvv"]),
         luhn=row["luhn"],
@@ -111,7 +111,9 @@ def _card(row: dict[str, Any]) -> CardBrand:
 
 
 _TABLE: Final = json.loads((_DATA / "brands.json").read_text(encoding="utf-8"))
-CARD_BRANDS: Final[Mapping[str, CardBrand]] = MappingProxyType({row["code"]: _card(row) for row in _TABLE["cards"]})
+CARD_BRANDS: Final[Mapping[str, CardBrand]] = MappingProxyType(
+    {row["code"]: _parse_card_brand(row) for row in _TABLE["cards"]}
+)
 PAYMENT_BRANDS: Final[Mapping[str, Brand]] = MappingProxyType(
     {**CARD_BRANDS, **{row["code"]: Brand(**row) for row in _TABLE["others"]}}
 )
@@ -182,7 +184,7 @@ def is_cvv_required(code: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _issuers() -> Mapping[str, Issuer]:
+def _load_issuers() -> Mapping[str, Issuer]:
     with (_DATA / "issuers.tsv").open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         return MappingProxyType(
@@ -204,4 +206,4 @@ def _issuers() -> Mapping[str, Issuer]:
 
 def find_issuer(bin6: str) -> Issuer | None:
     """The issuer of a number's first six digits (more may be given); None when the file does not list it."""
-    return _issuers().get(bin6[:ISSUER_BIN_DIGITS])
+    return _load_issuers().get(bin6[:ISSUER_BIN_DIGITS])

@@ -99,7 +99,7 @@ _MIN_CODE_CHARS: Final = len("cvv737")
 TextSpan = tuple[int, int]
 
 
-def _merged(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
+def _merge_ranges(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
     """Merge prefix ranges into disjoint intervals of eight digits; returns their starts and their ends."""
     spans = sorted((int(low.ljust(_BIN, "0")), int(high.ljust(_BIN, "9"))) for low, high in ranges)
     starts: list[int] = []
@@ -114,7 +114,7 @@ def _merged(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
 
 
 _RANGES: Final = {
-    length: _merged([each for brand in CARD_BRANDS.values() if length in brand.lengths for each in brand.ranges])
+    length: _merge_ranges([each for brand in CARD_BRANDS.values() if length in brand.lengths for each in brand.ranges])
     for length in range(12, MAX_PAN_DIGITS + 1)
 }
 _FIRST: Final = frozenset(low[0] for brand in CARD_BRANDS.values() for low, _ in brand.ranges)
@@ -152,15 +152,17 @@ def find_card_numbers(text: str, shortest: int = MIN_PAN_DIGITS) -> Iterator[lis
         return
     for found in _TOKENS.finditer(text):
         if (chain := found["chain"]) is not None:
-            yield from _in_chain(chain, found.start(), shortest, text)
+            yield from _find_in_chain(chain, found.start(), shortest, text)
         elif (iban := found["iban"]) is not None and not has_iban_check_digits(iban):
             for part in _CHAIN.finditer(text, *found.span()):
-                yield from _in_chain(part[0], part.start(), shortest, text)
+                yield from _find_in_chain(part[0], part.start(), shortest, text)
 
 
 def is_card_number(digits: str) -> bool:
     """True if a string of digits is a card number: a known range, its length, a valid check digit."""
-    return len(digits) >= MIN_PAN_DIGITS and _checks(_sums(digits), 0, len(digits)) and is_in_card_range(digits)
+    return (
+        len(digits) >= MIN_PAN_DIGITS and _passes_luhn(_luhn_sums(digits), 0, len(digits)) and is_in_card_range(digits)
+    )
 
 
 def may_contain_card_number(text: str) -> bool:
@@ -198,7 +200,7 @@ def has_iban_check_digits(text: str) -> bool:
     return int("".join(str(int(char, 36)) for char in packed[4:] + packed[:4])) % 97 == 1
 
 
-def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[list[int]]:
+def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[list[int]]:
     """The card numbers in one chain of groups; each begins and ends at a group's boundary."""
     if len(chain) < shortest:
         return
@@ -222,7 +224,7 @@ def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[lis
         return
     plain = "".join([chain[at] for at in places])
     digits = plain if plain.isascii() else fold_digits(plain)
-    sums = _sums(digits)
+    sums = _luhn_sums(digits)
     for first, (start, _) in enumerate(groups):
         if start < len(digits) and digits[start] in _FIRST:
             for last in range(first, len(groups)):
@@ -231,15 +233,17 @@ def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[lis
                     break
                 if (
                     end - start >= shortest
-                    and _checks(sums, start, end)
+                    and _passes_luhn(sums, start, end)
                     and is_in_card_range(digits[start:end])
-                    and _is_written_so(groups[first : last + 1], between[first + 1 : last + 1])
-                    and not _is_other(digits[start:end], first == last, first == 0 and _after_plus(text, offset))
+                    and _is_printed_grouping(groups[first : last + 1], between[first + 1 : last + 1])
+                    and not _is_other_number(
+                        digits[start:end], first == last, first == 0 and _follows_plus(text, offset)
+                    )
                 ):
                     yield [offset + at for at in places[start:end]]
 
 
-def _sums(digits: str) -> tuple[list[int], list[int]]:
+def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
     """Running Luhn sums, doubling the digits at even positions, and those at odd positions."""
     sums: tuple[list[int], list[int]] = ([0], [0])
     for at, char in enumerate(digits):
@@ -249,13 +253,13 @@ def _sums(digits: str) -> tuple[list[int], list[int]]:
     return sums
 
 
-def _checks(sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
+def _passes_luhn(sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
     """True if the Luhn check passes: the last digit is not doubled, the one before it is."""
     running = sums[end % 2]
     return (running[end] - running[start]) % 10 == 0
 
 
-def _is_written_so(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
+def _is_printed_grouping(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
     """True if a card number may be written in these groups with these separators."""
     lengths = [end - start for start, end in groups]
     if len(lengths) == 1:
@@ -271,7 +275,7 @@ def _is_written_so(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
     return (all(2 <= length <= 6 for length in head) and last <= 6) or (len(set(head)) == 1 and last <= head[0])
 
 
-def _is_other(digits: str, whole: bool, after_plus: bool) -> bool:
+def _is_other_number(digits: str, whole: bool, after_plus: bool) -> bool:
     """True for other numbers: 13 digits that are an EAN, or up to 15 after a plus (a telephone number)."""
     if after_plus and len(digits) <= 15:
         return True
@@ -280,5 +284,5 @@ def _is_other(digits: str, whole: bool, after_plus: bool) -> bool:
     return sum(int(char) * (3 if at % 2 else 1) for at, char in enumerate(digits)) % 10 == 0
 
 
-def _after_plus(text: str, at: int) -> bool:
+def _follows_plus(text: str, at: int) -> bool:
     return at > 0 and text[at - 1] == "+" and (at == 1 or not (text[at - 2].isalnum() or text[at - 2] in "=%&"))

@@ -94,7 +94,7 @@ def text_shape(least: int = 1, most: int = 255, pattern: str = "", *, says: str 
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, str):
-            faults.add(path, f"must be {allowed}, not {_kind(value)}")
+            faults.add(path, f"must be {allowed}, not {_json_type(value)}")
         elif not least <= len(value) <= most or not value.isprintable() or (compiled and not compiled.fullmatch(value)):
             faults.add(path, f"must be {allowed}, not {abbreviate_value(value)}")
         return value
@@ -169,7 +169,7 @@ def list_shape(item: DocumentShape, *, least: int = 0, most: int = 1000, distinc
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, list):
-            faults.add(path, f"must be a list, not {_kind(value)}")
+            faults.add(path, f"must be a list, not {_json_type(value)}")
             return ()
         if not least <= len(value) <= most:
             faults.add(path, f"must have {least} to {most:,} items, not {len(value):,}")
@@ -214,7 +214,7 @@ def object_shape(**members: ObjectMember) -> DocumentShape:
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, Mapping):
-            faults.add(path, f"must be an object with {', '.join(known)}, not {_kind(value)}")
+            faults.add(path, f"must be an object with {', '.join(known)}, not {_json_type(value)}")
             return {name: member.missing for name, member in known.items()}
         refuse_unknown_members(value, known, path, faults)
         return read_members(value, known, path, faults)
@@ -246,7 +246,7 @@ def refuse_unknown_members(value: Mapping[str, Any], known: Iterable[str], path:
             faults.add(member_path(path, str(name)), words)
 
 
-def _kind(value: Any) -> str:
+def _json_type(value: Any) -> str:
     """The JSON type of a value, for an error message."""
     if value is None:
         return "null"

@@ -49,7 +49,7 @@ def text_direction(code: str) -> str:
 @lru_cache(maxsize=len(LANGUAGE_CODES))
 def load_texts(code: str) -> Mapping[str, str]:
     """Every text of a language, by key; English where a text is missing."""
-    found = _read(code)
+    found = _read_texts(code)
     return {**load_texts(DEFAULT_LANGUAGE), **found} if code != DEFAULT_LANGUAGE else found
 
 
@@ -78,7 +78,7 @@ def load_bank_texts(code: str) -> Mapping[str, str]:
     return {key.removeprefix("bank."): text for key, text in load_texts(code).items() if key.startswith("bank.")}
 
 
-def _read(code: str) -> dict[str, str]:
+def _read_texts(code: str) -> dict[str, str]:
     try:
         found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

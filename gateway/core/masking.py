@@ -73,12 +73,12 @@ def mask_text(text: str) -> str:
     masked = text
     if _SUSPICIOUS.search(text):
         masked = _BEARER.sub(rf"\g<1>{MASK_STARS}", masked)
-        masked = _KEYED.sub(_mask_keyed, masked)
+        masked = _KEYED.sub(_mask_keyed_value, masked)
     masked = card_data.mask_card_data(masked, shortest=_MIN_SHOWN_DIGITS)
     return text if masked == text else masked
 
 
-def _mask_keyed(found: re.Match[str]) -> str:
+def _mask_keyed_value(found: re.Match[str]) -> str:
     value = found["quoted"] or found["bare"]
     key = found["key"].lower()
     if key == "number":

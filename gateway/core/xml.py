@@ -39,9 +39,9 @@ class XmlStreamReader:
         self._kept = 0
         parser = expat.ParserCreate(namespace_separator="|")
         parser.buffer_text = True
-        parser.StartElementHandler = self._begun
-        parser.EndElementHandler = self._ended
-        parser.CharacterDataHandler = self._characters
+        parser.StartElementHandler = self._start_element
+        parser.EndElementHandler = self._end_element
+        parser.CharacterDataHandler = self._add_text
         parser.StartDoctypeDeclHandler = self._refuse("a document type")
         parser.EntityDeclHandler = self._refuse("an entity")
         parser.ExternalEntityRefHandler = self._refuse("an outside entity")
@@ -59,7 +59,7 @@ class XmlStreamReader:
             # What expat raises for an encoding that Python does not know, or with several bytes per character.
             raise self._fault("the XML has an encoding that is not read here; write UTF-8") from None
 
-    def _begun(self, name: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition("|")
         self.path.append(local)
         if len(self.path) > MAX_XML_DEPTH:
@@ -68,12 +68,12 @@ class XmlStreamReader:
         currency = attributes.get("Ccy")
         self._start(local, space, currency if currency is None else currency[:MAX_XML_TEXT_CHARS])
 
-    def _characters(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._kept < MAX_XML_TEXT_CHARS:
             self._text.append(text[: MAX_XML_TEXT_CHARS - self._kept])
             self._kept += len(text)
 
-    def _ended(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         text = _SPACE.sub(" ", "".join(self._text)).strip()
         self._text, self._kept = [], 0
         self._end(self.path[-1], text)

@@ -42,10 +42,10 @@ def execute_prepared(
     line: psycopg.Connection[Any], sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """Run one statement in a transaction of its own and return all rows. Raises psycopg's errors."""
-    text, names, bare = _numbered(sql)
+    text, names, bare = _number_placeholders(sql)
     chosen: Any = values if names is None else [values[name] for name in names]  # type: ignore[call-overload]
-    octets, formats = _sent(line, chosen)
-    types = _types(chosen, bare) if bare else ()
+    octets, formats = _encode_values(line, chosen)
+    types = _type_oids(chosen, bare) if bare else ()
     kept = _kept.get(line)
     if kept is None:
         kept = _kept[line] = {}
@@ -53,19 +53,21 @@ def execute_prepared(
         name = kept.get((text, types))
         if name is None:
             if len(kept) >= MAX_PREPARED_STATEMENTS:
-                return _rows(line, _checked(line, line.pgconn.exec_params(text, octets, types or None, formats)))
+                return _read_rows(
+                    line, _check_result(line, line.pgconn.exec_params(text, octets, types or None, formats))
+                )
             name = b"direct_%d" % len(kept)
-            _checked(line, line.pgconn.prepare(name, text, types or None))
+            _check_result(line, line.pgconn.prepare(name, text, types or None))
             kept[text, types] = name
         result = line.pgconn.exec_prepared(name, octets, formats)
         if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) != _FORGOTTEN:
             break
         # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
         kept.clear()
-    return _rows(line, _checked(line, result))
+    return _read_rows(line, _check_result(line, result))
 
 
-def _checked(line: psycopg.Connection[Any], result: Any) -> Any:
+def _check_result(line: psycopg.Connection[Any], result: Any) -> Any:
     """``result``, or raise the error it reports."""
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
@@ -74,7 +76,7 @@ def _checked(line: psycopg.Connection[Any], result: Any) -> Any:
     raise errors.error_from_result(result, encoding=line.info.encoding)
 
 
-def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
+def _read_rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
     if not result.ntuples:
         return []
     reader = Transformer(line)
@@ -83,7 +85,7 @@ def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
 
 
 @lru_cache(maxsize=512)
-def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
+def _number_placeholders(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
     """``sql`` with the server's own placeholders; the names of its parameters in order, if they are named; and the
     positions of those without a cast, whose type has to be sent."""
     names: dict[str, int] = {}
@@ -107,7 +109,7 @@ def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]
     return text, tuple(names) if names else None, tuple(bare)
 
 
-def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
+def _type_oids(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
     """Type OIDs of the parameters: derived from the values where no cast does it, else 0 (the server decides)."""
     types = [0] * len(values)
     for place in bare:
@@ -120,36 +122,36 @@ def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(types)
 
 
-def _string(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     octets = value.encode()
     if b"\0" in octets:
         raise psycopg.DataError("PostgreSQL text cannot contain NUL (0x00) bytes")
     return octets
 
 
-def _json(value: Jsonb) -> bytes:
+def _encode_json(value: Jsonb) -> bytes:
     return _encode(value.obj).encode()
 
 
 _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
-    str: _string,
+    str: _encode_text,
     int: b"%d".__mod__,
     bool: lambda value: b"t" if value else b"f",
     UUID: lambda value: value.hex.encode(),
     Decimal: lambda value: str(value).encode(),
     datetime: lambda value: value.isoformat().encode(),
-    Jsonb: _json,
+    Jsonb: _encode_json,
 }
 
 
-def _inherited(kind: type) -> Callable[[Any], bytes] | None:
+def _encoder_of_subclass(kind: type) -> Callable[[Any], bytes] | None:
     """The encoder for a subclass of str (a state, an event), cached by type; None for other types."""
     if not issubclass(kind, str):
         return None
-    return _AS_TEXT.setdefault(kind, _string)
+    return _AS_TEXT.setdefault(kind, _encode_text)
 
 
-def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+def _encode_values(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Values and their formats for libpq."""
     octets: list[Any] = []
     formats: list[int] = []
@@ -157,7 +159,7 @@ def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[An
         form = _TEXT
         if value is None:
             octets.append(None)
-        elif (write := _AS_TEXT.get(type(value)) or _inherited(type(value))) is not None:
+        elif (write := _AS_TEXT.get(type(value)) or _encoder_of_subclass(type(value))) is not None:
             octets.append(write(value))
         elif isinstance(value, bytes | memoryview | bytearray):
             octets.append(bytes(value))

@@ -132,9 +132,9 @@ def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tup
     """Run one statement with parameters bound by the server and its plan kept; return all rows."""
     own = connections[DEFAULT_DB_ALIAS]
     own.ensure_connection()
-    step: Any = _run
+    step: Any = _execute
     for wrapper in reversed(own.execute_wrappers):
-        step = _wrapped(wrapper, step)
+        step = _wrap_execution(wrapper, step)
     rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": own, "cursor": None})
     return rows
 
@@ -149,18 +149,18 @@ def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> A
     row._state = ModelState()
     row._state.adding, row._state.db = False, "default"
     row.__dict__.update(zip(names, values, strict=True))
-    for name in _json_of(model):
+    for name in _json_columns(model):
         if isinstance(text := row.__dict__.get(name), str):
             row.__dict__[name] = json.loads(text)
     return row
 
 
 @lru_cache
-def _json_of(model: type[models.Model]) -> frozenset[str]:
+def _json_columns(model: type[models.Model]) -> frozenset[str]:
     return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
 
 
-def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
+def _execute(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
     own = context["connection"]
     line = own.connection
     with own.wrap_database_errors:
@@ -172,7 +172,7 @@ def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...
             return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
 
 
-def _wrapped(wrapper: Any, step: Any) -> Any:
+def _wrap_execution(wrapper: Any, step: Any) -> Any:
     return lambda sql, params, many, context: wrapper(step, sql, params, many, context)
 
 

@@ -77,7 +77,7 @@ def run_timer_now(name: str) -> int | None:
     done: int | None = None
     busy, failure = False, ""
     try:
-        with _slot(timer) as free:
+        with _claim_slot(timer) as free:
             busy = not free
             if free:
                 done = timer.run(None)
@@ -86,7 +86,7 @@ def run_timer_now(name: str) -> int | None:
         failure = f"{type(fault).__module__}.{type(fault).__qualname__}"
         if isinstance(fault, DatabaseError | InterfaceError):
             connection.close()  # the next run opens a new one
-    _note(name, at, int((time.perf_counter() - began) * 1000), done=done or 0, busy=busy, failure=failure)
+    _record_run(name, at, int((time.perf_counter() - began) * 1000), done=done or 0, busy=busy, failure=failure)
     return done
 
 
@@ -98,24 +98,24 @@ def run_all_timers() -> dict[str, int]:
 # Two runs of one timer are harmless, since rows are leased; they would only be in each other's way. The lock is the
 # session's: it ends with a process that dies.
 @contextmanager
-def _slot(timer: Timer) -> Iterator[bool]:
+def _claim_slot(timer: Timer) -> Iterator[bool]:
     """Yields whether one more run of ``timer`` is allowed, and holds its place for the time of the block."""
     kind = zlib.crc32(f"timer {timer.name}".encode()) - 2**31
-    taken = next((slot for slot in range(timer.at_once) if _locked("pg_try_advisory_lock", kind, slot)), None)
+    taken = next((slot for slot in range(timer.at_once) if _try_lock("pg_try_advisory_lock", kind, slot)), None)
     try:
         yield taken is not None
     finally:
         if taken is not None:
             with suppress(DatabaseError, InterfaceError):
-                _locked("pg_advisory_unlock", kind, taken)
+                _try_lock("pg_advisory_unlock", kind, taken)
 
 
-def _locked(what: str, kind: int, slot: int) -> bool:
+def _try_lock(what: str, kind: int, slot: int) -> bool:
     return bool(execute_sql(f"SELECT {what}(%s::int, %s::int)", [kind, slot])[0][0])
 
 
 @dataclass(slots=True, kw_only=True)
-class _Sum:
+class _RunStatistics:
     """This process's unwritten statistics of one timer."""
 
     noted: float = field(default=-RUN_STATISTICS_INTERVAL.total_seconds())
@@ -127,7 +127,7 @@ class _Sum:
     last_failure: str = ""
 
 
-_sums: Final[dict[str, _Sum]] = {}
+_sums: Final[dict[str, _RunStatistics]] = {}
 _summing: Final = threading.Lock()
 _NOTE: Final = """
 INSERT INTO gateway_timerrun AS t (name, last_at, last_ms, runs, done, busy, failures, failed_at, last_failure)
@@ -140,10 +140,10 @@ ON CONFLICT (name) DO UPDATE SET
 """
 
 
-def _note(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
+def _record_run(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
     """Add up, and write when the interval is over. Statistics only: while the database is away some are lost."""
     with _summing:
-        one = _sums.setdefault(name, _Sum())
+        one = _sums.setdefault(name, _RunStatistics())
         one.done += done
         one.busy += busy
         one.runs += not busy
@@ -152,7 +152,7 @@ def _note(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failu
         now = time.monotonic()
         if busy or now - one.noted < RUN_STATISTICS_INTERVAL.total_seconds():
             return
-        _sums[name] = _Sum(noted=now)
+        _sums[name] = _RunStatistics(noted=now)
     values = [name, at, took_ms, one.runs, one.done, one.busy, one.failures, one.failed_at, one.last_failure]
     try:
         execute_sql(_NOTE, values)

@@ -72,7 +72,7 @@ def lock_clock(merchant: Merchant) -> Iterator[None]:
 def advance_clock(merchant: Merchant, target: timedelta, *, within_s: float = MAX_ADVANCE_S) -> ClockAdvance:
     """Move the clock to the offset ``target``, doing on the way what falls due. The caller holds :func:`lock_clock`."""
     timers = {name: timer for name, timer in registry.TIMERS.items() if timer.next_at is not None}
-    moved, stuck = ClockAdvance(), _Stuck()
+    moved, stuck = ClockAdvance(), _BlockedTimers()
     end = time.monotonic() + within_s
     while True:
         times = _due_times(merchant, timers)
@@ -85,22 +85,22 @@ def advance_clock(merchant: Merchant, target: timedelta, *, within_s: float = MA
             moved.waiting = set(stuck.given_up)
             return moved
         if first > present:
-            _set(merchant, min(target, first - clock.real_now()))
+            _set_offset(merchant, min(target, first - clock.real_now()))
             present = clock.merchant_now(merchant)
         ready = [name for name, at in times.items() if at <= present]
-        done = _run(merchant, timers, ready, moved.ran)
+        done = _run_ready(merchant, timers, ready, moved.ran)
         stuck.free(done)
         if not done:
             stuck.wait_for(ready)
-    _set(merchant, target)
+    _set_offset(merchant, target)
     # Timers that were given up may have held back later work of their kind: it is done now, out of order.
-    while _run(merchant, timers, sorted(stuck.given_up), moved.ran) and time.monotonic() < end:
+    while _run_ready(merchant, timers, sorted(stuck.given_up), moved.ran) and time.monotonic() < end:
         pass
     moved.waiting = {name for name in stuck.given_up if _is_due(merchant, timers[name])}
     return moved
 
 
-class _Stuck:
+class _BlockedTimers:
     """Timers with something due that could not be done yet. They are waited for during MAX_BLOCKED_TIMER_WAIT_S; then
     the clock goes on without them, and they are tried again at each step."""
 
@@ -141,7 +141,9 @@ def _is_due(merchant: Merchant, timer: registry.Timer) -> bool:
     return at is not None and at <= clock.merchant_now(merchant)
 
 
-def _run(merchant: Merchant, timers: Mapping[str, registry.Timer], ready: list[str], ran: Counter[str]) -> list[str]:
+def _run_ready(
+    merchant: Merchant, timers: Mapping[str, registry.Timer], ready: list[str], ran: Counter[str]
+) -> list[str]:
     """Run the timers named in ``ready``; returns those that did something."""
     done = []
     for name in ready:
@@ -156,7 +158,7 @@ def _run(merchant: Merchant, timers: Mapping[str, registry.Timer], ready: list[s
     return done
 
 
-def _set(merchant: Merchant, offset: timedelta) -> None:
+def _set_offset(merchant: Merchant, offset: timedelta) -> None:
     if offset <= merchant.clock_offset:
         return
     Merchant.objects.filter(pk=merchant.pk).update(clock_offset=offset)

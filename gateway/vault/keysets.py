@@ -79,7 +79,7 @@ class KeysetLocation:
             raise VaultError(f"The vault keyset {self} is missing: sealed cards cannot be opened without it.") from None
         except OSError as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {fault.strerror}.") from None
-        plain = _kms(self.kms)(stored) if self.kms else stored
+        plain = _load_kms(self.kms)(stored) if self.kms else stored
         try:
             document = json.loads(plain)
             ids = [{key["keyId"] for key in document[part]["key"]} for part in KEYSET_PARTS]
@@ -88,13 +88,13 @@ class KeysetLocation:
         except (KeyError, TypeError, ValueError) as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {type(fault).__name__}.") from None
         if ids[0] != ids[1]:
-            _pair(document)
+            _pair_keys(document)
         return dict(document)
 
 
 def open_keyset(document: KeysetDocument) -> KeysetPrimitives:
     """The primitives of a keyset. Raises VaultError when a part of it is invalid."""
-    _register()
+    _register_primitives()
     try:
         seal, fingerprint = (
             json_proto_keyset_format.parse(json.dumps(document[part]), secret_key_access.TOKEN) for part in KEYSET_PARTS
@@ -137,7 +137,7 @@ def promote_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
     """``document`` with the pair ``key`` as the primary one, for sealing and for fingerprints."""
     changed = copy.deepcopy(document)
     for part in KEYSET_PARTS:
-        _entry(changed, part, key)
+        _find_key(changed, part, key)
         changed[part]["primaryKeyId"] = key
     changed.setdefault("since", {})[str(key)] = clock.real_now().isoformat(timespec="milliseconds")
     return changed
@@ -147,7 +147,7 @@ def remove_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
     """``document`` without the pair ``key``, irrevocably. Raises VaultError for the primary one."""
     changed = copy.deepcopy(document)
     for part in KEYSET_PARTS:
-        entry = _entry(changed, part, key)
+        entry = _find_key(changed, part, key)
         if changed[part]["primaryKeyId"] == key:
             raise VaultError(f"Key {key} is the primary key: rotate first.")
         changed[part]["key"].remove(entry)
@@ -168,7 +168,7 @@ def create_keyset_file(place: KeysetLocation) -> None:
     document = build_keyset()
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
-        with _written(place.path, document) as temporary:
+        with _write_temporary(place.path, document) as temporary:
             # A link, not a rename: it fails when another process was faster, and never replaces a key in use.
             os.link(temporary, place.path)
     except FileExistsError:
@@ -188,7 +188,7 @@ def change_keyset_file(place: KeysetLocation, edit: Callable[[KeysetDocument], K
             open_keyset(document)
             # The file itself, where the path is a link to it.
             path = place.path.resolve()
-            with _written(path, document, like=path.stat()) as temporary:
+            with _write_temporary(path, document, like=path.stat()) as temporary:
                 temporary.replace(path)
             os.fsync(folder)
         finally:
@@ -199,7 +199,7 @@ def change_keyset_file(place: KeysetLocation, edit: Callable[[KeysetDocument], K
 
 
 @contextlib.contextmanager
-def _written(path: Path, document: KeysetDocument, *, like: os.stat_result | None = None) -> Iterator[Path]:
+def _write_temporary(path: Path, document: KeysetDocument, *, like: os.stat_result | None = None) -> Iterator[Path]:
     """``document`` in a temporary file in the folder of ``path``, synced to disk, for its owner only."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -223,7 +223,7 @@ def _refuse_unchangeable(place: KeysetLocation) -> None:
         )
 
 
-def _entry(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
+def _find_key(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
     for entry in document[part]["key"]:
         if entry["keyId"] == key:
             return dict(entry)
@@ -233,7 +233,7 @@ def _entry(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
 
 def _new_pair(taken: set[int]) -> dict[str, dict[str, Any]]:
     """One key for each part, both with the id of the first: fingerprints carry none, so theirs may be any."""
-    _register()
+    _register_primitives()
     while True:
         pair: dict[str, dict[str, Any]] = {}
         for part, template in (
@@ -247,7 +247,7 @@ def _new_pair(taken: set[int]) -> dict[str, dict[str, Any]]:
             return pair
 
 
-def _pair(document: KeysetDocument) -> None:
+def _pair_keys(document: KeysetDocument) -> None:
     """Give the keys of a keyset whose two parts were created separately one id per pair."""
     seal, fingerprint = document["seal"], document["fingerprint"]
     if len(seal["key"]) != 1 or len(fingerprint["key"]) != 1:
@@ -255,7 +255,7 @@ def _pair(document: KeysetDocument) -> None:
     fingerprint["key"][0]["keyId"] = fingerprint["primaryKeyId"] = seal["primaryKeyId"]
 
 
-def _kms(name: str) -> Callable[[bytes], bytes | str]:
+def _load_kms(name: str) -> Callable[[bytes], bytes | str]:
     """The KMS add-on. Its errors become a VaultError that names it but repeats nothing of its message."""
     module, _, function = name.partition(":")
     try:
@@ -275,6 +275,6 @@ def _kms(name: str) -> Callable[[bytes], bytes | str]:
 
 
 @lru_cache(maxsize=1)
-def _register() -> None:
+def _register_primitives() -> None:
     aead.register()
     prf.register()

@@ -91,7 +91,7 @@ def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
         with translation.override(None):
             kind = str(column.model._meta.verbose_name_plural)
         rows = execute_sql(
-            f"SELECT substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}), count(*) FROM {_table(column)}"
+            f"SELECT substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}), count(*) FROM {_table_name(column)}"
             f" WHERE {column.sealed} IS NOT NULL GROUP BY 1",
             {},
         )
@@ -107,10 +107,10 @@ def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator
     interrupted run is simply started again. Yields after each batch. Raises RewrapRunningError.
     """
     resealed = unopened = 0
-    with _alone():
+    with _lock_rewrap():
         for column in SEALED_COLUMNS:
             last = UUID(int=0)
-            while rows := _next(column, vault, last, batch):
+            while rows := _read_batch(column, vault, last, batch):
                 last = rows[-1][0]
                 renewed = []
                 for row, sealed in rows:
@@ -120,24 +120,24 @@ def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator
                         unopened += 1
                         continue
                     renewed.append((row, sealed, vault.seal(secret, row), vault.fingerprint(secret)))
-                resealed += _replace(column, renewed) if renewed else 0
+                resealed += _replace_values(column, renewed) if renewed else 0
                 yield RewrapProgress(resealed=resealed, unopened=unopened)
 
 
-def _next(column: SealedColumn, vault: Vault, last: UUID, batch: int) -> list[tuple[Any, ...]]:
+def _read_batch(column: SealedColumn, vault: Vault, last: UUID, batch: int) -> list[tuple[Any, ...]]:
     return execute_sql(
-        f"SELECT {column.key}, {column.sealed} FROM {_table(column)}"
+        f"SELECT {column.key}, {column.sealed} FROM {_table_name(column)}"
         f" WHERE {column.key} > %(last)s AND {column.sealed} IS NOT NULL"
         f" AND substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}) <> %(prefix)s ORDER BY 1 LIMIT %(batch)s",
         {"last": last, "prefix": build_sealed_prefix(vault.primary), "batch": batch},
     )
 
 
-def _replace(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes]]) -> int:
+def _replace_values(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes]]) -> int:
     rows, before, after, fingerprints = (list(part) for part in zip(*renewed, strict=True))
     renews = f", {column.fingerprint} = v.fingerprint" if column.fingerprint else ""
     done = execute_sql(
-        f"UPDATE {_table(column)} t SET {column.sealed} = v.after{renews}"
+        f"UPDATE {_table_name(column)} t SET {column.sealed} = v.after{renews}"
         " FROM unnest(%(rows)s::uuid[], %(before)s::bytea[], %(after)s::bytea[], %(fingerprints)s::bytea[])"
         f" AS v(key, before, after, fingerprint) WHERE t.{column.key} = v.key AND t.{column.sealed} = v.before"
         " RETURNING 1",
@@ -147,7 +147,7 @@ def _replace(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _lock_rewrap() -> Iterator[None]:
     if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": _LOCK})[0][0]:
         raise RewrapRunningError
     try:
@@ -157,5 +157,5 @@ def _alone() -> Iterator[None]:
             execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": _LOCK})
 
 
-def _table(column: SealedColumn) -> str:
+def _table_name(column: SealedColumn) -> str:
     return f'"{column.model._meta.db_table}"'

@@ -78,12 +78,12 @@ class Vault:
 
     def fingerprint(self, value: str | Secret) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
-        return bytes(self._prf.primary().compute(_octets(value), FINGERPRINT_BYTES))
+        return bytes(self._prf.primary().compute(_to_bytes(value), FINGERPRINT_BYTES))
 
     def fingerprints(self, value: str | Secret) -> tuple[bytes, ...]:
         """The value's fingerprints under every key of the vault, the primary key's first: rows written before a
         rotation are found by one of the others."""
-        every = (bytes(key.compute(_octets(value), FINGERPRINT_BYTES)) for key in self._prf.all().values())
+        every = (bytes(key.compute(_to_bytes(value), FINGERPRINT_BYTES)) for key in self._prf.all().values())
         return tuple(dict.fromkeys((self.fingerprint(value), *every)))
 
     def matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
@@ -94,7 +94,7 @@ class Vault:
 
     def _matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
         return any(
-            hmac.compare_digest(key.compute(_octets(value), FINGERPRINT_BYTES), bytes(fingerprint))
+            hmac.compare_digest(key.compute(_to_bytes(value), FINGERPRINT_BYTES), bytes(fingerprint))
             for key in self._prf.all().values()
         )
 
@@ -191,5 +191,5 @@ def _source(path: str, text: str, kms: str) -> _Source:
     return _Source(where)
 
 
-def _octets(value: str | Secret) -> bytes:
+def _to_bytes(value: str | Secret) -> bytes:
     return (value.reveal() if isinstance(value, Secret) else value).encode()
