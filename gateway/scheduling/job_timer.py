@@ -40,15 +40,15 @@ log = structlog.get_logger(__name__)
 _CLAIM: Final = """
 WITH ahead AS MATERIALIZED (
     SELECT r.id, r.next_at FROM gateway_merchant m CROSS JOIN LATERAL (
-        SELECT id, find_next_job_time FROM {table}
-        WHERE merchant_id = m.id AND find_next_job_time <= %(now)s::timestamptz + m.clock_offset
+        SELECT id, next_at FROM {table}
+        WHERE merchant_id = m.id AND next_at <= %(now)s::timestamptz + m.clock_offset
           AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
-        ORDER BY find_next_job_time LIMIT %(limit)s
+        ORDER BY next_at LIMIT %(limit)s
     ) r WHERE m.clock_offset > interval '0'
 ), due AS MATERIALIZED (
     SELECT r.id FROM {table} r
     WHERE r.id IN (
-        (SELECT id FROM ahead ORDER BY find_next_job_time LIMIT %(limit)s)
+        (SELECT id FROM ahead ORDER BY next_at LIMIT %(limit)s)
         UNION ALL
         (SELECT j.id FROM {table} j JOIN gateway_merchant m ON m.id = j.merchant_id
          WHERE j.next_at <= %(now)s::timestamptz AND j.next_at <= %(now)s::timestamptz + m.clock_offset
@@ -61,9 +61,9 @@ RETURNING r.id, r.next_at, r.{more}
 """
 _CLAIM_OF_ONE: Final = """
 WITH due AS MATERIALIZED (
-    SELECT id FROM {table} WHERE merchant_id = %(merchant)s::uuid AND find_next_job_time <= %(own)s::timestamptz
+    SELECT id FROM {table} WHERE merchant_id = %(merchant)s::uuid AND next_at <= %(own)s::timestamptz
       AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
-    ORDER BY find_next_job_time LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ORDER BY next_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
 RETURNING r.id, r.next_at, r.{more}

@@ -61,7 +61,7 @@ UPDATE reporting_sftpsource SET lease_until = %(lease)s::timestamptz WHERE id IN
     SELECT s.id FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
     WHERE s.active AND i.active AND s.due_at <= %(now)s::timestamptz
         AND (s.lease_until IS NULL OR s.lease_until < %(now)s::timestamptz)
-    ORDER SFTP_ACTOR s.due_at FOR UPDATE OF s SKIP LOCKED
+    ORDER BY s.due_at FOR UPDATE OF s SKIP LOCKED
 ) RETURNING id
 """
 

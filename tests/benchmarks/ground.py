@@ -28,7 +28,7 @@ from tests.support.ports import free_port
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG")
 READY_TIMEOUT_S: Final = 120.0
-OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault.sealing import vault; vault()"
+OPEN_VAULT: Final = "import django; django.setup(); from gateway.vault.sealing import current_vault; current_vault()"
 PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"
 

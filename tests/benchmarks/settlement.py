@@ -50,12 +50,14 @@ from datetime import timedelta
 from pathlib import Path
 import django
 django.setup()
-from gateway import clock
-from reporting import days, lines, reconciliation
+from gateway.core import clock
+from reporting.reconciliation import daily_files, file_columns
+from reporting.settlement import record_queries
 from reporting.models import SettlementRecord
 merchant = SettlementRecord.objects.select_related("merchant__division")[0].merchant
-names, now = lines.names_of(merchant), clock.real()
-days.store(Path(sys.argv[1]), reconciliation.csv_blocks(lines.recorded(merchant, now - timedelta(days=1), now, names)))
+names, now = record_queries.load_display_names(merchant), clock.real_now()
+lines = record_queries.stream_recorded_lines(merchant, now - timedelta(days=1), now, names)
+daily_files.write_atomically(Path(sys.argv[1]), file_columns.render_csv_blocks(lines))
 """
 """A day's file of one merchant, as reporting.reconciliation.daily_files writes it."""
 

@@ -36,13 +36,15 @@ Seen = tuple[str, tuple[str, int], float]
 _ENDPOINT: Final = """
 import json, sys, django
 django.setup()
-from gateway import audit
+from gateway.access import audit_log
 from gateway.models import Channel, WebhookEndpoint
 from gateway.notifications import endpoints
 channel = Channel.objects.select_related("merchant").get(pk=sys.argv[1])
 WebhookEndpoint.objects.update(state="off")
 for url in sys.argv[2:]:
-    made, _ = endpoints.make(channel.merchant, url, by=audit.COMMAND, channel=channel, mode="signed", kinds=["PAYMENT"])
+    made, _ = endpoints.create_endpoint(
+        channel.merchant, url, by=audit_log.COMMAND_LINE_ACTOR, channel=channel, mode="signed", kinds=["PAYMENT"]
+    )
     WebhookEndpoint.objects.filter(pk=made.pk).update(state="active")
 """
 

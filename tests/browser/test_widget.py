@@ -159,7 +159,7 @@ def test_a_decline_after_the_challenge_says_why(
 ) -> None:
     """The bank let the shopper through, the acquirer declined: its reason is told, not the bank's."""
     declined = simulate_card_answer("4000015500000005")
-    monkeypatch.setattr("gateway.connectors.simulator.connector.answer_for", lambda *_, **__: declined)
+    monkeypatch.setattr("gateway.connectors.simulator.connector.simulate_card_answer", lambda *_, **__: declined)
     widget = open_widget()
     widget.open(shop_site.widget(site, checkout(authenticating))).fill(PASS)
     fill_address(widget.page)

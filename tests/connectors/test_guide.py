@@ -59,7 +59,7 @@ def test_the_guide_was_followed_whole() -> None:
     assert _tests_of(EXTERNAL)
     assert not set(OF_THE_KIT) & set(OF_THE_GUIDE)
     assert RIGS[-1].connector.name == "acme"
-    assert ROUTING.acquirers()["acme"].inner is RIGS[-1].connector
+    assert ROUTING.list_acquirers()["acme"].inner is RIGS[-1].connector
 
 
 def test_our_own_modules_know_nothing_of_it() -> None:

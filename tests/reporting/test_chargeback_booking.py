@@ -10,7 +10,7 @@ import pytest
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
-from gateway.models import Payment
+from gateway.models import Payment, RequestLog
 from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
 from reporting.settlement import chargeback_booking, exception_queue, files, intake
 from tests.support.fixtures import Shop
@@ -218,3 +218,10 @@ def test_an_api_chargeback_and_its_line_at_once_are_one(committed: Shop) -> None
     source = Chargeback.objects.get(pk=joined).source
     assert chain.count(("CB", "60.00")) == (1 if source == "api" else 2)
     assert Match.objects.filter(chosen=True, undone_at=None).count() == 1
+
+
+def test_what_a_file_books_says_that_it_came_by_file(shop: Shop) -> None:
+    payment = paid(shop, "60.00")
+    take_in(csv([disputed(payment, "25.00"), reversal(payment, "25.00")]), institute())
+    logged = RequestLog.objects.filter(method="ENTER").order_by("at", "id")
+    assert list(logged.values_list("path", flat=True)) == ["chargeback by file"] * 2

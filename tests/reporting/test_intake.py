@@ -466,8 +466,8 @@ def test_no_cell_of_the_database_holds_a_piece_in_clear(shop: Shop) -> None:
 
 _KILLED = """
 import django, os; django.setup()
-from reporting import intake
-intake.BATCH_LINES = 50
+from reporting.settlement import intake
+intake.INTAKE_BATCH_LINES = 50
 write, left = intake._write, [int(os.environ["BATCHES"])]
 def dies(*arguments):
     if left[0] == 0:
@@ -475,7 +475,7 @@ def dies(*arguments):
     left[0] -= 1
     write(*arguments)
 intake._write = dies
-intake.run(__import__("uuid").UUID(os.environ["FILE"]))
+intake.process_file(__import__("uuid").UUID(os.environ["FILE"]))
 """
 
 

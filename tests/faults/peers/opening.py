@@ -15,9 +15,9 @@ _SCRIPT: Final = """
 import json, sys
 from datetime import timedelta
 from pathlib import Path
-from gateway import audit, tokens
-from gateway.configuration.apply import configure
-from gateway.configuration.section import Target
+from gateway.access import audit_log, tokens
+from gateway.configuration.apply import apply_configuration
+from gateway.configuration.section import ConfigurationTarget
 from gateway.models import Channel, Division, Merchant
 
 asked = json.loads({asked!r})
@@ -26,11 +26,11 @@ for shop in asked["shops"]:
     merchant = Merchant.objects.create(
         name=shop["name"], division=division, clock_offset=timedelta(seconds=shop["ahead_s"])
     )
-    token = tokens.issue(merchant, name="faults", by=audit.COMMAND)[1].reveal()
+    token = tokens.issue_token(merchant, name="faults", by=audit_log.COMMAND_LINE_ACTOR)[1].reveal()
     for name, document in shop["channels"].items():
         channel = Channel.objects.create(name=name, merchant=merchant, limits={{"*": None}})
-        target = Target(merchant=merchant, channel=channel, folder=Path(asked["folder"]))
-        configure(target, document, by=audit.COMMAND)
+        target = ConfigurationTarget(merchant=merchant, channel=channel, folder=Path(asked["folder"]))
+        apply_configuration(target, document, by=audit_log.COMMAND_LINE_ACTOR)
         told[name] = {{"entity": channel.entity_id, "token": token}}
 print(json.dumps(told))
 """

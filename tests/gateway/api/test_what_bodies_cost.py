@@ -70,7 +70,7 @@ def test_a_small_body_of_a_stranger_is_read_and_not_decoded(shop: Shop, monkeypa
     def decoded(body: bytes) -> list[tuple[str, str]]:
         raise AssertionError("decoded for a stranger")
 
-    monkeypatch.setattr("gateway.api.base_view.pairs", decoded)
+    monkeypatch.setattr("gateway.api.base_view.parse_form", decoded)
     body = b"4112 " * 1_000 + b"=\xff"
     assert sent("/v1/payments", body, length=len(body), AUTHORIZATION="Bearer nonsense")[0] == 403
     assert forms.parse_form is not decoded

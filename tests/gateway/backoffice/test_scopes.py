@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from gateway.access import permissions
-from gateway.models import Channel, Division, Merchant, Psp, Role
+from gateway.models import Channel, Division, Merchant, Psp, RiskList, RiskListEntry, Role
 from tests.support.fixtures import Shop
 from tests.support.office import Node, person
 
@@ -111,3 +111,11 @@ def test_the_merchants_and_channels_of_a_user(
     assert not permissions.list_permitted_merchants(fresh(user), RIGHT).exists()
     assert not permissions.list_permitted_channels(fresh(user), RIGHT).exists()
     assert (Merchant.objects.count(), Channel.objects.count(), Division.objects.count()) == (2, 2, 1)
+
+
+@pytest.mark.django_db
+def test_an_entry_of_a_list_belongs_to_the_merchant_of_its_list(shop: Shop) -> None:
+    """A row without a merchant of its own is found by what it hangs on."""
+    entries = RiskList.objects.create(merchant=shop.merchant, name="bad", field="customer.email")
+    entry = RiskListEntry.objects.create(list=entries, value="jane@mail.example")
+    assert permissions.find_row_owner(entry) == permissions.RowOwner(merchant=shop.merchant.pk)

@@ -49,7 +49,7 @@ WHERE: dict[str, tuple[Connector, dict[str, str], str]] = {
     "card API, sending": (CARD_API, API, "gateway.outbound.connections.OutboundConnection.sendall"),
     "card API, connecting": (CARD_API, API, "gateway.outbound.connections.ConnectionPool.take"),
     "card API, mapping": (CARD_API, API, "gateway.connectors.card_api.mapping._initiator"),
-    "ISO 8583, mapping": (ISO8583, HOST, "gateway.connectors.iso8583.connector.masked"),
+    "ISO 8583, mapping": (ISO8583, HOST, "gateway.connectors.iso8583.connector.mask_iso_message"),
     "ISO 8583, elements": (ISO8583, HOST, "gateway.connectors.iso8583.data_elements.currency_number"),
     "ISO 8583, connecting": (ISO8583, HOST, "gateway.connectors.iso8583.link.HostLink._up"),
     "ISO 8583, sending": (ISO8583, HOST, "gateway.connectors.iso8583.pending_requests.PendingRequestTable.enter"),

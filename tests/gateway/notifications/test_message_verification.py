@@ -135,3 +135,9 @@ def test_the_longest_line_that_may_be_pasted_is_read_once(pasted: str) -> None:
 @pytest.mark.parametrize("line", ['"a": "b",', "'a': 'b' ,", "a:b", "  a : b  ", '"a": "b'])
 def test_quotes_and_commas_around_a_header_are_left_out(line: str) -> None:
     assert message_verification.parse_pasted_headers(line) == {"a": "b"}
+
+
+@pytest.mark.parametrize("mode", ["signed", "encrypted"])
+def test_where_no_key_fits_the_one_before_is_not_named(mode: str) -> None:
+    keys = SigningKeys(current=THEIRS, previous=OLD)
+    assert not message_verification.verify_message(keys, *sent(mode), NOW).previous

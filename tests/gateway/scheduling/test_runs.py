@@ -149,8 +149,8 @@ def test_a_claim_that_nobody_worked_on_is_free_again_when_its_lease_ends(committ
 CHILD = """
 import django
 django.setup()
-from gateway.scheduling import tasks
-tasks.run(None)
+from gateway.scheduling import job_timer
+job_timer.run_due_jobs(None)
 """
 
 

@@ -245,7 +245,7 @@ def test_live_says_nothing_in_clear_to_a_host_whose_address_is_not_private(
         assert ask(to)["39"] == "00"
         link_registry.close_all_links()
         seen = len(iso_host.log)
-        monkeypatch.setattr("gateway.connectors.iso8583.connection.is_private", lambda address: False)
+        monkeypatch.setattr("gateway.connectors.iso8583.connection.is_private_address", lambda address: False)
         with pytest.raises(LinkUnreachableError, match="not private"):
             ask(to, within_s=2.0)
     assert iso_host.log[seen:] == [message for message in iso_host.log[seen:] if message.get("70") == "002"]
