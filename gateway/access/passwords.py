@@ -39,8 +39,8 @@ class GuessabilityValidator:
 
         known = [str(getattr(user, name, "") or "") for name in ("username", "first_name", "last_name", "email")]
         known += [part for text in known for part in text.replace("@", " ").replace(".", " ").split()]
-        found = zxcvbn(password[:MAX_ESTIMATED_CHARS], user_inputs=["tollhouse", *filter(None, known)])
-        if found["guesses"] < MIN_PASSWORD_GUESSES:
+        estimate = zxcvbn(password[:MAX_ESTIMATED_CHARS], user_inputs=["tollhouse", *filter(None, known)])
+        if estimate["guesses"] < MIN_PASSWORD_GUESSES:
             raise ValidationError(
                 _("This password is easy to guess: it is built of well-known words, names, sequences or repeats."),
                 code="password_guessed",

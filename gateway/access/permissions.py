@@ -218,10 +218,10 @@ class AccessScope:
         to a merchant as a whole."""
         if self.everything:
             return models.Q()
-        found = models.Q(**{f"{merchant}__in": self.merchants})
+        condition = models.Q(**{f"{merchant}__in": self.merchants})
         if channel is not None and self.channels:
-            found |= models.Q(**{f"{channel}__in": self.channels})
-        return found
+            condition |= models.Q(**{f"{channel}__in": self.channels})
+        return condition
 
 
 NO_ACCESS: Final = AccessScope()
@@ -240,8 +240,8 @@ class GrantHolder:
         if not self._user.is_active or self._user.pk is None:
             return ()
         # With the nodes, so that a grant's place and its limits need no further query.
-        found = Grant.objects.filter(user=self._user.pk).select_related("psp", "division", "merchant", "channel")
-        return tuple(found.order_by("id"))
+        rows = Grant.objects.filter(user=self._user.pk).select_related("psp", "division", "merchant", "channel")
+        return tuple(rows.order_by("id"))
 
     @cached_property
     def rights(self) -> frozenset[str]:
@@ -256,8 +256,8 @@ class GrantHolder:
 def _holder(user: Any) -> GrantHolder:
     if not hasattr(user, "_holder"):
         user._holder = GrantHolder(user)
-    found: GrantHolder = user._holder
-    return found
+    holder: GrantHolder = user._holder
+    return holder
 
 
 def combine_grants(grants: list[Grant]) -> AccessScope:
@@ -280,33 +280,33 @@ def find_access_scope(user: Any, right: str) -> AccessScope:
         return NO_ACCESS
     if user.is_superuser:
         return FULL_ACCESS
-    found = _holder(user).scope(ROLES_BY_PERMISSION.get(right, frozenset()))
-    return NO_ACCESS if right in INSTALLATION_PERMISSIONS and not found.everything else found
+    scope = _holder(user).scope(ROLES_BY_PERMISSION.get(right, frozenset()))
+    return NO_ACCESS if right in INSTALLATION_PERMISSIONS and not scope.everything else scope
 
 
 def has_permission(user: Any, right: str, row: models.Model | RowOwner | None = None) -> bool:
     """True if ``user`` has the permission ``right`` on ``row`` (or an owner), or anywhere if no row is given."""
-    found = find_access_scope(user, right)
+    scope = find_access_scope(user, right)
     if row is None:
-        return bool(found)
-    return found.covers(row if isinstance(row, RowOwner) else find_row_owner(row))
+        return bool(scope)
+    return scope.covers(row if isinstance(row, RowOwner) else find_row_owner(row))
 
 
-def serialize_access_scope(found: AccessScope) -> dict[str, Any]:
+def serialize_access_scope(scope: AccessScope) -> dict[str, Any]:
     """A scope as JSON; :func:`still_has_permission` reads it."""
     return {
-        "everything": found.everything,
-        "merchants": sorted(each.hex for each in found.merchants),
-        "channels": sorted(each.hex for each in found.channels),
+        "everything": scope.everything,
+        "merchants": sorted(ident.hex for ident in scope.merchants),
+        "channels": sorted(ident.hex for ident in scope.channels),
     }
 
 
-def still_has_permission(user: Any, right: str, kept: Mapping[str, Any]) -> bool:
+def still_has_permission(user: Any, right: str, serialized: Mapping[str, Any]) -> bool:
     """True if ``user`` still has ``right`` on all of an earlier scope (:func:`serialize_access_scope`)."""
     now = find_access_scope(user, right)
-    if now.everything or kept["everything"]:
+    if now.everything or serialized["everything"]:
         return now.everything
-    merchants, channels = (frozenset(UUID(each) for each in kept[name]) for name in ("merchants", "channels"))
+    merchants, channels = (frozenset(UUID(text) for text in serialized[name]) for name in ("merchants", "channels"))
     own = Channel.objects.filter(pk__in=channels - now.channels, merchant__in=now.merchants)
     reached = now.channels | set(own.values_list("pk", flat=True))
     return merchants <= now.merchants and channels <= reached
@@ -357,13 +357,13 @@ def find_four_eyes_limits(user: Any, right: str, row: models.Model | RowOwner) -
     ]
     if not reaching:
         raise LookupError(f"{user} has no right {right} there")
-    one, day = (_highest_limit(reaching, name) for name in FOUR_EYES_LIMITS)
-    return one, day
+    single, day = (_highest_limit(reaching, name) for name in FOUR_EYES_LIMITS)
+    return single, day
 
 
 def _highest_limit(grants: Sequence[Grant], name: str) -> Decimal | None:
-    found: list[Decimal | None] = [getattr(grant, name) for grant in grants]
-    return None if None in found else max((limit for limit in found if limit is not None), default=Decimal(0))
+    limits: list[Decimal | None] = [getattr(grant, name) for grant in grants]
+    return None if None in limits else max((limit for limit in limits if limit is not None), default=Decimal(0))
 
 
 # --- granting -------------------------------------------------------------------------------------------------------
@@ -374,12 +374,12 @@ MONEY_PERMISSIONS: Final = ("gateway.operate_payment", "gateway.approve_payment"
 
 def _ancestor_ids(grant: Grant) -> frozenset[UUID]:
     """The ids of a grant's node and all nodes above it."""
-    found: list[UUID] = []
+    ids: list[UUID] = []
     node: Any = grant.node
     while node is not None:
-        found.append(node.pk)
+        ids.append(node.pk)
         node = next((getattr(node, name) for name in ("merchant", "division", "psp") if hasattr(node, name)), None)
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _covering_grants(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
@@ -414,12 +414,12 @@ def max_grantable_limit(giver: Any, grant: Grant, name: str) -> Decimal | None:
 
 def find_excessive_limits(giver: Any, grant: Grant) -> dict[str, Decimal]:
     """The limits of ``grant`` that exceed the giver's own there → the highest allowed."""
-    found = {}
+    excessive = {}
     for name in FOUR_EYES_LIMITS:
         most, given = max_grantable_limit(giver, grant, name), getattr(grant, name)
         if most is not None and (given is None or given > most):
-            found[name] = most
-    return found
+            excessive[name] = most
+    return excessive
 
 
 def can_grant_with_limits(giver: Any, grant: Grant) -> bool:

@@ -29,12 +29,12 @@ class SessionStore(db.SessionStore):
         if not _is_cookie(self.session_key):
             return super().load()
         try:
-            found = signing.loads(str(self.session_key), salt=_SALT, serializer=JSONSerializer, max_age=COOKIE_S)
+            data = signing.loads(str(self.session_key), salt=_SALT, serializer=JSONSerializer, max_age=COOKIE_S)
         except (signing.BadSignature, ValueError):
             self._session_key = None
             return {}
         # Only visitors have cookies: one with a signed-in user was not made here.
-        return found if isinstance(found, dict) and not _needs_row(found) else {}
+        return data if isinstance(data, dict) and not _needs_row(data) else {}
 
     def create(self) -> None:
         """Start a session with a new key. A visitor's key is made when the session is saved."""

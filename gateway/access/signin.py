@@ -65,16 +65,16 @@ def open_pending_factor(kept: str) -> str:
     return current_vault().open(b64decode(sealed), UUID(row)).reveal()
 
 
-def open_factor_secret(kept: str) -> str:
+def open_factor_secret(reference: str) -> str:
     """The secret that :func:`seal_factor_secret` stored. Raises VaultError, and FactorSecret.DoesNotExist."""
-    row = FactorSecret.objects.get(pk=UUID(kept))
+    row = FactorSecret.objects.get(pk=UUID(reference))
     return current_vault().open(row.sealed, row.pk).reveal()
 
 
 @receiver(post_delete, sender=Authenticator)
 def _delete_factor_secrets(sender: Any, instance: Authenticator, **kwargs: Any) -> None:
-    kept = [instance.data[name] for name in ("secret", "seed") if name in instance.data]
-    FactorSecret.objects.filter(pk__in=[UUID(text) for text in kept]).delete()
+    references = [instance.data[name] for name in ("secret", "seed") if name in instance.data]
+    FactorSecret.objects.filter(pk__in=[UUID(text) for text in references]).delete()
 
 
 # --- the second factor ----------------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def remove_second_factors(user: Any, *, by: Actor) -> bool:
     """Remove the second factors and recovery codes of ``user``; where a factor is required, the next sign-in sets up
     another."""
     removed = False
-    for one in Authenticator.objects.filter(user=user.pk):
-        removed = bool(one.delete()[0]) or removed
+    for authenticator in Authenticator.objects.filter(user=user.pk):
+        removed = bool(authenticator.delete()[0]) or removed
     if removed:
         audit_log.record_audit_entry(by, "second factor", user, after={"second factor": "removed"})
     return removed
@@ -142,10 +142,10 @@ def take_answer(authenticator: Authenticator, asked_at: float) -> bool:
 def count_wrong_codes(user: Any) -> int:
     """Wrong app codes since any factor of ``user`` was last used or set up, over any period."""
     rows = Authenticator.objects.filter(user=user.pk)
-    found = rows.aggregate(
+    counts = rows.aggregate(
         used=Max("last_used_at"), made=Max("created_at", filter=Q(type__in=(TOTP_FACTOR, PASSKEY_FACTOR)))
     )
-    since = max((at for at in found.values() if at is not None), default=None)
+    since = max((at for at in counts.values() if at is not None), default=None)
     if since is None:
         return 0
     tries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), action="refused", after__with="code")

@@ -78,8 +78,10 @@ def _disable(user: User, days: int) -> bool:
 def _last_superuser() -> int | None:
     """Of the superusers who can sign in, the one whose account was used last: it stays active, since otherwise nobody
     could enable the others again."""
-    found = [user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)]
-    return max(found, key=last_used).pk if found else None
+    candidates = [
+        user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)
+    ]
+    return max(candidates, key=last_used).pk if candidates else None
 
 
 def _can_enter(user: User) -> bool:

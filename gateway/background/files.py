@@ -34,9 +34,9 @@ class AttemptFolder:
 
     def append(self, parts: Sequence[FilePart], name: str, written: bytes) -> list[FilePart]:
         """Append ``written`` to ``parts``; it is on disk when this returns. Returns the new parts."""
-        own, kept, length = self.own(f"part-{name}"), list(parts), 0
-        if kept and kept[-1][0] == own:
-            length = int(kept.pop()[1])
+        own, counted, length = self.own(f"part-{name}"), list(parts), 0
+        if counted and counted[-1][0] == own:
+            length = int(counted.pop()[1])
         descriptor = os.open(self.path / own, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as file:
             file.truncate(length)
@@ -44,7 +44,7 @@ class AttemptFolder:
             file.write(written)
             file.flush()
             os.fsync(file.fileno())
-            return [*kept, [own, file.tell()]]
+            return [*counted, [own, file.tell()]]
 
     def reading(self, parts: Sequence[FilePart]) -> IO[bytes]:
         """A stream over the content of ``parts``, in order."""

@@ -42,7 +42,7 @@ def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tupl
             [d.DocumentFault(path="", message=f"must be an object with {', '.join(CONFIGURATION_SECTIONS)}")]
         )
     d.refuse_unknown_members(document, CONFIGURATION_SECTIONS, "", faults)
-    found = []
+    sections = []
     for name, section in CONFIGURATION_SECTIONS.items():
         if name not in document:
             continue
@@ -53,10 +53,10 @@ def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tupl
         value = section.shape(document[name], name, faults)
         if len(faults) == before:
             section.check(target, value, name, faults)
-        found.append((section, value))
+        sections.append((section, value))
     if faults:
         raise d.InvalidDocumentError(faults)
-    return found
+    return sections
 
 
 def _ask_sections(target: ConfigurationTarget, document: Any) -> None:

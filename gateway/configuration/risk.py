@@ -47,13 +47,13 @@ _LIST: Final = d.object_shape(
 
 def _list(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
-    found = _LIST(value, path, faults)
+    section = _LIST(value, path, faults)
     if len(faults) > before:
-        return found
-    for place, entry in enumerate(found["entries"]):
-        if fault := fields.find_entry_fault(found["field"], entry):
+        return section
+    for place, entry in enumerate(section["entries"]):
+        if fault := fields.find_entry_fault(section["field"], entry):
             faults.add(f"{path}.entries[{place}]", f"{fault}, not {d.abbreviate_value(entry)}")
-    return found
+    return section
 
 
 _RISK: Final = d.object_shape(
@@ -68,14 +68,14 @@ def _names(rows: Any, name: str) -> list[str]:
 
 
 def _risk(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _RISK(value, path, faults)
+    section = _RISK(value, path, faults)
     for name, key in (("sets", "key"), ("lists", "name")):
         seen: set[str] = set()
-        for place, one in enumerate(_names(found[name] or (), key)):
+        for place, one in enumerate(_names(section[name] or (), key)):
             if one in seen:
                 faults.add(f"{d.member_path(path, name)}[{place}].{key}", f"is there twice: {d.abbreviate_value(one)}")
             seen.add(one)
-    return found
+    return section
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:

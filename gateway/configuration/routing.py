@@ -64,15 +64,15 @@ _WHEN: Final = d.object_shape(
 
 def _conditions(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
-    found = _WHEN(value, path, faults)
+    conditions = _WHEN(value, path, faults)
     if len(faults) > before:
-        return found
-    low, high = found["amountFrom"], found["amountTo"]
-    if (low is not None or high is not None) and not found["amountCurrency"]:
+        return conditions
+    low, high = conditions["amountFrom"], conditions["amountTo"]
+    if (low is not None or high is not None) and not conditions["amountCurrency"]:
         faults.add(d.member_path(path, "amountCurrency"), "is required with an amount: which money it is")
     if low is not None and high is not None and low > high:
         faults.add(d.member_path(path, "amountTo"), f"must not be less than amountFrom, {low}")
-    return found
+    return conditions
 
 
 _TO: Final = d.object_shape(
@@ -90,9 +90,9 @@ _RULES: Final = d.object_shape(rules=d.required_member(d.list_shape(_RULE, most=
 
 
 def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _RULES(value, path, faults)
+    rules = _RULES(value, path, faults)
     names: set[str] = set()
-    for place, rule in enumerate(found["rules"] or ()):
+    for place, rule in enumerate(rules["rules"] or ()):
         where = f"{path}.rules[{place}]"
         if rule["name"] in names:
             faults.add(d.member_path(where, "name"), f"is there twice: {d.abbreviate_value(rule['name'])}")
@@ -103,7 +103,7 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
             if key in seen:
                 faults.add(f"{where}.to[{number}]", "is the same account as one before")
             seen.add(key)
-    return found
+    return rules
 
 
 def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
@@ -143,9 +143,9 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
     RoutingRule.objects.filter(channel=target.channel_there).delete()
     for place, rule in enumerate(value["rules"]):
         when = {
-            column: list(found) if isinstance(found, tuple) else found
+            column: list(condition) if isinstance(condition, tuple) else condition
             for name, column in _COLUMNS.items()
-            if (found := rule["when"].get(name)) is not None
+            if (condition := rule["when"].get(name)) is not None
         }
         row = RoutingRule.objects.create(
             channel=target.channel_there, position=place, name=rule["name"], active=rule["active"], **when
@@ -160,10 +160,10 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
 
 def render_routing_conditions(row: RoutingRule) -> dict[str, Any]:
     """A rule's conditions, as in the document; empty conditions are left out."""
-    found = {name: getattr(row, column) for name, column in _COLUMNS.items()}
+    conditions = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     return {
         name: format_amount(value) if name in ("amountFrom", "amountTo") else value
-        for name, value in found.items()
+        for name, value in conditions.items()
         if value not in (None, "", [])
     }
 

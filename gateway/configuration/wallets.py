@@ -50,10 +50,10 @@ _ENTRY: Final = d.object_shape(
 
 
 def _entry(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _ENTRY(value, path, faults)
-    if (found["keyFile"] is None) == (found["keyHash"] is None):
+    entry = _ENTRY(value, path, faults)
+    if (entry["keyFile"] is None) == (entry["keyHash"] is None):
         faults.add(path, "give either keyFile, the file of a private key in PEM, or keyHash, of a key that is here")
-    return found
+    return entry
 
 
 _SHAPE: Final = d.object_shape(
@@ -80,11 +80,11 @@ def _read_file(target: ConfigurationTarget, name: str, path: str, faults: d.Docu
 def _key_facts(
     target: ConfigurationTarget, entry: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, Any]:
-    found = {name: value for name, value in (entry["facts"] or {}).items() if value}
+    facts = {name: value for name, value in (entry["facts"] or {}).items() if value}
     files = [_read_file(target, name, f"{path}.rootFiles[{n}]", faults) for n, name in enumerate(entry["rootFiles"])]
     if files:
-        found["roots"] = files
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        facts["roots"] = files
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:

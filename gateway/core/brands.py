@@ -147,12 +147,12 @@ def detect_brands(pan: str) -> tuple[str, ...]:
 
 def detect_brands_by_prefix(prefix: str, length: int) -> tuple[str, ...]:
     """Like `detect_brands`, for a number of ``length`` digits of which ``prefix`` holds at least eight, or all."""
-    found = [
+    matches = [
         (card.after_scheme, -matched, place, card.code)
         for place, card in enumerate(CARD_BRANDS.values())
         if (matched := _longest_prefix(card.detected, prefix)) and (length < _MIN_CARD_DIGITS or length in card.lengths)
     ]
-    return tuple(code for *_, code in sorted(found))
+    return tuple(code for *_, code in sorted(matches))
 
 
 def detect_brand(pan: str) -> str | None:

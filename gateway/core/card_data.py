@@ -143,18 +143,18 @@ def find_security_codes(text: str) -> list[TextSpan]:
     """Spans of the security codes that stand next to a keyword for one."""
     if len(text) < _MIN_CODE_CHARS or not _CODE_PRECHECK.search(text):
         return []
-    return [found.span(found.lastgroup or 0) for found in _SECURITY_CODES.finditer(text)]
+    return [match.span(match.lastgroup or 0) for match in _SECURITY_CODES.finditer(text)]
 
 
 def find_card_numbers(text: str, shortest: int = MIN_PAN_DIGITS) -> Iterator[list[int]]:
     """The positions of the digits of every card number in ``text``."""
     if len(text) < shortest or not _PRECHECK.search(text):
         return
-    for found in _TOKENS.finditer(text):
-        if (chain := found["chain"]) is not None:
-            yield from _find_in_chain(chain, found.start(), shortest, text)
-        elif (iban := found["iban"]) is not None and not has_iban_check_digits(iban):
-            for part in _CHAIN.finditer(text, *found.span()):
+    for match in _TOKENS.finditer(text):
+        if (chain := match["chain"]) is not None:
+            yield from _find_in_chain(chain, match.start(), shortest, text)
+        elif (iban := match["iban"]) is not None and not has_iban_check_digits(iban):
+            for part in _CHAIN.finditer(text, *match.span()):
                 yield from _find_in_chain(part[0], part.start(), shortest, text)
 
 
@@ -207,10 +207,10 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
     groups: list[TextSpan] = []
     between: list[str] = [""]
     places: list[int] = []
-    for found in _GROUP.finditer(chain):
-        if (digits := found["digits"]) is None:
+    for group in _GROUP.finditer(chain):
+        if (digits := group["digits"]) is None:
             # An escape stands for a character of its own, never for a list separator.
-            between[-1] += found[0] if len(found[0]) == 1 else " "
+            between[-1] += group[0] if len(group[0]) == 1 else " "
             continue
         if len(digits) > MAX_PAN_DIGITS:
             # No card number has so many digits in a row: the chain breaks here.
@@ -218,7 +218,7 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
             between.append("\0")
         else:
             groups.append((len(places), len(places) + len(digits)))
-            places.extend(range(found.start(), found.end()))
+            places.extend(range(group.start(), group.end()))
             between.append("")
     if len(places) < shortest:
         return
@@ -265,8 +265,10 @@ def _is_printed_grouping(groups: Sequence[TextSpan], between: Sequence[str]) -> 
     if len(lengths) == 1:
         return True
     head, last = lengths[:-1], lengths[-1]
-    if any(sign in _LISTING or sign in _BRACKETS for each in between for sign in each):
-        bare = {"".join(sign for sign in each if sign not in _BRACKETS and not sign.isspace()) for each in between}
+    if any(sign in _LISTING or sign in _BRACKETS for separator in between for sign in separator):
+        bare = {
+            "".join(sign for sign in separator if sign not in _BRACKETS and not sign.isspace()) for separator in between
+        }
         return len(bare) == 1 and ((set(head) == {4} and last <= 4) or head == [4, 6])
     if all(length >= 4 for length in head) and last >= 3:
         return True

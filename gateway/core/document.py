@@ -226,15 +226,15 @@ def read_members(
     value: Mapping[str, Any], known: Mapping[str, ObjectMember], path: str, faults: DocumentFaults
 ) -> dict[str, Any]:
     """The ``known`` members of an object, each converted by its shape."""
-    found = {}
+    members = {}
     for name, member in known.items():
         if name in value:
-            found[name] = member.shape(value[name], member_path(path, name), faults)
+            members[name] = member.shape(value[name], member_path(path, name), faults)
         else:
-            found[name] = member.missing
+            members[name] = member.missing
             if member.required:
                 faults.add(member_path(path, name), "is required")
-    return found
+    return members
 
 
 def refuse_unknown_members(value: Mapping[str, Any], known: Iterable[str], path: str, faults: DocumentFaults) -> None:

@@ -49,8 +49,8 @@ def text_direction(code: str) -> str:
 @lru_cache(maxsize=len(LANGUAGE_CODES))
 def load_texts(code: str) -> Mapping[str, str]:
     """Every text of a language, by key; English where a text is missing."""
-    found = _read_texts(code)
-    return {**load_texts(DEFAULT_LANGUAGE), **found} if code != DEFAULT_LANGUAGE else found
+    texts = _read_texts(code)
+    return {**load_texts(DEFAULT_LANGUAGE), **texts} if code != DEFAULT_LANGUAGE else texts
 
 
 @lru_cache(maxsize=len(LANGUAGE_CODES))

@@ -78,16 +78,16 @@ def mask_text(text: str) -> str:
     return text if masked == text else masked
 
 
-def _mask_keyed_value(found: re.Match[str]) -> str:
-    value = found["quoted"] or found["bare"]
-    key = found["key"].lower()
+def _mask_keyed_value(match: re.Match[str]) -> str:
+    value = match["quoted"] or match["bare"]
+    key = match["key"].lower()
     if key == "number":
         # "invoice number: A-17" and house numbers stay.
         if not _ACCOUNT_NUMBER.fullmatch(value):
-            return found[0]
+            return match[0]
         shown = mask_pan(re.sub(_SEPARATOR, "", value))
     elif key == "iban":
         shown = mask_iban(value)
     else:
         shown = MASK_STARS
-    return f"{found['head']}{found['quote'] or ''}{shown}"
+    return f"{match['head']}{match['quote'] or ''}{shown}"

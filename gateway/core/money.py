@@ -25,14 +25,14 @@ def _exponents() -> dict[str, int]:
     same kind: no card scheme settles in them. The X codes that circulate (XAF, XCD, XCG, XOF, XPF) stay.
     """
     units_of_account = {"UYW", "XAD"}
-    found: dict[str, int] = {}
+    exponents: dict[str, int] = {}
     for entry in iso4217.raw_xml.iterfind("CcyTbl/CcyNtry"):
         code, decimals, name = entry.findtext("Ccy"), entry.findtext("CcyMnrUnts", ""), entry.find("CcyNm")
         if code is None or name is None or not decimals.isdecimal():
             continue
         if name.get("IsFund") is None and code not in units_of_account:
-            found[code] = int(decimals)
-    return found
+            exponents[code] = int(decimals)
+    return exponents
 
 
 _EXPONENT: Final = _exponents()

@@ -33,21 +33,21 @@ def read_database_environment() -> str | None:
     }
     try:
         with psycopg.connect(**parameters) as line:
-            found = line.execute("SELECT gateway_environment()").fetchone()
+            row = line.execute("SELECT gateway_environment()").fetchone()
     except psycopg.errors.UndefinedFunction:
         return None
     except psycopg.Error as fault:
         log.warning("environment_not_asked", why=type(fault).__name__)
         return None
-    return str(found[0]) if found is not None else None
+    return str(row[0]) if row is not None else None
 
 
 def require_own_environment() -> None:
     """Raises ImproperlyConfigured if the database belongs to the other environment."""
-    found = read_database_environment()
-    if found is None or found == settings.GATEWAY_ENVIRONMENT:
+    environment = read_database_environment()
+    if environment is None or environment == settings.GATEWAY_ENVIRONMENT:
         return
     raise ImproperlyConfigured(
-        f"The database belongs to the {found} environment, and GATEWAY_ENVIRONMENT is {settings.GATEWAY_ENVIRONMENT}. "
-        "Two environments are two databases: give DATABASE_URL the other one's."
+        f"The database belongs to the {environment} environment, and GATEWAY_ENVIRONMENT is"
+        f" {settings.GATEWAY_ENVIRONMENT}. Two environments are two databases: give DATABASE_URL the other one's."
     )

@@ -92,18 +92,18 @@ def _number_placeholders(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple
     bare: dict[int, None] = {}
     count = 0
 
-    def number(found: re.Match[str]) -> str:
+    def number(match: re.Match[str]) -> str:
         nonlocal count
-        if found[0] == "%%":
+        if match[0] == "%%":
             return "%"
-        if found[1] is None:
+        if match[1] is None:
             count += 1
             place = count
         else:
-            place = names.setdefault(found[1], len(names) + 1)
-        if not found[2]:
+            place = names.setdefault(match[1], len(names) + 1)
+        if not match[2]:
             bare[place - 1] = None
-        return f"${place}{found[2] or ''}"
+        return f"${place}{match[2] or ''}"
 
     text = _PLACE.sub(number, sql).encode()
     return text, tuple(names) if names else None, tuple(bare)

@@ -50,16 +50,16 @@ class WriteStatement:
         model = type(row)
         changed = _shape(model, tuple(changes))
         where = {"id": row.pk, **(expecting or {})}
-        found = _shape(model, tuple(where))
+        rows = _shape(model, tuple(where))
         first = ""
         if self._guarded:
             self._twice = True
             self._parts[0] = f"first_{self._parts[0]}"
             first = " AND EXISTS (SELECT 1 FROM first_moved)"
         self._parts.append(
-            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{first} RETURNING 1)"
+            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{first} RETURNING 1)"
         )
-        self._values += changed.adapt(changes) + found.adapt(where)
+        self._values += changed.adapt(changes) + rows.adapt(where)
         self._guarded = True
 
     def insert(self, model: type[models.Model], **values: Any) -> None:
@@ -73,19 +73,19 @@ class WriteStatement:
 
     def update_related(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
         """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        changed, found = _shape(model, tuple(changes)), _shape(model, tuple(where))
+        changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
         self._parts.append(
-            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{guard})"
+            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{guard})"
         )
-        self._values += changed.adapt(changes) + found.adapt(where)
+        self._values += changed.adapt(changes) + rows.adapt(where)
 
     def delete(self, model: type[models.Model], where: Mapping[str, Any]) -> None:
         """Delete rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        found = _shape(model, tuple(where))
+        rows = _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
-        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {found.table} WHERE {found.conditions}{guard})")
-        self._values += found.adapt(where)
+        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {rows.table} WHERE {rows.conditions}{guard})")
+        self._values += rows.adapt(where)
 
     def increment_counts(self, model: type[models.Model], by: Mapping[str, int], **key: Any) -> None:
         """Add to the counters of the row with this primary key, which is created if missing.
@@ -115,9 +115,9 @@ class WriteStatement:
             # The first update matched and the second did not: the statement fails, which undoes the first.
             columns = ["CASE WHEN EXISTS (SELECT 1 FROM first_moved) THEN 1 / (SELECT count(*) FROM moved) ELSE 0 END"]
         values = list(self._values)
-        for select, asked in self._asked.values():
+        for select, arguments in self._asked.values():
             columns.append(f"({select})")
-            values += asked
+            values += arguments
         try:
             first = execute_sql(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
         except DataError as fault:
@@ -208,10 +208,10 @@ def _shape(model: type[models.Model], names: tuple[str, ...]) -> _Shape:
 @lru_cache
 def _columns(model: type[models.Model]) -> dict[str, tuple[str, str, bool]]:
     """Attribute name → (quoted column, typed placeholder, is JSON). Casts have no length: PostgreSQL would truncate."""
-    found = {}
+    columns = {}
     for field in model._meta.concrete_fields:
         # A foreign key has no type of its own: its column has the type of its target.
         target = field.target_field if isinstance(field, models.ForeignKey) else field
         kind = (target.db_type(connection) or "text").split("(")[0]
-        found[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
-    return found
+        columns[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
+    return columns

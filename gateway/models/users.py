@@ -98,9 +98,9 @@ class Grant(models.Model):
     @property
     def node(self) -> Psp | Division | Merchant | Channel:
         """The node that the grant is on."""
-        found = self.psp or self.division or self.merchant or self.channel
-        assert found is not None
-        return found
+        node = self.psp or self.division or self.merchant or self.channel
+        assert node is not None
+        return node
 
 
 class FactorSecret(models.Model):

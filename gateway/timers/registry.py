@@ -143,17 +143,31 @@ ON CONFLICT (name) DO UPDATE SET
 def _record_run(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
     """Add up, and write when the interval is over. Statistics only: while the database is away some are lost."""
     with _summing:
-        one = _sums.setdefault(name, _RunStatistics())
-        one.done += done
-        one.busy += busy
-        one.runs += not busy
+        statistics = _sums.setdefault(name, _RunStatistics())
+        statistics.done += done
+        statistics.busy += busy
+        statistics.runs += not busy
         if failure:
-            one.failures, one.failed_at, one.last_failure = one.failures + 1, at, failure[:200]
+            statistics.failures, statistics.failed_at, statistics.last_failure = (
+                statistics.failures + 1,
+                at,
+                failure[:200],
+            )
         now = time.monotonic()
-        if busy or now - one.noted < RUN_STATISTICS_INTERVAL.total_seconds():
+        if busy or now - statistics.noted < RUN_STATISTICS_INTERVAL.total_seconds():
             return
         _sums[name] = _RunStatistics(noted=now)
-    values = [name, at, took_ms, one.runs, one.done, one.busy, one.failures, one.failed_at, one.last_failure]
+    values = [
+        name,
+        at,
+        took_ms,
+        statistics.runs,
+        statistics.done,
+        statistics.busy,
+        statistics.failures,
+        statistics.failed_at,
+        statistics.last_failure,
+    ]
     try:
         execute_sql(_NOTE, values)
     except (DatabaseError, InterfaceError):

@@ -132,8 +132,8 @@ def reset_clock(merchant: Merchant) -> None:
 
 def _due_times(merchant: Merchant, timers: Mapping[str, registry.Timer]) -> dict[str, datetime]:
     """Timer → when its next thing is due; timers with nothing due are left out."""
-    found = {name: timer.next_at(merchant) for name, timer in timers.items() if timer.next_at is not None}
-    return {name: at for name, at in found.items() if at is not None}
+    due = {name: timer.next_at(merchant) for name, timer in timers.items() if timer.next_at is not None}
+    return {name: at for name, at in due.items() if at is not None}
 
 
 def _is_due(merchant: Merchant, timer: registry.Timer) -> bool:

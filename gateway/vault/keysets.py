@@ -66,10 +66,10 @@ class KeysetLocation:
         if self.text:
             return (0, 0, 0)
         try:
-            found = self.path.stat()
+            stat = self.path.stat()
         except OSError:
             return None
-        return (found.st_mtime_ns, found.st_ino, found.st_size)
+        return (stat.st_mtime_ns, stat.st_ino, stat.st_size)
 
     def read(self) -> KeysetDocument:
         """The keyset as it is stored now. Raises VaultError when it is missing or invalid."""
@@ -157,8 +157,8 @@ def remove_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
 
 def find_superseded_at(document: KeysetDocument, key: int) -> datetime | None:
     """When another key replaced ``key`` as primary; None when it never was primary, or still is."""
-    own = next((found.since for found in list_key_pairs(document) if found.id == key), None)
-    later = [found.since for found in list_key_pairs(document) if found.since and (own is None or found.since > own)]
+    own = next((pair.since for pair in list_key_pairs(document) if pair.id == key), None)
+    later = [pair.since for pair in list_key_pairs(document) if pair.since and (own is None or pair.since > own)]
     return min(later, default=None)
 
 

@@ -86,7 +86,7 @@ def count_sealed_by_key() -> Counter[int | None]:
 
 def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
     """Key id → number of sealed values per kind: payments, wallet keys, second factors …"""
-    found: dict[int | None, Counter[str]] = {}
+    counts: dict[int | None, Counter[str]] = {}
     for column in SEALED_COLUMNS:
         with translation.override(None):
             kind = str(column.model._meta.verbose_name_plural)
@@ -96,8 +96,8 @@ def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
             {},
         )
         for prefix, number in rows:
-            found.setdefault(parse_key_id(prefix), Counter())[kind] += number
-    return found
+            counts.setdefault(parse_key_id(prefix), Counter())[kind] += number
+    return counts
 
 
 def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator[RewrapProgress]:
