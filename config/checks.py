@@ -22,6 +22,7 @@ _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
 @register()
 def check_environment(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """GATEWAY_ENVIRONMENT is test or live."""
     if settings.GATEWAY_ENVIRONMENT in ("test", "live"):
         return []
     return [

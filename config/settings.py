@@ -307,20 +307,20 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
-# What a user may is told by their grants (gateway.access.permissions); axes stops who has tried too often, passwords
-# are Django's.
+# Permissions come from grants (gateway.access.permissions); axes locks out after too many tries, passwords are
+# Django's.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.access.permissions.GrantBackend"]
 UNFOLD = ADMIN_THEME
-# required | optional: whether everybody signs in with a second factor, or only those who set one up. Required in live.
+# required | optional: whether all users sign in with a second factor, or only those who set one up. Required in live.
 GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "optional")
 # A session ends after so many hours, and after so many minutes without a page (PCI DSS 8.2.8: 15, the most in live).
 GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
 GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=15 if IS_LIVE else 60)
 SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
-# A row for who has shown a password, a signed cookie for everybody else: strangers write no rows.
+# A row after a password was shown, a signed cookie before: visitors write no rows.
 SESSION_ENGINE = "gateway.access.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
-# Days without use after which a user is switched off (PCI DSS 8.2.6: 90, the most in live); 0: never.
+# Days without use after which an account is disabled (PCI DSS 8.2.6: 90, the most in live); 0: never.
 GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
 # Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
 # client that it knows this installation as; empty: there is none. How the button names it.
@@ -329,7 +329,7 @@ GATEWAY_OIDC_CLIENT_ID: str = env.str("GATEWAY_OIDC_CLIENT_ID", default="")
 GATEWAY_OIDC_CLIENT_SECRET: str = env.str("GATEWAY_OIDC_CLIENT_SECRET", default="")
 GATEWAY_OIDC_NAME: str = env.str("GATEWAY_OIDC_NAME", default="Single sign-on")
 
-# A new user's link to choose a password is good so long, seconds.
+# Lifetime of a new user's link to choose a password, seconds.
 PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600
 # PCI DSS 8.3.6 and 8.3.7; decision 0051.
 AUTH_PASSWORD_VALIDATORS = [
@@ -341,8 +341,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "gateway.access.passwords.PasswordHistoryValidator"},
 ]
 
-# django-allauth: its pages stand below /admin/ (gateway.backoffice.sign_in.sign_in_views), nobody signs up, and no
-# mails are sent.
+# django-allauth: its pages are below /admin/ (gateway.backoffice.sign_in.sign_in_views); no sign-up, no mails.
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "/admin/"
 ACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.AccountAdapter"
@@ -350,7 +349,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = False
-# Seconds between password and second factor; and for which a proof of who one is is good for money, keys and secrets.
+# Seconds between password and second factor; and for which a re-authentication is valid for money, keys and secrets.
 ACCOUNT_LOGIN_TIMEOUT = 600
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 # Its limits are kept in each process's cache; axes counts in the database.
@@ -381,12 +380,12 @@ MFA_RECOVERY_CODE_DIGITS = 16
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 SOCIALACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
-# A form of ours begins it (gateway.backoffice.sign_in.sign_in_views.to_provider): no address of another site does.
+# Started by a form of ours (gateway.backoffice.sign_in.sign_in_views.to_provider), never by a link of another site.
 SOCIALACCOUNT_LOGIN_ON_GET = False
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
-        # Who shows again who they are is asked by the provider, too, not only known to it.
+        # For re-authentication the provider must ask the user again, not only recognise them.
         "AUTH_PARAMS": {"prompt": "login"},
         "APPS": [
             {
@@ -398,7 +397,7 @@ SOCIALACCOUNT_PROVIDERS = {
 }  # fmt: skip
 
 # django-axes (PCI DSS 8.3.4): ten wrong tries, then half an hour from the last one. What is counted together, and who
-# is not locked out by strangers: gateway.backoffice.sign_in.lockout.
+# cannot be locked out by others: gateway.backoffice.sign_in.lockout.
 AXES_HANDLER = "gateway.backoffice.sign_in.lockout.LockoutHandler"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=30)

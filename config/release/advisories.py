@@ -91,12 +91,12 @@ def find_affected_packages(
     locked: Mapping[str, Sequence[LockedPackage]], found: Sequence[Mapping[str, Any]]
 ) -> list[AdvisoryFinding]:
     """The locked packages (by lock file) that are affected."""
-    told: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    entries: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for advisory in found:
         for affected in advisory.get("affected", ()) if not advisory.get("withdrawn") else ():
             package = affected.get("package") or {}
             if package.get("ecosystem") == ADVISORY_ECOSYSTEM and isinstance(package.get("name"), str):
-                told.setdefault(canonicalize_name(package["name"]), []).append((advisory, affected))
+                entries.setdefault(canonicalize_name(package["name"]), []).append((advisory, affected))
     return sorted(
         {
             AdvisoryFinding(
@@ -109,7 +109,7 @@ def find_affected_packages(
             )
             for lock, packages in locked.items()
             for one in packages
-            for advisory, affected in told.get(one.name, ())
+            for advisory, affected in entries.get(one.name, ())
             if is_version_affected(one.version, affected)
         }
     )

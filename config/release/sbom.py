@@ -44,11 +44,11 @@ def build_sbom(root: Path) -> str:
     )
     made = datetime.strptime(at.removesuffix(" +0000"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     parts = [_component(one) for one in locked]
-    told = "\n".join(f"{one.name} {one.version} {' '.join(one.hashes)}" for one in locked)
+    listing = "\n".join(f"{one.name} {one.version} {' '.join(one.hashes)}" for one in locked)
     bom = Bom(
         components=parts,
         metadata=BomMetaData(component=own, timestamp=made),
-        serial_number=uuid5(NAMESPACE_URL, f"{project['name']} {project['version']} {commit}\n{told}"),
+        serial_number=uuid5(NAMESPACE_URL, f"{project['name']} {project['version']} {commit}\n{listing}"),
     )
     bom.register_dependency(own, parts)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n"

@@ -61,6 +61,7 @@ def seal_pending_factor(text: str) -> str:
 
 
 def open_pending_factor(kept: str) -> str:
+    """The key that :func:`seal_pending_factor` sealed. Raises VaultError."""
     row, sealed = kept.split(".")
     return current_vault().open(b64decode(sealed), UUID(row)).reveal()
 
@@ -91,6 +92,7 @@ def list_second_factors(user: Any) -> list[Authenticator]:
 
 
 def has_second_factor(user: Any) -> bool:
+    """True if ``user`` has an app or a passkey."""
     return bool(Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).exists())
 
 
@@ -107,6 +109,7 @@ def remove_second_factors(user: Any, *, by: Actor) -> bool:
 
 
 def count_recovery_codes(user: Any) -> int:
+    """Unused recovery codes of ``user``."""
     row = Authenticator.objects.filter(user=user.pk, type=RECOVERY_FACTOR).first()
     return len(row.wrap().get_unused_codes()) if row is not None else 0
 

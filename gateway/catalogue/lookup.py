@@ -33,6 +33,7 @@ CompiledParams = tuple[dict[str, CompiledParam], dict[str, CompiledParam]]
 
 
 def compile_structures(structures: Sequence[Structure]) -> CompiledParams:
+    """Compile all rows: exact names, and maps by their name without a key."""
     exact: dict[str, CompiledParam] = {}
     maps: dict[str, CompiledParam] = {}
     for structure in structures:

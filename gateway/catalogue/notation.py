@@ -59,6 +59,7 @@ class Format:
 
 
 def compile_test(expression: str) -> FormatTest:
+    """A test for values that match a regular expression as a whole."""
     return re.compile(expression).fullmatch
 
 

@@ -293,6 +293,7 @@ def name_pattern(structure: Structure, row: Param) -> str:
 
 
 def is_always_required(structure: Structure, row: Param) -> bool:
+    """True if the row is required whatever else is sent."""
     return structure.demand is Demand.ALWAYS and row.need is Need.REQUIRED
 
 

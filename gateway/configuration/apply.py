@@ -80,9 +80,9 @@ def apply_configuration(
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)
         subject = target.channel or target.merchant
         for section, value in parse_configuration(target, document):
-            before = section.told(target)
+            before = section.show_for_audit(target)
             section.apply(target, value)
-            after = section.told(target)
+            after = section.show_for_audit(target)
             if before != after:
                 changes.append(SectionChange(section=section.name, before=before, after=after))
                 audit_log.record_audit_entry(

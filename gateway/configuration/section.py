@@ -55,6 +55,6 @@ class ConfigurationSection:
     of_channel: bool = True
     brief: Callable[[ConfigurationTarget], Any] | None = None
 
-    def told(self, target: ConfigurationTarget) -> Any:
+    def show_for_audit(self, target: ConfigurationTarget) -> Any:
         """The current configuration for the audit log."""
         return (self.brief or self.show)(target)

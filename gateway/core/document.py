@@ -198,10 +198,12 @@ class ObjectMember:
 
 
 def required_member(shape: DocumentShape) -> ObjectMember:
+    """A member that must be present."""
     return ObjectMember(shape=shape, required=True)
 
 
 def optional_member(shape: DocumentShape, missing: Any = None) -> ObjectMember:
+    """A member that may be absent; ``missing`` is its value then."""
     return ObjectMember(shape=shape, required=False, missing=missing)
 
 

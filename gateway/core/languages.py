@@ -43,6 +43,7 @@ def iso_language_code(code: str) -> str:
 
 
 def text_direction(code: str) -> str:
+    """``rtl`` or ``ltr``, for a page's ``dir`` attribute."""
     return "rtl" if code in RIGHT_TO_LEFT_LANGUAGES else "ltr"
 
 

@@ -38,7 +38,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.told}")
             for finding in row.findings:
                 self.stdout.write(f"  {finding}")
-        told = bank_order_outcomes.apply_bank_order_events()
-        self.stdout.write(f"payments told: {told}")
+        applied = bank_order_outcomes.apply_bank_order_events()
+        self.stdout.write(f"payments told: {applied}")
         if failed:
             raise CommandError(f"{failed} of {len(path)} files were not taken in")

@@ -123,12 +123,12 @@ class Command(BaseCommand):
         document = configured_keyset().read()
         _wait_until_seen(document)
         progress = rewrap.RewrapProgress(resealed=0, unopened=0)
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         try:
             for progress in rewrap.rewrap_sealed_values(load_vault(configured_keyset())):
-                if time.monotonic() - told > 1:
-                    told = time.monotonic()
-                    rate = progress.resealed / (told - started)
+                if time.monotonic() - reported > 1:
+                    reported = time.monotonic()
+                    rate = progress.resealed / (reported - started)
                     self.stdout.write(f"{progress.resealed:,} values sealed anew, {rate:,.0f}/s")
         except rewrap.RewrapRunningError:
             raise CommandError("Another --reseal is running.") from None
@@ -203,5 +203,5 @@ def _describe_count(number: int) -> str:
 
 def _format_kinds(held: Counter[str]) -> str:
     """Number and kinds of values: "3 values (payments 2, wallet keys 1)"."""
-    told = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
-    return _describe_count(held.total()) + (f" ({told})" if told else "")
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
+    return _describe_count(held.total()) + (f" ({kinds})" if kinds else "")
