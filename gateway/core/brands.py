@@ -2,7 +2,7 @@
 
 Brands are in `data/brands.json` (the widget reads the same file), issuers in `data/issuers.tsv`. An unknown brand
 code is not a format error: `find_brand()` returns None and the caller refuses the payment with 600.200.200.
-Source: Part A, Payment request (paymentBrand); Part B, Query (paymentMethods), Response parameters (card.*).
+Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Payment response (card.*).
 """
 
 import csv

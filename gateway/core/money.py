@@ -2,7 +2,7 @@
 
 Amounts in requests and answers are text with no or exactly two decimals, whatever the currency (D26); currencies and
 exponents come from ISO 4217 as published (`iso4217` package).
-Source: Part A, format notation (decimal amount); Part B, Response parameters (amount).
+Source: Part A, Resources and their fields (decimal amount); Part B, Payment response (amount).
 """
 
 import re

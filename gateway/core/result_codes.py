@@ -2,7 +2,7 @@
 
 The descriptions are in `data/result-codes.tsv` (code, group, meaning), one row per code. Only codes of the table are
 used: `find_result_code()` raises KeyError for any other.
-Source: Part B, Response parameters (result.code AN 2-11, result.description AN 0-255).
+Source: Part B, Payment response (result.code AN 2-11, result.description AN 0-255).
 """
 
 import csv

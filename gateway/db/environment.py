@@ -3,7 +3,7 @@
 Tokens, ids and cards of one environment mean nothing to the other because they lie in different databases. One wrong
 DATABASE_URL would put them into the same: test cards paid in live, or a moved clock under real money. So the database
 stores the environment that it was first migrated in, and web servers, workers and ``manage.py tick`` check it before
-they do anything. Source: Part A, Environments; D21; docs/decisions/0045.
+they do anything. Source: Part A, What the service does, 2; ruling D21; docs/decisions/0045.
 """
 
 from __future__ import annotations
