@@ -1,6 +1,6 @@
-"""The back office's site.
+"""The admin site of the back office.
 
-It stands apart from gateway.admin: importing that package registers models, and the site has to exist before.
+It is separate from gateway.admin: importing that package registers models, and the site has to exist before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
 
-class BackOffice(UnfoldAdminSite):
+class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+    """The admin site: our pages besides the models', and our own sign-in."""
+
     site_title = "Tollhouse"
     index_title = _("Home")
     index_template = "admin/home.html"
@@ -32,7 +34,9 @@ class BackOffice(UnfoldAdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.operations import dashboard
 
-        return super().index(request, {**dashboard.build_dashboard_context(request), **(extra_context or {})})
+        context = {**dashboard.build_dashboard_context(request), **(extra_context or {})}
+        response: HttpResponse = super().index(request, context)
+        return response
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views
@@ -40,12 +44,13 @@ class BackOffice(UnfoldAdminSite):
         return sign_in_views.show_sign_in(request)
 
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Signing out ends the session's row too, so that lists of sessions are right."""
+        """Signing out also ends the row of the session, so that lists of sessions are right."""
         from gateway.backoffice.sign_in import session
 
         if request.method == "POST":
             session.end_current_session(request)
-        return super().logout(request, extra_context)
+        response: HttpResponse = super().logout(request, extra_context)
+        return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views
@@ -53,5 +58,5 @@ class BackOffice(UnfoldAdminSite):
         return sign_in_views.change_password(request, super().password_change, extra_context)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Django's page that leads from a content type and an id to a row tells strangers which rows there are."""
+        """Without Django's page that leads from a content type and an id to a row: it reveals which rows exist."""
         return [each for each in super().get_urls() if getattr(each, "name", None) != "view_on_site"]

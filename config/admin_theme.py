@@ -1,4 +1,4 @@
-"""How the back office looks: settings of its theme. Colours are those of docs and widget."""
+"""Theme settings of the back office. Colours are those of docs and widget."""
 
 from __future__ import annotations
 

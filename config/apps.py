@@ -4,14 +4,14 @@ from django.contrib.admin.apps import AdminConfig
 
 
 class TollhouseAdminConfig(AdminConfig):
-    """The back office: Django's admin under our own site."""
+    """Django's admin with our own site."""
 
     default_site = "config.admin_site.BackOffice"
 
 
-class AccountsConfig(AccountConfig):
-    """django-allauth's accounts. Its own start insists on its middleware by name; ours is the same for pages alone
-    (gateway.api.middleware.SignInContextMiddleware), so that the API does not pass it."""
+class AccountsConfig(AccountConfig):  # type: ignore[misc]  # allauth has no types
+    """django-allauth's accounts. Its start-up check insists on its middleware by name; ours is the same but for pages
+    only (gateway.api.middleware.SignInContextMiddleware), so that API requests bypass it."""
 
     default = True
 
@@ -20,7 +20,7 @@ class AccountsConfig(AccountConfig):
 
 
 class CompositionConfig(AppConfig):
-    """The composition root: it knows every app, and nobody imports it."""
+    """The composition root: it imports every app, and no app imports it."""
 
     name = "config"
 

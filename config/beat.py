@@ -1,4 +1,4 @@
-"""Beat's schedule: one tick for each timer, kept in the database, where the back office shows and changes it."""
+"""Beat's schedule: one periodic task per timer, stored in the database, where the back office shows and edits it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gateway.db.statement import execute_sql
 from gateway.timers import registry, wakeup
 
 RETIRED_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
-"""Ticks of earlier releases, which did several timers in one task."""
+"""Periodic tasks of earlier releases, which ran several timers in one task."""
 TICK_EXPIRY_S: Final = 5
-"""Seconds, and intervals of a longer one, after which a tick that nobody took is of no use."""
+"""Expiry of a tick: seconds, and intervals of a longer one; after that it is of no use."""
 SCHEDULE_CHECK_INTERVAL_S: Final = 1.0
 _SYNC_LOCK: Final = 0x7011B3A7
 
@@ -26,11 +26,10 @@ log = structlog.get_logger(__name__)
 
 
 def sync_periodic_tasks() -> None:
-    """Make the rows of the ticks those of gateway.timers.registry.TIMERS: new ones appear, those of no timer vanish.
-    How often a tick comes and whether it does are set once, when its row is made: from then on they are the back
-    office's.
+    """Make the periodic tasks match gateway.timers.registry.TIMERS: new ones are added, obsolete ones deleted. Interval
+    and on/off are set once, when a row is created: from then on the back office owns them.
 
-    Two beats that start at once do it one after the other.
+    If two beats start at once, one waits for the other.
     """
     with transaction.atomic():
         execute_sql("SELECT 1 FROM (SELECT pg_advisory_xact_lock(%s::bigint)) AS locked", [_SYNC_LOCK])
@@ -47,7 +46,7 @@ def _sync() -> None:
             defaults={
                 "task": wakeup.RUN_TIMER_TASK,
                 "args": json.dumps([timer.name]),
-                "interval": _interval(timer.every_s),
+                "interval": _find_interval(timer.every_s),
                 "description": timer.about,
                 "expire_seconds": max(TICK_EXPIRY_S, int(timer.every_s)),
             },
@@ -59,7 +58,7 @@ def _sync() -> None:
             row.save()
 
 
-def _interval(every_s: float) -> IntervalSchedule:
+def _find_interval(every_s: float) -> IntervalSchedule:
     if every_s == int(every_s):
         every, period = int(every_s), IntervalSchedule.SECONDS
     else:
@@ -70,7 +69,7 @@ def _interval(every_s: float) -> IntervalSchedule:
 
 class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
     """The DatabaseScheduler with our own ticks. It looks for changes once a second, not before each tick, and sends
-    none while so many wait in the broker that nobody can be there to take them."""
+    none while the broker holds so many that no worker can be taking them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._looked = float("-inf")
@@ -81,7 +80,7 @@ class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
         try:
             sync_periodic_tasks()
         except DatabaseError:
-            log.exception("ticks_not_synced")  # those that the database has are sent all the same
+            log.exception("ticks_not_synced")  # those in the database are sent all the same
         self._schedule = self.all_as_schedule()
 
     def schedule_changed(self) -> bool:
@@ -91,7 +90,7 @@ class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
         return bool(super().schedule_changed())
 
     def apply_async(self, entry: ModelEntry, producer: Any = None, advance: bool = True, **kwargs: Any) -> Any:
-        """Send one tick, unless the broker is full of them. Raises what the broker raises; beat goes on."""
+        """Send one tick, unless the broker's queue is full. Raises the broker's errors; beat goes on."""
         if self._is_full(producer):
             if advance:
                 self.reserve(entry)

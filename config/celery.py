@@ -1,4 +1,4 @@
-"""The Celery application. Beat ticks, workers act, PostgreSQL owns every due time."""
+"""The Celery application. Beat ticks, workers run timers; PostgreSQL holds every due time."""
 
 import os
 from typing import Any
@@ -9,23 +9,23 @@ from celery.signals import celeryd_init, task_prerun
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("tollhouse")
-# The threads of the web server, too: without it they would find an application of Celery's own, and no broker.
+# Also for threads of the web server: without it they would find a Celery application of its own, and no broker.
 app.set_default()
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@celeryd_init.connect
+@celeryd_init.connect  # type: ignore[untyped-decorator]  # celery has no types
 def install_worker_watchdog(**_: Any) -> None:
-    """In worker processes only, and imported when the settings are there."""
+    """Only in worker processes; imported once the settings are loaded."""
     from config.worker import install_watchdog
 
     install_watchdog(app)
 
 
-@task_prerun.connect
+@task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def close_dead_connections(**_: Any) -> None:
-    """A worker keeps its connection from task to task (CELERY_DB_REUSE_MAX); PostgreSQL may have gone meanwhile."""
+    """Close a dead connection before a task: a worker reuses it (CELERY_DB_REUSE_MAX), but PostgreSQL may be gone."""
     from django.db import connections
 
     for connection in connections.all(initialized_only=True):

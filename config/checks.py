@@ -1,4 +1,4 @@
-"""Start-up checks: settings that would be unsafe are refused before the first request."""
+"""Start-up checks: unsafe settings are refused before the first request."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
 @register()
 def check_environment(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """GATEWAY_ENVIRONMENT is test or live."""
     if settings.GATEWAY_ENVIRONMENT in ("test", "live"):
         return []
     return [
@@ -41,7 +42,7 @@ def check_outbound_ports(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
 
 @register()
 def check_webhook_retention(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """What is forgotten sooner would look as if it had never been told, and be told again."""
+    """A webhook deleted too early would look as if it had never been delivered, and be sent again."""
     days: int = settings.GATEWAY_WEBHOOK_DAYS
     if days > WEBHOOK_GIVE_UP_AFTER.days:
         return []
@@ -51,7 +52,7 @@ def check_webhook_retention(app_configs: Sequence[AppConfig] | None, **kwargs: A
 
 @register()
 def check_payment_time_budget(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The last acquirer of a failover, and taking back what a rule refuses, end before the worker is replaced."""
+    """The last acquirer of a failover, and the void of a refused approval, must end before the worker is replaced."""
     web: str = os.environ.get("GATEWAY_WEB_TIMEOUT_S", "")
     limit = float(web) if web.isdecimal() else float(WEB_TIMEOUT_S)
     longest = settings.GATEWAY_FAILOVER_WITHIN_S + 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S
@@ -63,8 +64,8 @@ def check_payment_time_budget(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 @register()
 def check_threads_per_account(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """A slow acquirer that may hold every thread of a web process keeps all other payments waiting. Not set, it cannot
-    (config/wsgi.py); what a process that serves nobody has by default does not matter."""
+    """A slow acquirer that may hold every thread of a web process blocks all other payments. Without the setting it
+    cannot (config/wsgi.py); defaults of a process that serves no requests do not matter."""
     if not os.environ.get("GATEWAY_ACQUIRER_MAX_IN_FLIGHT"):
         return []
     try:
@@ -86,7 +87,7 @@ def check_threads_per_account(app_configs: Sequence[AppConfig] | None, **kwargs:
 
 @register()
 def check_atomic_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """With ATOMIC_REQUESTS the acquirer would be called with a transaction open."""
+    """With ATOMIC_REQUESTS the acquirer would be called inside a transaction."""
     if not settings.DATABASES["default"]["ATOMIC_REQUESTS"]:
         return []
     return [Error("ATOMIC_REQUESTS must stay False.", id="tollhouse.E002")]
@@ -108,7 +109,7 @@ def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
         faults.append(Error("DJANGO_DEBUG must be off in the live environment.", id="tollhouse.E010"))
     if not settings.GATEWAY_BASE_URL.startswith("https://"):
         faults.append(Error("GATEWAY_BASE_URL must start with https:// in the live environment.", id="tollhouse.E011"))
-    if why := _why_weak(settings.SECRET_KEY):
+    if why := _find_key_weakness(settings.SECRET_KEY):
         faults.append(Error(f"DJANGO_SECRET_KEY {why}.", hint=_A_KEY, id="tollhouse.E012"))
     if "*" in settings.ALLOWED_HOSTS:
         faults.append(Error("DJANGO_ALLOWED_HOSTS must name hosts in the live environment.", id="tollhouse.E013"))
@@ -116,20 +117,20 @@ def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
         faults.append(Error("GATEWAY_OUTBOUND_LOOPBACK must be off in the live environment.", id="tollhouse.E016"))
     if settings.GATEWAY_STUB_ACQUIRER:
         faults.append(Error("GATEWAY_STUB_ACQUIRER must be empty in the live environment.", id="tollhouse.E021"))
-    faults += _signing_in_is_safe()
+    faults += _check_sign_in()
     if settings.GATEWAY_VAULT_KEYSET:
         return faults
-    return faults + _keyset_is_private(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
+    return faults + _check_keyset_mode(Path(settings.GATEWAY_VAULT_KEYSET_FILE))
 
 
 _A_KEY = "python -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
 MIN_SECRET_KEY_CHARS = 40
 MIN_SECRET_KEY_DISTINCT_CHARS = 10
-"""Different characters of a secret key: 40 random hexadecimal digits have fewer once in a million."""
+"""Fewest different characters of a secret key: 40 random hexadecimal digits have fewer once in a million."""
 
 
-def _why_weak(key: str) -> str:
-    """What is wrong with a secret key; empty: nothing that can be seen."""
+def _find_key_weakness(key: str) -> str:
+    """Why a secret key is weak; empty if no reason is found."""
     if len(key) < MIN_SECRET_KEY_CHARS:
         return f"must have {MIN_SECRET_KEY_CHARS} characters or more"
     if len(set(key)) < MIN_SECRET_KEY_DISTINCT_CHARS or (key + key).find(key, 1) < len(key):
@@ -144,8 +145,8 @@ MAX_UNUSED_DAYS = 90
 """PCI DSS 8.2.6."""
 
 
-def _signing_in_is_safe() -> list[CheckMessage]:
-    """What PCI DSS asks of people's access, and what its settings may loosen in test alone."""
+def _check_sign_in() -> list[CheckMessage]:
+    """PCI DSS requirements on user access, which settings may relax in the test environment only."""
     faults: list[CheckMessage] = []
     if settings.GATEWAY_TOTP != "required":
         faults.append(Error("GATEWAY_TOTP must be required in the live environment.", id="tollhouse.E022"))
@@ -174,7 +175,7 @@ def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
     return [Error(f"Single sign-on lacks {lacking}: give all three, or none.", id="tollhouse.E026")]
 
 
-def _keyset_is_private(path: Path) -> list[CheckMessage]:
+def _check_keyset_mode(path: Path) -> list[CheckMessage]:
     if not path.is_file():
         return [
             Error(

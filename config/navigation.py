@@ -1,4 +1,4 @@
-"""The back office's navigation: by work, not by app. A line is there for whoever has the right to its page."""
+"""The back office's navigation, grouped by work, not by app. Users see the pages they have the permission for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gateway.access import permissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavigationItem:
-    """A line of the navigation. ``page``: the model's label, or the name of an address; ``right``: who sees it.
-    ``count``: the dotted name of what says how many things of this page press for a user; red beside the title."""
+    """A line of the navigation. ``page``: the model's label, or a URL name; ``right``: the permission to see it.
+    ``count``: dotted name of a function that counts the user's urgent items; shown in red next to the title."""
 
     title: str | Promise
     icon: str
@@ -30,7 +30,7 @@ class NavigationItem:
     count: str = ""
 
     def is_for(self, request: HttpRequest) -> bool:
-        """Whether the user has the right to it, and its page lets them in: some want every merchant there is."""
+        """True if the user has the permission and the page admits them: some require access to every merchant."""
         if not permissions.has_permission(request.user, self.right):
             return False
         app, dot, model = self.page.partition(".")
@@ -39,7 +39,7 @@ class NavigationItem:
 
     @property
     def address(self) -> str | None:
-        """Where it leads; None while the page is not there."""
+        """The page's URL; None if the page does not exist."""
         app, dot, model = self.page.partition(".")
         try:
             return reverse(f"admin:{app}_{model.lower()}_changelist" if dot else f"admin:{self.page}")
@@ -266,16 +266,16 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
         ),
     ),
 )
-"""Grouped by work. A line is there for whoever has its right, once its page exists."""
+"""Grouped by work. A line appears for users with its permission, if its page exists."""
 
 
 def list_page_titles() -> dict[str, tuple[str | Promise, str | Promise]]:
-    """Address of a page of the navigation → its group and its title there."""
+    """URL of a page of the navigation → its group and its title."""
     return {address: (group, item.title) for group, items in NAVIGATION for item in items if (address := item.address)}
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The navigation of this user."""
+    """The navigation of the current user."""
     home = {"title": _("Home"), "icon": "home", "link": reverse("admin:index")}
     groups: list[dict[str, Any]] = [{"items": [home]}]
     for title, items in NAVIGATION:
@@ -295,5 +295,5 @@ def _badge(item: NavigationItem, request: HttpRequest) -> dict[str, Any]:
 
 
 def environment(request: HttpRequest) -> list[str]:
-    """Which environment this is, in the header of every page."""
+    """The environment's name, shown in the header of every page."""
     return [str(_("live")), "danger"] if settings.IS_LIVE else [str(_("test")), "info"]

@@ -1,4 +1,4 @@
-"""Settings, all from the environment. Each is named once here, with its unit and its default.
+"""Settings, all from the environment: each is defined once, with its unit and its default.
 
 Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/settings.md lists the same names.
 """
@@ -16,153 +16,153 @@ from gateway.logs import build_logging_config
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
-# --- what and where ---------------------------------------------------------------------------------------------
+# --- environment and addresses ------------------------------------------------------------------------------------
 # test | live. Two environments are two databases; tokens and ids of one mean nothing to the other.
 GATEWAY_ENVIRONMENT: str = env.str("GATEWAY_ENVIRONMENT", default="test")
 IS_LIVE = GATEWAY_ENVIRONMENT == "live"
-# Where merchants and shoppers reach this installation; no slash at the end.
+# Public base address of this installation; no slash at the end.
 GATEWAY_BASE_URL: str = env.str("GATEWAY_BASE_URL", default="http://127.0.0.1:8000").rstrip("/")
 # <40 hex>@<yyyy-MM-dd HH:mm:ss> +0000, in every answer.
 GATEWAY_BUILD_NUMBER: str = env.str("GATEWAY_BUILD_NUMBER", default=f"{'0' * 40}@1970-01-01 00:00:00 +0000")
 SECRET_KEY: str = env.str("DJANGO_SECRET_KEY")
 DEBUG: bool = env.bool("DJANGO_DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-# Behind a proxy that sets X-Forwarded-Proto and X-Forwarded-For itself and drops what clients send.
+# True behind a proxy that sets X-Forwarded-Proto and X-Forwarded-For itself and drops what clients send.
 GATEWAY_BEHIND_PROXY: bool = env.bool("GATEWAY_BEHIND_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if GATEWAY_BEHIND_PROXY else None
 
-# A token for GET /metrics; without one only this machine itself may read the figures.
+# A token for GET /metrics; without one only this machine may read the metrics.
 GATEWAY_METRICS_TOKEN: str = env.str("GATEWAY_METRICS_TOKEN", default="")
 
 # --- the vault --------------------------------------------------------------------------------------------------
-# A JSON keyset file (mode 0600); made on first use in the test environment, must exist in live.
+# A JSON keyset file (mode 0600); created on first use in the test environment, must exist in live.
 GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(BASE_DIR / "var" / "vault.json"))
 # The keyset itself, JSON, instead of the file (docs/vault.md).
 GATEWAY_VAULT_KEYSET: str = env.str("GATEWAY_VAULT_KEYSET", default="")
-# A callable of yours, package.module:function, that makes the stored keyset plain: bytes -> JSON. Empty: it is plain.
+# A callable of yours, package.module:function, that decrypts the stored keyset: bytes -> JSON. Empty: not encrypted.
 GATEWAY_VAULT_KMS: str = env.str("GATEWAY_VAULT_KMS", default="")
 
 # --- limits -----------------------------------------------------------------------------------------------------
 # Largest body, bytes: twice a cart of 1,000 items with every field.
 GATEWAY_MAX_BODY_BYTES: int = env.int("GATEWAY_MAX_BODY_BYTES", default=4 * 1024 * 1024)
-# Requests per window of one entity and operation, where the channel says nothing; 0 = unlimited.
+# Requests per window of one entity and operation, if the channel sets no limit; 0 = unlimited.
 GATEWAY_THROTTLE_LIMIT: int = env.int("GATEWAY_THROTTLE_LIMIT", default=600)
 # Length of that window, seconds.
 GATEWAY_THROTTLE_WINDOW_S: int = env.int("GATEWAY_THROTTLE_WINDOW_S", default=1)
-# HTTP status of a throttled request: 429, or 400 for clients that know no other (D11).
+# HTTP status of a throttled request: 429, or 400 for clients that cannot handle it (D11).
 GATEWAY_THROTTLE_STATUS: int = env.int("GATEWAY_THROTTLE_STATUS", default=429)
-# Days a request is found by its ndc.
+# Retention of the request log (found by ndc), days.
 GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
-# Django's own limits stand behind ours (gateway.api.body_limits), which are asked before anything is read.
+# Django's own limits are a second line behind ours (gateway.api.body_limits), which apply before anything is read.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
 DATA_UPLOAD_MAX_NUMBER_FILES = 1
 
-# The test environment tries each row of its test data once a day and shows how it went on /testdata.
+# Whether the test environment tries each row of its test data once a day and shows the results on /testdata.
 GATEWAY_SELF_TEST: bool = env.bool("GATEWAY_SELF_TEST", default=not IS_LIVE)
 
 # --- risk -------------------------------------------------------------------------------------------------------
-# The guard against card testing, for channels that do not set their own (docs/risk.md).
+# The card-testing guard, for channels without a setting of their own (docs/risk.md).
 GATEWAY_CARD_TESTING_GUARD: bool = env.bool("GATEWAY_CARD_TESTING_GUARD", default=True)
-# So many more failed than approved cards from one address or device stop the next; 0 = never.
+# How many more failed than approved cards from one address or device stop the next; 0 = never.
 GATEWAY_CARD_TESTING_FAILURES: int = env.int("GATEWAY_CARD_TESTING_FAILURES", default=10)
 # The same for one BIN, which many shoppers share.
 GATEWAY_CARD_TESTING_BIN_FAILURES: int = env.int("GATEWAY_CARD_TESTING_BIN_FAILURES", default=60)
-# Within so many seconds, 60 to 3,600.
+# Period of these counts, seconds, 60 to 3,600.
 GATEWAY_CARD_TESTING_WINDOW_S: int = env.int("GATEWAY_CARD_TESTING_WINDOW_S", default=600)
 
 # --- shoppers ---------------------------------------------------------------------------------------------------
-# Seconds a shopper may stay at a bank or wallet, or with an authentication, before the payment ends without them.
+# Seconds a shopper may stay at a bank or wallet, or with an authentication, before the payment ends.
 GATEWAY_SHOPPER_DEADLINE_S: int = env.int("GATEWAY_SHOPPER_DEADLINE_S", default=1_800)
-# How long money is waited for that a bank has not confirmed: a prepayment, a debit that may be sent back.
+# How long money is awaited that a bank has not confirmed, seconds: a prepayment, a debit that may be returned.
 GATEWAY_TRANSFER_DEADLINE_S: int = env.int("GATEWAY_TRANSFER_DEADLINE_S", default=1_209_600)
 
-# Where the built widget script lies, and the builds before it.
+# The folder of the built widget script, and of the builds before it.
 GATEWAY_WIDGET_DIST: str = env.str("GATEWAY_WIDGET_DIST", default=str(BASE_DIR / "checkout" / "widget" / "dist"))
-# What seed_demo wrote: the demo shop at /demo/ is that merchant's (test environment).
+# The file that seed_demo writes: the demo shop at /demo/ belongs to that merchant (test environment).
 GATEWAY_DEMO_FILE: str = env.str("GATEWAY_DEMO_FILE", default=str(BASE_DIR / "var" / "demo.json"))
-# Origins that real wallet providers may have by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. They bound
-# what a channel's configuration may name (walletProviders).
+# Allowed origins of wallet providers by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. They bound what a
+# channel's configuration may name (walletProviders).
 GATEWAY_WALLET_ORIGINS: dict[str, list[str]] = env.json("GATEWAY_WALLET_ORIGINS", default={})
 # The name of this node in checkout ids: 1 to 15 letters and digits.
 GATEWAY_NODE: str = env.str("GATEWAY_NODE", default="node01")
 
 # --- the back office --------------------------------------------------------------------------------------------
-# Where exports and imports keep their files while they run and for a week after; web servers and workers share it.
+# The folder of exports and imports while they run and for a week after; web servers and workers share it.
 GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var" / "work"))
 
 # --- acquirers --------------------------------------------------------------------------------------------------
-# Seconds until an acquirer must have answered, connecting included; then the payment is in doubt and is asked about.
+# Acquirer timeout, seconds, connecting included; after it the payment is in doubt and recovery inquires.
 GATEWAY_ACQUIRER_TIMEOUT_S: float = env.float("GATEWAY_ACQUIRER_TIMEOUT_S", default=10.0)
-# Most payments of one process that wait for one acquirer account at a time; one more goes elsewhere. A web
-# process that is told nothing has half of its threads here (config/wsgi.py).
+# Most payments of one process that wait for one acquirer account at a time; one more is sent elsewhere. A web
+# process without this setting uses half of its threads (config/wsgi.py).
 GATEWAY_ACQUIRER_MAX_IN_FLIGHT: int = env.int("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", default=64)
-# Most questions that are open on one lasting line to an acquirer: payments, inquiries and voids of all its accounts.
+# Most open requests on one persistent connection to an acquirer: payments, inquiries and voids of all its accounts.
 GATEWAY_ACQUIRER_MAX_ON_LINE: int = env.int(
     "GATEWAY_ACQUIRER_MAX_ON_LINE", default=max(64, GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
 )
-# Runs of subscription jobs that one worker makes side by side; each has a database connection of its own.
+# Subscription runs that one worker makes in parallel; each has a database connection of its own.
 GATEWAY_JOB_LANES: int = env.int("GATEWAY_JOB_LANES", default=4)
-# An account is left alone when this share of at least so many questions within so many seconds found nobody, and for
-# so many seconds; then single payments try it.
+# Circuit breaker of an account: it opens when this share of at least so many requests within so many seconds got no
+# connection, and stays open for so many seconds; then single payments try it.
 GATEWAY_BREAKER_SHARE: float = env.float("GATEWAY_BREAKER_SHARE", default=0.5)
 GATEWAY_BREAKER_LEAST: int = env.int("GATEWAY_BREAKER_LEAST", default=10)
 GATEWAY_BREAKER_WINDOW_S: float = env.float("GATEWAY_BREAKER_WINDOW_S", default=30.0)
 GATEWAY_BREAKER_PAUSE_S: float = env.float("GATEWAY_BREAKER_PAUSE_S", default=10.0)
-# How many further acquirers a payment is taken to when the one before certainly did not accept it, and until how many
-# seconds after the first was asked another one is begun with.
+# Failover: to how many further acquirers a payment may go if the one before certainly did not accept it, and until how
+# many seconds after the first request another one is begun.
 GATEWAY_FAILOVER_MOST: int = env.int("GATEWAY_FAILOVER_MOST", default=2)
 GATEWAY_FAILOVER_WITHIN_S: float = env.float("GATEWAY_FAILOVER_WITHIN_S", default=10.0)
-# host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: there is none.
+# host:port of the bundled stub acquirer, for channels with an account at the connector "stub"; empty: none.
 GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 
 # --- bank direct debits (docs/connectors/sepa.md) -----------------------------------------------------------------
-# The folder into which collection files are laid for banks, one folder a merchant and account; clear IBANs, mode 0600.
+# The folder of collection files for banks, one subfolder per merchant and account; clear IBANs, mode 0600.
 GATEWAY_SEPA_OUTBOX: str = env.str("GATEWAY_SEPA_OUTBOX", default=str(BASE_DIR / "var" / "sepa"))
-# Days after which a delivered file is removed there.
+# Days after which a delivered file is deleted there.
 GATEWAY_SEPA_OUTBOX_DAYS: int = env.int("GATEWAY_SEPA_OUTBOX_DAYS", default=14)
-# The folder in which banks' answers are looked for (pain.002, camt.052 to 054, pacs.004); empty: none is watched.
+# The folder of banks' answers (pain.002, camt.052 to 054, pacs.004); empty: none is watched.
 GATEWAY_SEPA_INBOX: str = env.str("GATEWAY_SEPA_INBOX", default="")
-# Largest message of a bank, bytes.
+# Largest message from a bank, bytes.
 GATEWAY_SEPA_MAX_BYTES: int = env.int("GATEWAY_SEPA_MAX_BYTES", default=256 * 1024 * 1024)
-# Days after the day of collection that a bank's word is waited for, before the payment is looked at as overdue.
+# Days after the collection date to wait for the bank's answer, before the payment is treated as overdue.
 GATEWAY_SEPA_ANSWER_DAYS: int = env.int("GATEWAY_SEPA_ANSWER_DAYS", default=60)
 
 # --- outbound calls: webhooks, result URLs ------------------------------------------------------------------------
-# Whether addresses of this machine itself may be called: for trying webhooks. Refused in live.
+# Whether addresses of this machine may be called: for trying webhooks. Refused in live.
 GATEWAY_OUTBOUND_LOOPBACK: bool = env.bool("GATEWAY_OUTBOUND_LOOPBACK", default=not IS_LIVE)
-# Ports that are called on the public internet, numbers and ranges.
+# Allowed ports on the public internet, numbers and ranges.
 GATEWAY_OUTBOUND_PORTS: list[str] = env.list("GATEWAY_OUTBOUND_PORTS", default=["80", "443", "8000-9999"])
-# Further ports of this machine that are never called, where it runs more than the gateway.
+# Further ports of this machine that are never called, if it runs more than the gateway.
 GATEWAY_OUTBOUND_NEVER_PORTS: list[int] = env.list("GATEWAY_OUTBOUND_NEVER_PORTS", cast=int, default=[])
-# Ports of SFTP servers that are called, numbers and ranges.
+# Allowed ports of SFTP servers, numbers and ranges.
 GATEWAY_SFTP_PORTS: list[str] = env.list("GATEWAY_SFTP_PORTS", default=["22", "1024-65535"])
-# Networks of our own, such as 10.1.2.0/24, in which SFTP servers are called beside the public internet.
+# Private networks, such as 10.1.2.0/24, in which SFTP servers may be called in addition to the public internet.
 GATEWAY_SFTP_NETWORKS: list[str] = env.list("GATEWAY_SFTP_NETWORKS", default=[])
-# A PEM file of certificate authorities that are trusted beside the system's.
+# A PEM file of certificate authorities that are trusted in addition to the system's.
 GATEWAY_OUTBOUND_CA_FILE: str = env.str("GATEWAY_OUTBOUND_CA_FILE", default="")
 
-# Days a webhook is kept after its delivery ended, with its attempts; so long it can be replayed. At least 31.
+# Retention of a webhook with its attempts after its delivery ended, days; it can be replayed until then. At least 31.
 GATEWAY_WEBHOOK_DAYS: int = env.int("GATEWAY_WEBHOOK_DAYS", default=90)
 
 # --- settlement and disputes --------------------------------------------------------------------------------------
-# The folder of settlement files: <folder>/<key of the institute>/ is looked into; empty: no folder is watched.
+# The folder of settlement files: <folder>/<key of the institution>/ is scanned; empty: no folder is watched.
 GATEWAY_SETTLEMENT_FOLDER: str = env.str("GATEWAY_SETTLEMENT_FOLDER", default="")
 # Largest settlement file, bytes.
 GATEWAY_SETTLEMENT_MAX_BYTES: int = env.int("GATEWAY_SETTLEMENT_MAX_BYTES", default=2 * 1024 * 1024 * 1024)
-# Days a merchant has to answer a chargeback, where the acquirer's file names no date.
+# Days a merchant has to answer a chargeback, if the acquirer's file gives no date.
 GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", default=14)
-# A TrueType font for the packets of disputes; empty: the usual places are looked at.
+# A TrueType font for dispute packets; empty: the usual places are searched.
 GATEWAY_PDF_FONT: str = env.str("GATEWAY_PDF_FONT", default="")
-# From whom mails come, and the server that sends them: smtp://user:password@host:587, smtps://…, consolemail://
+# Sender of mails, and the server that sends them: smtp://user:password@host:587, smtps://…, consolemail://
 # (written to the log; the default).
 GATEWAY_MAIL_FROM: str = env.str("GATEWAY_MAIL_FROM", default="tollhouse@localhost")
 vars().update(env.email("EMAIL_URL", default="consolemail://"))
-# Seconds a mail server may be silent; Django would wait for ever.
+# Timeout of the mail server, seconds; Django would wait for ever.
 EMAIL_TIMEOUT = 10
 
 # --- reconciliation files ---------------------------------------------------------------------------------------
-# The folder into which merchants' daily files are written, one folder a merchant.
+# The folder of merchants' daily reconciliation files, one subfolder per merchant.
 GATEWAY_OUTBOX: str = env.str("GATEWAY_OUTBOX", default=str(BASE_DIR / "var" / "outbox"))
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
@@ -182,18 +182,18 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # The broker only wakes: every due time is a row in PostgreSQL (docs/time.md).
 CELERY_BROKER_URL: str = env.str("CELERY_BROKER_URL", default="redis://127.0.0.1:6379/0")
 _ON_RABBITMQ = CELERY_BROKER_URL.startswith(("amqp", "pyamqp"))
-# Wake a worker when a payment has something to tell, rather than at the next tick; off where no worker runs.
+# Wake a worker when a payment has a notification to send, rather than at the next tick; off where no worker runs.
 GATEWAY_WAKE_UPS: bool = env.bool("GATEWAY_WAKE_UPS", default=not CELERY_BROKER_URL.startswith("memory:"))
-# A timer that takes longer is ended with its process, seconds; what it had claimed is done by the next one.
+# Time limit of a timer's run, seconds: its process is killed, and what it had claimed is done by the next run.
 GATEWAY_TIMER_LIMIT_S: int = env.int("GATEWAY_TIMER_LIMIT_S", default=900)
 if _ON_RABBITMQ:
-    # Replicated queues that survive the loss of a node; a connection that went silent is noticed in seconds.
+    # Replicated queues that survive the loss of a node; a silent connection is noticed in seconds.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum"
     CELERY_BROKER_HEARTBEAT = 10
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, bool | int] = {"confirm_publish": True}
 else:
     # Redis and Valkey. Tasks of a killed worker come back after at most 5 s (default of kombu: 100), and a broker that
-    # does not answer is given up rather than waited for. The visibility timeout is above GATEWAY_TIMER_LIMIT_S.
+    # does not answer is given up rather than waited for. The visibility timeout exceeds GATEWAY_TIMER_LIMIT_S.
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "visibility_timeout": 3600,
         "unacked_restore_interval": 5,
@@ -203,27 +203,27 @@ else:
         "health_check_interval": 10,
     }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# For ever: None is without end.
+# None: without end.
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_TIMEOUT = 4
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
-# A task is done when it is done: one whose process died goes to another. It expires soon, so it cannot go round.
+# A task is acknowledged when done: if its process died, another worker gets it. It expires soon, so it cannot loop.
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = GATEWAY_TIMER_LIMIT_S
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Nobody steers workers over the broker, so they need no queues of their own there.
+# No remote control over the broker, so workers need no queues of their own for it.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 20_000
-# A worker keeps its database connection for so many tasks; config.celery looks whether it still lives before each.
+# Tasks for which a worker reuses its database connection; config.celery checks that it is alive before each.
 CELERY_DB_REUSE_MAX = 1_000
-# A worker that takes no task for so long, seconds, though tasks wait and a process is free, ends, and is started again
-# by whoever watches it; 0: never.
+# A worker that takes no task for so many seconds, although tasks wait and a process is free, ends, and its supervisor
+# starts it again; 0: never.
 GATEWAY_WORKER_DEAF_S: float = env.float("GATEWAY_WORKER_DEAF_S", default=15.0)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "config.beat:Ticks"
+CELERY_BEAT_SCHEDULER = "config.beat:TimerScheduler"
 CELERY_TIMEZONE = "UTC"
 
 # --- Django -----------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ INSTALLED_APPS = [
     "reporting",
     "chargebacks",
 ]
-# Entries of gateway.api.middleware let API requests pass untouched: those have no session, form or page.
+# API requests pass the middleware of gateway.api.middleware untouched: they have no session, form or page.
 MIDDLEWARE = [
     "gateway.api.middleware.TlsOnlyMiddleware",
     "gateway.api.middleware.OpenerPolicyMiddleware",
@@ -290,7 +290,7 @@ TEMPLATES = [
     }
 ]
 LANGUAGE_CODE = "en"
-# Of the back office; the form's 25 are its own.
+# Of the back office; the payment form has 25 of its own.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
@@ -307,20 +307,20 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 # --- the back office --------------------------------------------------------------------------------------------
-# What a user may is told by their grants (gateway.access.permissions); axes stops who has tried too often, passwords
-# are Django's.
+# Permissions come from grants (gateway.access.permissions); axes locks out after too many tries, passwords are
+# Django's.
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "gateway.access.permissions.GrantBackend"]
 UNFOLD = ADMIN_THEME
-# required | optional: whether everybody signs in with a second factor, or only those who set one up. Required in live.
+# required | optional: whether all users sign in with a second factor, or only those who set one up. Required in live.
 GATEWAY_TOTP: str = env.str("GATEWAY_TOTP", default="required" if IS_LIVE else "optional")
 # A session ends after so many hours, and after so many minutes without a page (PCI DSS 8.2.8: 15, the most in live).
 GATEWAY_SESSION_HOURS: int = env.int("GATEWAY_SESSION_HOURS", default=12)
 GATEWAY_SESSION_IDLE_MINUTES: int = env.int("GATEWAY_SESSION_IDLE_MINUTES", default=15 if IS_LIVE else 60)
 SESSION_COOKIE_AGE = GATEWAY_SESSION_HOURS * 3600
-# A row for who has shown a password, a signed cookie for everybody else: strangers write no rows.
+# A row after a password was shown, a signed cookie before: visitors write no rows.
 SESSION_ENGINE = "gateway.access.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
-# Days without use after which a user is switched off (PCI DSS 8.2.6: 90, the most in live); 0: never.
+# Days without use after which an account is disabled (PCI DSS 8.2.6: 90, the most in live); 0: never.
 GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
 # Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
 # client that it knows this installation as; empty: there is none. How the button names it.
@@ -329,7 +329,7 @@ GATEWAY_OIDC_CLIENT_ID: str = env.str("GATEWAY_OIDC_CLIENT_ID", default="")
 GATEWAY_OIDC_CLIENT_SECRET: str = env.str("GATEWAY_OIDC_CLIENT_SECRET", default="")
 GATEWAY_OIDC_NAME: str = env.str("GATEWAY_OIDC_NAME", default="Single sign-on")
 
-# A new user's link to choose a password is good so long, seconds.
+# Lifetime of a new user's link to choose a password, seconds.
 PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600
 # PCI DSS 8.3.6 and 8.3.7; decision 0051.
 AUTH_PASSWORD_VALIDATORS = [
@@ -341,8 +341,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "gateway.access.passwords.PasswordHistoryValidator"},
 ]
 
-# django-allauth: its pages stand below /admin/ (gateway.backoffice.sign_in.sign_in_views), nobody signs up, and no
-# mails are sent.
+# django-allauth: its pages are below /admin/ (gateway.backoffice.sign_in.sign_in_views); no sign-up, no mails.
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "/admin/"
 ACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.AccountAdapter"
@@ -350,7 +349,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = False
-# Seconds between password and second factor; and for which a proof of who one is is good for money, keys and secrets.
+# Seconds between password and second factor; and for which a re-authentication is valid for money, keys and secrets.
 ACCOUNT_LOGIN_TIMEOUT = 600
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 # Its limits are kept in each process's cache; axes counts in the database.
@@ -381,12 +380,12 @@ MFA_RECOVERY_CODE_DIGITS = 16
 MFA_RECOVERY_CODES_SHOW_ONCE = True
 SOCIALACCOUNT_ADAPTER = "gateway.backoffice.sign_in.allauth_adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
-# A form of ours begins it (gateway.backoffice.sign_in.sign_in_views.to_provider): no address of another site does.
+# Started by a form of ours (gateway.backoffice.sign_in.sign_in_views.to_provider), never by a link of another site.
 SOCIALACCOUNT_LOGIN_ON_GET = False
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
-        # Who shows again who they are is asked by the provider, too, not only known to it.
+        # For re-authentication the provider must ask the user again, not only recognise them.
         "AUTH_PARAMS": {"prompt": "login"},
         "APPS": [
             {
@@ -398,7 +397,7 @@ SOCIALACCOUNT_PROVIDERS = {
 }  # fmt: skip
 
 # django-axes (PCI DSS 8.3.4): ten wrong tries, then half an hour from the last one. What is counted together, and who
-# is not locked out by strangers: gateway.backoffice.sign_in.lockout.
+# cannot be locked out by others: gateway.backoffice.sign_in.lockout.
 AXES_HANDLER = "gateway.backoffice.sign_in.lockout.LockoutHandler"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=30)

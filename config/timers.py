@@ -1,4 +1,4 @@
-"""Every timer of the product, in one place. Source: Part A, Events; Part B, Scheduling."""
+"""The list of all timers and kinds of background work. Source: Part A, Events; Part B, Scheduling."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     self_test.TIMER,
 )
 BACKGROUND_WORK_KINDS: Final = (payment_export.PAYMENT_EXPORT, bulk_replay.REPLAY_JOB_KIND, packet_job.PACKET_JOB_KIND)
-"""Kinds of background work: loading their modules made them known to gateway.background.queue."""
+"""Kinds of background work: importing their modules registers them with gateway.background.queue."""
 
 
 def register_timers_and_work() -> None:
-    """Make them known to the ticks and to the clock of the test environment."""
+    """Register all timers (for beat and the test environment's clock) and all kinds of background work."""
     for timer in TIMERS:
         registry.register_timer(timer)

@@ -1,8 +1,9 @@
-"""gunicorn's worker, which answers what is no HTTP request in the envelope of every answer, and repeats nothing of it.
+"""gunicorn's worker with time limits per request, and answers to invalid HTTP in the API's own error format.
 
 Bytes that are no request may be the rest of a body whose length was announced too short, card number and all: gunicorn
-itself would send them back in HTML and write them into its log. And it waits for no request for ever: whoever sends
-one byte by byte, or went away within one, would keep a thread. Source: Part A, Errors; ruling D13; goals, R8.
+itself would send them back in HTML and write them into its log. And no request is waited for endlessly: a client that
+sends one byte by byte, or goes away within one, would occupy a thread.
+Source: Part A, Errors; ruling D13; goal R8.
 """
 
 from __future__ import annotations
@@ -28,42 +29,42 @@ _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
     (errors.UnsupportedTransferCoding, 501, "Not Implemented", "this transfer coding is not known"),
     (errors.ParseException, 400, "Bad Request", "this is no HTTP request: did the length before fit the body?"),
 )  # fmt: skip
-"""What the reader of requests raises → status, its words, and ours. The first that fits counts."""
+"""Errors of the request reader → HTTP status, its reason phrase, and our text. The first match counts."""
 
 
 MAX_REQUEST_READ_S: Final = 15.0
-"""How long one request may take to come, head and body, beside what its bytes take."""
+"""Time limit for one request to arrive, head and body, in addition to the time for its bytes."""
 MIN_BODY_BYTES_PER_S: Final = 16 * 1024
-"""Bytes a second that the slowest sender of a long body is allowed."""
+"""Bytes per second granted to the slowest sender of a long body."""
 
 
 MAX_DRAINED_BYTES: Final = 64 * 1024
-"""How much of a body that the application left unread gunicorn reads to keep the connection; with more it closes."""
+"""How much of a body that the application left unread gunicorn reads to keep the connection; above it, it closes."""
 MAX_LINGER_BYTES: Final = 16 * 1024 * 1024
-"""How much of a refused body is thrown away so that its sender, who may read nothing before all is sent, gets the
-answer: four of the largest bodies that are taken."""
+"""How much of a refused body is read and discarded so that its sender, who may read nothing before all is sent, gets
+the answer: four of the largest bodies that are accepted."""
 LINGER_S: Final = 5.0
-"""How long its sender may take for that."""
+"""Time limit of that."""
 THROWN_AT_ONCE: Final = 256 * 1024
 _THROWN: Final = bytearray(THROWN_AT_ONCE)
-"""One for all threads: nothing is ever read from it."""
+"""Shared by all threads: it is never read."""
 MAX_BOOT_S: Final = 600.0
-"""How long a worker may take to read its sources: a cold disk is no hang, which is what --timeout is there to find."""
+"""How long a worker may take to load its sources: a cold disk is not a hang, which --timeout is there to detect."""
 
 
 class TimedSocket:
-    """A client's socket as requests are read from it: each within its time."""
+    """A client's socket for reading requests, with a time limit for each."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self.begin()
 
     def begin(self) -> None:
-        """The next request may come from now on."""
+        """Start the time limit of the next request."""
         self._until = time.monotonic() + MAX_REQUEST_READ_S
 
     def recv(self, size: int) -> bytes:
-        """What came; b"" at the end. Raises ConnectionResetError when the time is over: the line is cut then."""
+        """Received bytes; b"" at the end. Raises ConnectionResetError when the time is over and shuts the socket."""
         while True:
             try:
                 found = self._line.recv(size, socket.MSG_DONTWAIT)
@@ -81,17 +82,17 @@ class TimedSocket:
             return
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_RDWR)
-        # What gunicorn takes for a client that went away, and the application for a body that ended early.
+        # gunicorn treats this as a client that went away, and the application as a body that ended early.
         raise ConnectionResetError(errno.ECONNRESET, f"the request did not come within {MAX_REQUEST_READ_S:g} s")
 
 
 MAX_REQUEST_HEAD_BYTES: Final = 64 * 1024
-"""Of a request's headers together: proxies send no more than 32 KiB. gunicorn counts each for itself, 800 KiB in all,
-which take it 70 ms to read."""
+"""Bytes of a request's headers together: proxies send no more than 32 KiB. gunicorn limits each of them, 800 KiB in
+all, which take it 70 ms to read."""
 
 
 class BoundedRequest(Request):  # type: ignore[misc]
-    """A request whose head has a bound as a whole."""
+    """A request with a size limit for all its headers together."""
 
     max_buffer_headers = property(lambda self: MAX_REQUEST_HEAD_BYTES, lambda self, value: None)
 
@@ -102,7 +103,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     wsgi: Any
 
     def init_process(self) -> None:
-        """Read the sources and serve. While it reads, the arbiter is told that it lives."""
+        """Load the application and serve; while it loads, the arbiter gets heartbeats."""
         threading.Thread(target=self._notify_while_booting, name="booting", daemon=True).start()
         super().init_process()
 
@@ -113,12 +114,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             time.sleep(0.5)
 
     def load_wsgi(self) -> None:
-        """The application; an answer after which the connection is closed says so."""
+        """The application; answers after which the connection is closed say so."""
         super().load_wsgi()
-        self.wsgi = _saying_close(self.wsgi)
+        self.wsgi = _announce_close(self.wsgi)
 
     def handle(self, conn: Any) -> Any:
-        """Serve the next request of a connection, if it comes in time."""
+        """Serve the next request of a connection, if it arrives in time."""
         if conn.parser is None and not self.cfg.is_ssl:
             conn.parser = http.get_parser(self.cfg, TimedSocket(conn.sock), conn.client)
             conn.parser.mesg_class = BoundedRequest
@@ -127,11 +128,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         before = getattr(conn.parser, "mesg", None)
         goes_on = super().handle(conn)
         if not goes_on and not self.cfg.is_ssl and not conn.is_http2:
-            _end(conn, None if conn.parser.mesg is before else conn.parser.mesg)
+            _close_after_answer(conn, None if conn.parser.mesg is before else conn.parser.mesg)
         return goes_on
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
-        """Answer what could not be read. What the application did wrong is left to gunicorn."""
+        """Answer a request that could not be read. Errors of the application are left to gunicorn."""
         found = next((row for row in _SAID if isinstance(exc, row[0])), None)
         if found is None or isinstance(exc, errors.InvalidResponseHeader | errors.InvalidResponseHeaderName):
             super().handle_error(req, client, addr, exc)
@@ -139,13 +140,13 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         _, status, reason, words = found
         self.log.warning("No HTTP request from %s: %s", addr[0] if addr else "here", type(exc).__name__)
         try:
-            util.write_nonblock(client, _answer(status, reason, words))
+            util.write_nonblock(client, _build_answer(status, reason, words))
         except Exception:
             self.log.debug("Whoever sent it is gone.")
 
 
-def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
-    """``application``, whose answers say `Connection: close` where gunicorn closes because of an unread body."""
+def _announce_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
+    """``application`` with `Connection: close` in answers after which gunicorn closes because of an unread body."""
 
     def answering(environ: dict[str, Any], start_response: Any) -> Any:
         def start(*arguments: Any) -> Any:
@@ -158,10 +159,10 @@ def _saying_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:
     return answering
 
 
-def _end(conn: Any, request: Any) -> None:
+def _close_after_answer(conn: Any, request: Any) -> None:
     """Close a connection after its last answer such that the answer arrives, in the thread that served it: gunicorn
     itself would wait for the client in the loop that all connections share, and read no more than 64 KiB of a body.
-    ``request``: None when what came last was none."""
+    ``request``: None when the last input was no valid request."""
     line: socket.socket = conn.sock
     unread = _unread_bytes(request, conn.parser.unreader)
     with contextlib.suppress(OSError):
@@ -171,19 +172,19 @@ def _end(conn: Any, request: Any) -> None:
 
 
 def _unread_bytes(request: Any, unreader: Any) -> int:
-    """How much of its request a client may still be sending, as far as it is waited for."""
+    """How many bytes of its request a client may still send, limited to what is waited for."""
     reader = request.body.reader if request is not None else None
     if isinstance(reader, LengthReader):
         return int(min(max(0, reader.length - len(unreader.buf.getvalue())), MAX_LINGER_BYTES))
     if isinstance(reader, ChunkedReader) and reader.parser is None:
         return 0
-    # In chunks, or no HTTP request at all: where it ends is not known.
+    # In chunks, or no HTTP request at all: its end is not known.
     return MAX_LINGER_BYTES
 
 
 def throw_away(line: socket.socket, most: int, seconds: float) -> int:
-    """Read what comes on ``line`` and keep nothing, until ``most`` bytes came, the client closed or ``seconds`` went
-    by; how many came. MSG_TRUNC: the kernel drops what came and copies nothing (tcp(7))."""
+    """Read and discard what arrives on ``line`` until ``most`` bytes came, the client closed or ``seconds`` passed;
+    returns how many bytes. MSG_TRUNC: the kernel drops them and copies nothing (tcp(7))."""
     coming = select.poll()
     coming.register(line, select.POLLIN)
     until, thrown = time.monotonic() + seconds, 0
@@ -207,11 +208,11 @@ def _is_left_unread(body: Any) -> bool:
         return True
     if isinstance(reader, LengthReader):
         return bool(reader.length >= MAX_DRAINED_BYTES)
-    # Of a chunked body it is not known how much is still to come.
+    # How much of a chunked body is still to come is not known.
     return isinstance(reader, ChunkedReader) and reader.parser is not None
 
 
-def _answer(status: int, reason: str, words: str) -> bytes:
+def _build_answer(status: int, reason: str, words: str) -> bytes:
     # The worker's module is loaded before Django is.
     from gateway.api.envelope import build_envelope, encode_json
     from gateway.catalogue.errors import INVALID_PARAMETER_CODE

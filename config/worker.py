@@ -1,10 +1,10 @@
-"""A Celery worker that notices when it takes no more tasks, and says goodbye: whoever watches it starts it again.
+"""A watchdog for Celery workers: a worker that takes no more tasks ends, so that its supervisor starts it again.
 
-What works for all others here only wakes up by the broker's tasks: the question after a payment in doubt, subscription
-jobs, webhooks. A worker that is alive and takes nothing is worse than one that is dead. Two faults of that kind are
-known of kombu's Redis transport, both after the broker was away: acknowledgements that failed are written to the log
-and forgotten, and each keeps a slot of the worker taken for ever; and a connection that came back is not read from.
-The first is mended here; what else there may be, a watchdog finds.
+Background work (recovery of payments in doubt, subscription jobs, webhooks) only wakes up by the broker's tasks. A
+worker that is alive and takes none is worse than one that is dead. Two such faults of kombu's Redis transport are
+known, both after the broker was away: failed acknowledgements are logged and forgotten, and each occupies a slot of
+the worker for ever; and a connection that came back is not read from. The first is fixed here; the watchdog finds
+others.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from gateway.timers import wakeup
 
 LIVENESS_CHECK_INTERVAL_S: Final = 2.0
 SHUTDOWN_GRACE_S: Final = 10.0
-"""How long tasks that run may go on before the process ends without them; their rows are leased and come back."""
+"""How long running tasks may continue before the process ends without them; their rows are leased and come back."""
 
 log = structlog.get_logger(__name__)
 
 
 class WorkerLiveness:
-    """Whether the worker hears: deaf is who has taken nothing for ``patience_s`` seconds in which, at every look, a
-    task waited and a process was free."""
+    """Detects a stalled worker: it has taken nothing for ``patience_s`` seconds, and at every check within them a task
+    waited and a process was free."""
 
     def __init__(self, patience_s: float, now: float) -> None:
         self._patience_s = patience_s
@@ -49,7 +49,7 @@ class WorkerLiveness:
 
 
 class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
-    """A thread of the worker's main process that looks after its hearing. GATEWAY_WORKER_DEAF_S; 0: nobody looks."""
+    """A thread of the worker's main process that checks its liveness. GATEWAY_WORKER_DEAF_S; 0: off."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -68,7 +68,7 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         hearing = WorkerLiveness(settings.GATEWAY_WORKER_DEAF_S, time.monotonic())
         while not self._over.wait(LIVENESS_CHECK_INTERVAL_S):
             waiting = 0
-            # A broker that is away has nothing that could be taken; Celery itself waits for it.
+            # A broker that is away has nothing to take; Celery itself waits for it.
             with suppress(Exception), wakeup.open_broker_connection() as line:
                 waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
@@ -77,7 +77,7 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
                 self._leave()
 
     def _leave(self) -> None:
-        """Ask Celery to stop, which ends this thread with the process; whoever is still here then is ended."""
+        """Ask Celery to stop, which ends the process and this thread; if it does not, kill the process."""
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(SHUTDOWN_GRACE_S)
         log.critical("worker_deaf_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
@@ -85,11 +85,11 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
 
 
 class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
-    """A task off the broker whose failed acknowledgement makes the worker connect anew: with the old connection goes
-    the slot that it took, and the task is delivered again, as after any loss of the broker."""
+    """A task message whose failed acknowledgement makes the worker reconnect: the occupied slot goes with the old
+    connection, and the task is delivered again, as after any loss of the broker."""
 
     def ack_log_error(self, logger: Any, errors: Any, multiple: bool = False) -> None:
-        """Acknowledge. Raises what the connection raises; the worker's loop knows what to do."""
+        """Acknowledge. Raises the connection's errors, which the worker's loop handles."""
         try:
             self.ack(multiple=multiple)
         except errors as fault:
@@ -98,7 +98,7 @@ class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
 
 
 def install_watchdog(app: Any) -> None:
-    """Raises ImproperlyConfigured on a database of the other environment: such a worker does nothing."""
+    """Add the watchdog. Raises ImproperlyConfigured if the database belongs to the other environment."""
     require_own_environment()
     app.steps["worker"].add(WorkerWatchdog)
     redis.Channel.Message = BrokerMessage

@@ -1,8 +1,8 @@
 """The WSGI application that gunicorn serves.
 
-What is loaded once stays: the collector is told so, or every now and then it would look through all of it while
-payments wait. Here alone payments wait in threads that others need: where nothing is set, one acquirer account holds
-half of them.
+Loaded objects stay for good: they are frozen for the garbage collector, which would otherwise scan all of them from
+time to time while payments wait. Only here do payments wait in threads that others need: without the setting, one
+acquirer account gets half of them.
 """
 
 import gc
@@ -18,8 +18,8 @@ os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(max_threads_per_acco
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
 require_own_environment()
-get_resolver().url_patterns  # noqa: B018 - the views are loaded by the first who asks: better now than in a payment
+get_resolver().url_patterns  # noqa: B018 - views are loaded on first use: better now than in a payment
 gc.collect()
 gc.freeze()
-# A payment makes some thousand short-lived objects: looking every 700 of them for rings finds nothing.
+# A payment makes some thousand short-lived objects: looking for cycles every 700 of them finds nothing.
 gc.set_threshold(20_000)

@@ -1,4 +1,4 @@
-"""JSON logs, one object a line, in which a card number is masked wherever it turns up."""
+"""JSON logs, one object per line, with card numbers masked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SHARED: list[Processor] = [
 
 
 def _render(logger: WrappedLogger, name: str, event: EventDict) -> str:
-    """The line as it is written: masked last, so that nothing rendered later can slip past. Letters and digits of other
-    scripts stand in it as they are, for as escapes they would be read by nobody."""
+    """The log line as written. Masking comes last, so that nothing rendered later can bypass it. Characters of other
+    scripts stay unescaped, to be readable."""
     return mask_text(str(structlog.processors.JSONRenderer(default=repr, ensure_ascii=False)(logger, name, event)))
 
 
@@ -46,11 +46,11 @@ def build_logging_config(level: str) -> dict[str, Any]:
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Its records carry whole requests; ours name the request by ndc instead.
+            # Its records contain whole requests; ours name the request by ndc instead.
             "django.request": {"handlers": ["stderr"], "level": "CRITICAL", "propagate": False},
-            # A tick a second is no news; what a tick does is.
+            # A tick every second is noise; what a tick does is logged.
             **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")},
-            # What it counted at each sign-in is no news; that somebody is locked out is.
+            # Its counts at each sign-in are noise; a lockout is logged.
             "axes": {"level": "WARNING"},
             "django.server": {"handlers": ["stderr"], "level": level, "propagate": False},
         },

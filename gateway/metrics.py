@@ -1,7 +1,7 @@
-"""Figures for Prometheus: requests by operation and status, how long they and the acquirers took, what is in doubt.
+"""Prometheus metrics: requests by operation and status, durations of requests and acquirer calls, payments in doubt.
 
-Each process counts for itself; with PROMETHEUS_MULTIPROC_DIR set (as `make run` does) any process tells the sum of all.
-What the database knows is asked when the figures are fetched.
+Each process counts for itself; with PROMETHEUS_MULTIPROC_DIR set (as `make run` does) any process reports the sum of
+all. Figures from the database are read when the metrics are fetched.
 """
 
 from __future__ import annotations
@@ -62,49 +62,49 @@ FAILOVERS: Final = Counter(
 
 def count_request(operation: str, status: int, seconds: float) -> None:
     """Count one API request."""
-    _requests(operation, status).inc()
-    _request_seconds(operation).observe(seconds)
+    _request_counter(operation, status).inc()
+    _request_histogram(operation).observe(seconds)
 
 
-# Finding a figure by its labels costs more than raising it.
+# Looking a metric up by its labels costs more than incrementing it.
 @lru_cache(maxsize=512)
-def _requests(operation: str, status: int) -> Counter:
+def _request_counter(operation: str, status: int) -> Counter:
     return REQUEST_COUNT.labels(operation, str(status))
 
 
 @lru_cache(maxsize=512)
-def _request_seconds(operation: str) -> Histogram:
+def _request_histogram(operation: str) -> Histogram:
     return REQUEST_SECONDS.labels(operation)
 
 
 def observe_acquirer_answer(connector: str, outcome: str, seconds: float) -> None:
-    """Count one question to an acquirer; ``outcome`` is the event it led to."""
+    """Record one acquirer call; ``outcome`` is the payment event it led to."""
     ACQUIRER_SECONDS.labels(connector, outcome).observe(seconds)
 
 
 @lru_cache(maxsize=512)
 def in_flight_gauge(connector: str, account: str) -> Gauge:
-    """The figure of payments that wait for an account's answer in this process."""
+    """The gauge of payments that wait for an account's answer in this process."""
     return ACQUIRER_IN_FLIGHT.labels(connector, account)
 
 
 def record_breaker_state(connector: str, account: str, state: int) -> None:
-    """Tell a breaker's state: 0 closed, 1 half open, 2 open."""
+    """Record a circuit breaker's state: 0 closed, 1 half open, 2 open."""
     BREAKER_STATE.labels(connector, account).set(state)
 
 
 def count_refusal(connector: str, by: str) -> None:
-    """Count one payment that was not sent."""
+    """Count one payment that was not sent to an acquirer."""
     ACQUIRER_REFUSALS.labels(connector, by).inc()
 
 
 def count_failover(before: str, after: str) -> None:
-    """Count one payment that went on to another acquirer."""
+    """Count one failover from one acquirer to another."""
     FAILOVERS.labels(before, after).inc()
 
 
-class _Books(Collector):
-    """What the database knows: payments without an answer, and how long the oldest has waited."""
+class _PaymentCollector(Collector):
+    """Figures from the database: payments without an answer, and how long the oldest has waited."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("tollhouse_payments_open", "Payments without a final answer", labels=["status"])
@@ -122,8 +122,8 @@ class _Books(Collector):
         yield oldest
 
 
-class _Timers(Collector):
-    """How the timers do, on all machines together. A timer that has not run yet, or not for long, lags."""
+class _TimerCollector(Collector):
+    """Timer statistics of all machines. A timer that has not run yet, or not for long, lags."""
 
     def collect(self) -> Iterator[Metric]:
         lag = GaugeMetricFamily("tollhouse_timer_lag_seconds", "Since it should have run last", labels=["timer"])
@@ -148,15 +148,15 @@ class _Timers(Collector):
 
 
 def render_metrics() -> bytes:
-    """All figures in Prometheus' text format."""
+    """All metrics in Prometheus' text format."""
     registry = CollectorRegistry()
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         books = CollectorRegistry()
-        books.register(_Books())
-        books.register(_Timers())
+        books.register(_PaymentCollector())
+        books.register(_TimerCollector())
         return bytes(generate_latest(registry) + generate_latest(books))
     own = CollectorRegistry()
-    own.register(_Books())
-    own.register(_Timers())
+    own.register(_PaymentCollector())
+    own.register(_TimerCollector())
     return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(own))

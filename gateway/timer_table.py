@@ -1,4 +1,4 @@
-"""The gateway's timers. Each is a row of a table: what it does, how often, and when a merchant's next one is due."""
+"""The gateway's timers, one row each: what it does, how often, and when a merchant's next run is due."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gateway.wallets import channel_tokens
 _CARD_TESTING_RETENTION: Final = timedelta(hours=2)
 _THROTTLE_WINDOW_RETENTION: Final = timedelta(minutes=10)
 _BATCH: Final = 10_000
-"""Rows that one sweep throws away at most; the next goes on."""
+"""Most rows that one clean-up run deletes; the next run continues."""
 SWEEP_INTERVAL_S: Final = 60.0
 
 
 def _recover(merchant: Merchant | None) -> int:
-    """Real time: an acquirer's silence is nobody's clock."""
+    """Real time: a merchant's clock has no effect on an acquirer that does not answer."""
     return recovery.recover_due_payments().claimed if merchant is None else 0
 
 
@@ -64,7 +64,7 @@ def _card_testing(merchant: Merchant | None) -> int:
 
 
 def _risk(merchant: Merchant | None) -> int:
-    """Ids follow the time; only the oldest are looked at."""
+    """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH])
     return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
 

@@ -1,7 +1,6 @@
-"""The hash of the widget script that is served now, for the ``widget_integrity`` attribute of a page's script tag.
+"""The hash of the current widget script, for the ``integrity`` attribute of its script tag.
 
-The script itself belongs to the checkout app; only its built file is read here. Source: Part A, What the service
-does, 10.
+The script belongs to the checkout app; only its built file is read here. Source: Part A, What the service does, 10.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ INTEGRITY_ALGORITHM: Final = "sha384"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidgetBuild:
-    """One built script. ``digest`` is SHA-384: the name a build keeps when the next one is served."""
+    """One built script. ``digest`` is SHA-384: the name a build is kept under when the next one is served."""
 
     script: bytes
     digest: bytes
 
     @property
     def integrity(self) -> str:
-        """As the ``widget_integrity`` attribute wants it: ``sha384-`` and base64."""
+        """The value of the ``integrity`` attribute: ``sha384-`` and base64."""
         return f"{INTEGRITY_ALGORITHM}-{base64.b64encode(self.digest).decode()}"
 
 
 def current_widget_build() -> WidgetBuild:
-    """The script as it is served now; an empty one where none is built."""
+    """The script as it is served now; an empty one if none is built."""
     path = Path(settings.GATEWAY_WIDGET_DIST) / "paymentWidgets.js"
     try:
         found = path.stat()
     except OSError:
-        return _read(str(path), 0, 0)
-    return _read(str(path), found.st_mtime_ns, found.st_size)
+        return _read_build(str(path), 0, 0)
+    return _read_build(str(path), found.st_mtime_ns, found.st_size)
 
 
 def widget_integrity() -> str:
@@ -47,11 +46,11 @@ def widget_integrity() -> str:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, modified_ns: int, size: int) -> WidgetBuild:
+def _read_build(path: str, modified_ns: int, size: int) -> WidgetBuild:
     script = Path(path).read_bytes() if modified_ns else b""
     return WidgetBuild(script=script, digest=hashlib.new(INTEGRITY_ALGORITHM, script).digest())
 
 
 def sha384_hex(content: bytes) -> str:
-    """SHA-384 of anything, hexadecimal: an ETag."""
+    """SHA-384 of some bytes, hexadecimal: an ETag."""
     return hashlib.new(INTEGRITY_ALGORITHM, content).hexdigest()

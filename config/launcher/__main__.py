@@ -26,10 +26,10 @@ LAUNCHER_USAGE = "usage: python -m config.launcher [--with-parent] | python -m c
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0 after an orderly stop, 1 when something is wrong (said in one line), 2 for wrong usage."""
+    """Exit code 0 after an orderly stop, 1 after an error (reported in one line), 2 for wrong usage."""
     if arguments in ([], ["--with-parent"]):
         if arguments:
-            # Started by make: make dying, even by kill -9, is a wish to stop.
+            # Started by make: if make dies, even by kill -9, stop.
             set_parent_death_signal(os.getppid(), signal.SIGTERM)
         return run_stack()
     if len(arguments) > 2 and arguments[:2] == ["exec", "--"]:
@@ -52,12 +52,12 @@ def run_stack() -> int:
     except LaunchError as error:
         print(f"\nTollhouse cannot run: {error}", file=sys.stderr, flush=True)
         code = 1
-    except OSError as error:  # a full disk, a missing right
+    except OSError as error:  # a full disk, a missing permission
         where = f"{error.filename}: " if error.filename else ""
         print(f"\nTollhouse cannot run: {where}{error.strerror or error}", file=sys.stderr, flush=True)
         code = 1
     finally:
-        # From here on a signal must not cut the stopping short.
+        # From here on a signal must not interrupt the stopping.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         if running is not None:
@@ -66,7 +66,7 @@ def run_stack() -> int:
 
 
 def run_in_environment(command: list[str]) -> int:
-    """Run one command in the environment of the run that is up, or with a ground for its time."""
+    """Run one command in the environment of the current run, or with backing services started just for it."""
     ground: BackingServices | None = None
     try:
         var = find_var_folder()
@@ -78,7 +78,7 @@ def run_in_environment(command: list[str]) -> int:
             ground.start(WebServer.from_environment())
             environment = ground.environment
         child = subprocess.Popen(command, env=environment, cwd=PROJECT_ROOT)
-        # The terminal sends Ctrl-C to the command too: it is the command's to answer.
+        # The terminal sends Ctrl-C to the command, too, which handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
         code = child.wait()
@@ -95,29 +95,29 @@ def run_in_environment(command: list[str]) -> int:
 
 
 def _environment_of_run(var: Path) -> dict[str, str] | None:
-    """The environment of the run on this `var/`; None without one. One that is starting is waited for."""
+    """The environment of the run on this `var/`; None without one. Waits for one that is starting."""
     own: dict[str, str] = {}
 
     def is_known() -> bool:
         with contextlib.suppress(OSError, ValueError, KeyError):
             own.update(json.loads((var / "run.json").read_text(encoding="utf-8"))["environment"])
-        return bool(own) or not _is_taken(var)
+        return bool(own) or not _is_locked(var)
 
-    if not _is_taken(var):
+    if not _is_locked(var):
         return None
-    StartWait(f"The run on {var}", {}, lambda: measure_process_work(_holder(var))).until(is_known, poll_s=0.1)
+    StartWait(f"The run on {var}", {}, lambda: measure_process_work(_read_lock_holder(var))).until(is_known, poll_s=0.1)
     return {**os.environ, **own} if own else None
 
 
-def _is_taken(var: Path) -> bool:
+def _is_locked(var: Path) -> bool:
     lock = acquire_file_lock(var / "run.lock")
     if lock is not None:
         os.close(lock)
     return lock is None
 
 
-def _holder(var: Path) -> int | None:
-    """The process that holds the lock of `var/`, where it says so."""
+def _read_lock_holder(var: Path) -> int | None:
+    """The process id that holds the lock of `var/`, if recorded."""
     text = (var / "run.lock").read_text(encoding="ascii").strip()
     return int(text) if text.isdecimal() else None
 

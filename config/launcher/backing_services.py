@@ -1,4 +1,4 @@
-"""The ground of a run: PostgreSQL, the broker, and the environment that everything above them runs in."""
+"""The backing services of a run: PostgreSQL, the broker, and the environment variables for programs that use them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from config.launcher.var_folder import (
 
 
 class BackingServices:
-    """PostgreSQL and the broker of one `var/`, and the environment that everything above them runs in."""
+    """PostgreSQL and the broker of one `var/`, and the environment variables for programs that use them."""
 
     def __init__(self, var: Path) -> None:
         self.var = var
@@ -37,32 +37,32 @@ class BackingServices:
         self._metrics_are_fresh = False
 
     def claim(self) -> None:
-        """One run at a time on a `var/`: LaunchError when there is another."""
+        """Lock the `var/`: LaunchError when there is another run on it."""
         self._lock = acquire_file_lock(self.var / "run.lock")
         if self._lock is None:
             raise LaunchError(f"Tollhouse already runs on {self.var}. Stop it first, or set TOLLHOUSE_VAR and PORT.")
-        # Whoever waits for this run to get up looks at what it does.
+        # A process that waits for this run to come up watches what it does.
         os.ftruncate(self._lock, 0)
         os.write(self._lock, str(os.getpid()).encode())
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
     def start(self, web: WebServer) -> None:
-        """Both up, at the same time; then the environment."""
+        """Start both in parallel; then build the environment."""
         started = time.monotonic()
         self.broker.launch()
         database_url = self.postgres.start()
-        print_step_done("PostgreSQL", started, _where(database_url))
+        print_step_done("PostgreSQL", started, _describe_address(database_url))
         broker_url = self.broker.wait()
-        print_step_done("Broker", started, _where(broker_url))
+        print_step_done("Broker", started, _describe_address(broker_url))
         self.environment = self._environment(web, database_url, broker_url)
-        facts = {"pid": os.getpid(), "url": web.url, "environment": self._own(web, database_url, broker_url)}
+        facts = {"pid": os.getpid(), "url": web.url, "environment": self._own_variables(web, database_url, broker_url)}
         write_private(self.var / "run.json", json.dumps(facts, indent=2))
 
     def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
-        return {**os.environ, **self._own(web, database_url, broker_url)}
+        return {**os.environ, **self._own_variables(web, database_url, broker_url)}
 
-    def _own(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
-        """The variables that we set. What the caller set himself goes before our defaults."""
+    def _own_variables(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
+        """The variables that we set. Variables of the caller take precedence over our defaults."""
         given = os.environ.get
         own = {
             "DATABASE_URL": database_url,
@@ -72,7 +72,7 @@ class BackingServices:
             "GATEWAY_BASE_URL": given("GATEWAY_BASE_URL") or web.url,
             "GATEWAY_VAULT_KEYSET_FILE": given("GATEWAY_VAULT_KEYSET_FILE") or str(self.var / "vault.json"),
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or compute_build_number(PROJECT_ROOT),
-            "PROMETHEUS_MULTIPROC_DIR": str(self._fresh_metrics()),
+            "PROMETHEUS_MULTIPROC_DIR": str(self._create_metrics_folder()),
             "PYTHONUNBUFFERED": "1",
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
@@ -82,8 +82,8 @@ class BackingServices:
             own["DJANGO_ALLOWED_HOSTS"] = _allowed_hosts(web, own["GATEWAY_BASE_URL"])
         return own
 
-    def _fresh_metrics(self) -> Path:
-        """An empty folder: processes of an earlier run no longer count."""
+    def _create_metrics_folder(self) -> Path:
+        """An empty folder, so that processes of an earlier run no longer count."""
         folder = self.var / "metrics"
         if not self._metrics_are_fresh:
             shutil.rmtree(folder, ignore_errors=True)
@@ -92,14 +92,14 @@ class BackingServices:
         return folder
 
     def _acquirer_address(self) -> str:
-        """Where the stub acquirer listens: the port is chosen once, as its own listening makes it look taken."""
+        """Address of the stub acquirer: the port is chosen once, since it looks taken while the stub itself listens."""
         if self._acquirer is None:
             (self.var / "acquirer").mkdir(mode=0o700, exist_ok=True)
             self._acquirer = f"127.0.0.1:{load_or_choose_port(self.var / 'acquirer' / 'port')}"
         return self._acquirer
 
     def stop(self) -> None:
-        """Broker, then PostgreSQL: the last to go is what keeps the rows."""
+        """Stop the broker, then PostgreSQL, which others depend on to the end."""
         self.broker.stop()
         self.postgres.stop()
         if self._lock is not None:
@@ -117,7 +117,7 @@ def _allowed_hosts(web: WebServer, base_url: str) -> str:
     return ",".join(dict.fromkeys(names))
 
 
-def _where(url: str) -> str:
-    """Host and port as a step shows them; a URL may name several hosts, and then no single port."""
+def _describe_address(url: str) -> str:
+    """Host and port for display; a URL may name several hosts, and then no single port."""
     hosts = urlsplit(url).netloc.rpartition("@")[2]
     return hosts or url.partition(":")[0]

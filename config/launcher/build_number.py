@@ -1,4 +1,4 @@
-"""The build number in every answer: `<40 hex>@yyyy-MM-dd HH:mm:ss +0000` (Part A, response parameters)."""
+"""The build number in every answer: `<40 hex>@yyyy-MM-dd HH:mm:ss +0000` (Part B, Payment response)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher says when it cannot go on: one line, no traceback."""
+"""Launcher errors: one line for the terminal, no traceback."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ FAULT_MARKS = (
 
 
 class LaunchError(Exception):
-    """The launcher cannot go on. The text is one line, written for the person at the terminal."""
+    """The launcher cannot continue. The text is one line for the person at the terminal."""
 
 
 def find_failure_reason(log: Path, since: int) -> str:
-    """The line that tells why, of what a log holds after byte `since`, and where there is more."""
+    """The line that names the cause in what a log holds after byte `since`, and where to read more."""
     return f"{find_fault_line(read_lines_since(log, since))} (more in {log})"
 
 
 def read_lines_since(log: Path, since: int) -> list[str]:
-    """The lines that are not blank, of what the log holds after byte `since`; of a long log the first of them."""
+    """The non-blank lines that the log holds after byte `since`; of a long log the first of them."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)
@@ -43,9 +43,9 @@ def read_lines_since(log: Path, since: int) -> list[str]:
 
 
 def find_fault_line(lines: Sequence[str]) -> str:
-    """The line that names the fault, without its time stamp: what the first traceback raised, else the first line with
-    the gravest mark, else the last line."""
-    raised = _raised(lines)
+    """The line that names the fault, without its time stamp: the exception of the first traceback, else the first line
+    of the highest severity, else the last line."""
+    raised = _find_exception_line(lines)
     for mark in FAULT_MARKS if not raised else FAULT_MARKS[:1]:
         for line in lines:
             if mark in line:
@@ -55,8 +55,8 @@ def find_fault_line(lines: Sequence[str]) -> str:
     return said[:MAX_REASON_CHARS]
 
 
-def _raised(lines: Sequence[str]) -> str:
-    """The exception of the first traceback, and of those that were raised because of it the last; "" without one."""
+def _find_exception_line(lines: Sequence[str]) -> str:
+    """The exception of the first traceback (the last one of its chain); "" without one."""
     found, inside = "", False
     for line in lines:
         if line.endswith(TRACEBACK_HEAD):
@@ -69,5 +69,5 @@ def _raised(lines: Sequence[str]) -> str:
 
 
 def first_line_of_error(error: Exception) -> str:
-    """The first line of an error's text, or its kind when it has none."""
+    """The first line of an error's text, or its type if it has none."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,9 +1,8 @@
-"""Our own launcher for PostgreSQL: a server under `var/`, or the one that DATABASE_URL names.
+"""Launches PostgreSQL: a server under `var/`, or checks the one that DATABASE_URL names.
 
 The server is a direct child and dies with us. A crash loses no committed row: `fsync` is on (but for tests),
-and what a kill left behind (a stale `postmaster.pid`, a server without its launcher) is cleared at
-the next start.
-Settings are given on the command line, so they live here and in no file that could go stale.
+and leftovers of a kill (a stale `postmaster.pid`, a server without its launcher) are cleaned up at the next start.
+Settings are given on the command line, so they are here and in no file that could go stale.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ POSTGRES_STEP = "PostgreSQL"
 
 POSTGRES_SETTINGS = (
     # name                           value           why
-    ("listen_addresses",             "127.0.0.1"),  # nobody else's business
+    ("listen_addresses",             "127.0.0.1"),  # not reachable from outside
     ("max_connections",              "100"),
     ("shared_buffers",               "128MB"),
     ("work_mem",                     "8MB"),
@@ -70,9 +69,9 @@ NO_DURABILITY_SETTINGS = (("fsync", "off"), ("full_page_writes", "off"))
 
 
 class Postgres:
-    """A PostgreSQL server: `start()` gives its URL, `stop_process()` ends it.
+    """A PostgreSQL server: `start()` returns its URL, `stop()` ends it.
 
-    With `url` given nothing is started: the server behind it is checked only. `durable=False` is for tests:
+    With `url` given no server is started; the one behind it is only checked. `durable=False` is for tests:
     a crash of the machine may lose rows then.
     """
 
@@ -94,12 +93,11 @@ class Postgres:
         return self._child.pid if self._child else None
 
     def exit_code(self) -> int | None:
-        """How the server that we started ended; None while it runs, and for a server that is not ours."""
+        """Exit code of the server that we started; None while it runs, and for a server that is not ours."""
         return self._child.poll() if self._child else None
 
     def work(self) -> float | None:
-        """What the server has done so far, as `measure_process_work` measures it; None for a server that is not
-        ours."""
+        """The server's `measure_process_work` so far; None for a server that is not ours."""
         return measure_process_work(self.pid)
 
     def start(self) -> str:
@@ -137,7 +135,7 @@ class Postgres:
             self._lock = None
 
     def _prepare(self, folder: Path, binaries: Path) -> str:
-        """Make the data on first use (whole or not at all); returns the password of its owner."""
+        """Create the data folder on first use (whole or not at all); returns the password of its owner."""
         account = find_unprivileged_user()
         kept = self.var / "postgres.password"
         is_new = not (folder / "data").exists()
@@ -178,7 +176,7 @@ class Postgres:
 
     def _call(self, command: list[str | Path], what: str, given: str = "") -> None:
         """Run one of PostgreSQL's programs to its end, as PostgreSQL's user."""
-        # A log of its own that goes when all is well or told: it may hold the statement, and with it the password.
+        # Its own log, deleted on success or once reported: it may contain the statement, and with it the password.
         log = self.log.with_name("postgres-setup.log")
         log.unlink(missing_ok=True)
         try:
@@ -206,7 +204,7 @@ class Postgres:
             log.unlink(missing_ok=True)
 
     def _run(self, folder: Path, binaries: Path) -> None:
-        """Start the server and wait until it takes connections; a port lost to another is replaced."""
+        """Start the server and wait until it takes connections; a port lost to another process is replaced."""
         data = folder / "data"
         settings = [*POSTGRES_SETTINGS, *(() if self.durable else NO_DURABILITY_SETTINGS)]
         settings.append(("unix_socket_directories", str(self._sockets(folder))))
@@ -243,7 +241,7 @@ class Postgres:
             time.sleep(0.2)
 
     def _sockets(self, folder: Path) -> Path:
-        """Where the unix socket lies: beside the data, or in a short private folder: the path is limited."""
+        """Folder of the unix socket: with the data, or a short private folder, since the path length is limited."""
         if len(str(folder)) <= MAX_SOCKET_PATH_BYTES:
             return folder
         if self._socket_folder is None:
@@ -255,7 +253,7 @@ class Postgres:
 
 
 def _environment() -> dict[str, str]:
-    """What PostgreSQL's programs need of our environment; PG* variables would change what they do."""
+    """The environment for PostgreSQL's programs; PG* variables would change their behaviour."""
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -271,11 +269,11 @@ def _locale(binaries: Path) -> tuple[str, ...]:
 
 
 def _is_up_or_over(data: Path, child: subprocess.Popen[bytes]) -> bool:
-    """Whether the server takes connections, or has ended."""
-    return _says_ready(data, child) or child.poll() is not None
+    """True if the server takes connections, or has ended."""
+    return _reports_ready(data, child) or child.poll() is not None
 
 
-def _says_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
+def _reports_ready(data: Path, child: subprocess.Popen[bytes]) -> bool:
     """The server writes its state into line 8 of `postmaster.pid`, with its process id in line 1."""
     try:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
@@ -302,7 +300,7 @@ def check_database_url(url: str) -> str:
 
 
 def _has_database(url: str) -> bool:
-    """Whether the database of `url` is there now; False when the server took too long to answer."""
+    """True if the database of `url` exists; False when the server took too long to answer."""
     try:
         create_database(url)
     except psycopg.errors.ConnectionTimeout:

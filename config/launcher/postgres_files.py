@@ -1,8 +1,8 @@
-"""Where PostgreSQL's binaries come from, where its data lies, also under root, and what a kill leaves there.
+"""Locations of PostgreSQL's binaries and data, also under root, and clean-up after a killed run.
 
 Under root the server runs as an unprivileged user. That user must be able to read the binaries (else they
-are copied) and to reach its data (else the data lies in a private folder elsewhere, linked from `var/`).
-The folders above a checkout, such as root's home, are never opened for it.
+are copied) and to reach its data (else the data is in a private folder elsewhere, linked from `var/`).
+Permissions of the folders above a checkout, such as root's home, are never opened for it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def prepare_data_folder(var: Path, account: SystemUser | None) -> Path:
 
 
 def _private_folder(var: Path, account: SystemUser) -> Path:
-    """A folder outside `var/` for this `var/`. What a removed `var/` left there is put aside, once."""
+    """A folder outside `var/` for this `var/`. Leftovers of a removed `var/` are moved away, once."""
     name = "tollhouse-" + hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]
     for parent in FALLBACK_FOLDERS:
         if not (parent.is_dir() and os.access(parent, os.W_OK) and can_enter_folder(parent, account)):
@@ -93,8 +93,8 @@ def _private_folder(var: Path, account: SystemUser) -> Path:
 
 
 def prepare_readable_binaries(found: PostgresBinaries, folder: Path, account: SystemUser | None) -> Path:
-    """The `bin` folder to run from: the one found, or a copy in `folder` if its user cannot read that."""
-    samples = (found.bin / "postgres", found.bin / "initdb", *(_a_file(found, part) for part in found.parts))
+    """The `bin` folder to run from: the installed one, or a copy in `folder` if the user cannot read that."""
+    samples = (found.bin / "postgres", found.bin / "initdb", *(_find_part_file(found, part) for part in found.parts))
     if account is None or all(can_read_file(path, account) for path in samples):
         return found.bin
     if found.site is None:
@@ -112,32 +112,32 @@ def prepare_readable_binaries(found: PostgresBinaries, folder: Path, account: Sy
                 shutil.copy2(found.bin / program, draft / relative / program)
             for part in found.parts:
                 shutil.copytree(found.site / part, draft / part)
-            _open_to_read(draft)
+            _make_readable(draft)
             draft.rename(copy)
         except OSError as error:
             raise LaunchError(f"Cannot copy PostgreSQL's binaries to {folder}: {error.strerror}.") from error
     return copy / relative
 
 
-def _a_file(found: PostgresBinaries, part: str) -> Path:
+def _find_part_file(found: PostgresBinaries, part: str) -> Path:
     folder = (found.site or found.bin) / part
     return next((path for path in folder.rglob("*") if path.is_file()), folder)
 
 
-def _open_to_read(top: Path) -> None:
-    """Everyone may read our copy; the folder around it is private to the server's user."""
+def _make_readable(top: Path) -> None:
+    """Make our copy readable for everyone; the folder around it is private to the server's user."""
     for path in (top, *top.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
         path.chmod(mode | (0o055 if path.is_dir() or mode & 0o100 else 0o044))
 
 
 def can_enter_folder(folder: Path, account: SystemUser) -> bool:
-    """Whether that user can reach and pass through `folder`; asked as that user, so all rights count."""
+    """True if that user can reach and pass through `folder`; tested as that user, so all permissions count."""
     return _as_user(account, 'test -x "$1"', folder)
 
 
 def can_read_file(file: Path, account: SystemUser) -> bool:
-    """Whether that user can reach and read `file`."""
+    """True if that user can reach and read `file`."""
     return _as_user(account, 'test -r "$1"', file)
 
 
@@ -157,9 +157,9 @@ def _as_user(account: SystemUser, question: str, path: Path) -> bool:
 
 
 def stop_orphaned_server(data: Path) -> None:
-    """End what a killed run left on this data. We hold its lock, so a server there has no launcher."""
+    """Stop a server that a killed run left on this data. We hold the lock, so a server there has no launcher."""
     for number, timeout_s in ORPHAN_STOP_STEPS:
-        left = _servers_on(data)
+        left = _find_servers(data)
         if not left:
             break
         for pid in left:
@@ -169,13 +169,13 @@ def stop_orphaned_server(data: Path) -> None:
                 continue
             except PermissionError as error:
                 raise LaunchError(f"PostgreSQL runs on {data} as another user (process {pid}).") from error
-        wait_until(lambda: not _servers_on(data), timeout_s)
-    # Its number may belong to some other process by now, and PostgreSQL would then refuse to start.
+        wait_until(lambda: not _find_servers(data), timeout_s)
+    # Its process id may belong to another process by now, and PostgreSQL would then refuse to start.
     for stale in (data / "postmaster.pid", *data.parent.glob(".s.PGSQL.*")):
         stale.unlink(missing_ok=True)
 
 
-def _servers_on(data: Path) -> list[int]:
+def _find_servers(data: Path) -> list[int]:
     """The PostgreSQL processes whose folder is `data`, lowest number first; none without /proc."""
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*"):

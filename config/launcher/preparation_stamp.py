@@ -1,4 +1,4 @@
-"""Whether the database is as the last start left it, for the same sources: then nothing is left to migrate."""
+"""Records which sources and database were last prepared, to skip migrations when both are unchanged."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ APPLIED_MIGRATIONS_SQL = (
 
 
 def mark_prepared(var: Path, database_url: str) -> None:
-    """Remember what was prepared, and for which sources."""
+    """Record what was prepared, and for which sources."""
     with contextlib.suppress(psycopg.Error):  # it only saves time
         write_private(var / "prepared", _fingerprint(database_url))
 
 
 def is_prepared(var: Path, database_url: str) -> bool:
-    """Whether sources, database and its applied migrations are those of the last start."""
+    """True if sources, database and its applied migrations are those of the last start."""
     try:
         return (var / "prepared").read_text(encoding="utf-8") == _fingerprint(database_url)
     except (OSError, psycopg.Error):

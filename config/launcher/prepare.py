@@ -1,7 +1,7 @@
-"""What Django has to do before the web server starts, in one process: checks, migrations, demo merchant.
+"""Django's preparations before the web server starts, in one process: checks, migrations, demo merchant.
 
-Prints one line per step: its name, a tab, what was done. A fault of the start-up checks is a line "fault", what is
-being done at the moment a line "doing".
+Prints one line per step: its name, a tab, what was done. A failed start-up check is a line "fault", the current
+activity a line "doing".
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ def main() -> int:
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--demo-file", type=Path, help="seed the demo merchant and write its facts here")
     options = parser.parse_args()
-    _tell("doing", "reading the sources")
+    _report("doing", "reading the sources")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    if not _checks_pass() or not _is_ours():
+    if not _run_checks() or not _check_environment():
         return 1
-    _tell("Migrations", _migrate())
+    _report("Migrations", _migrate())
     if options.demo_file is not None:
-        _tell("Demo merchant", _seed(options.base_url, options.demo_file))
+        _report("Demo merchant", _seed(options.base_url, options.demo_file))
     return 0
 
 
-def _checks_pass() -> bool:
+def _run_checks() -> bool:
     from django.core.checks import ERROR, run_checks
 
     faults = [message for message in run_checks() if message.is_serious(ERROR) and not message.is_silenced()]
     for fault in faults:
-        _tell("fault", f"{fault.msg} {fault.hint or ''}".strip())
+        _report("fault", f"{fault.msg} {fault.hint or ''}".strip())
     return not faults
 
 
-def _is_ours() -> bool:
-    """Before anything is written: a database of the other environment is left as it is."""
+def _check_environment() -> bool:
+    """Checked before anything is written: a database of the other environment is left as it is."""
     from django.core.exceptions import ImproperlyConfigured
 
     from gateway.db.environment import require_own_environment
@@ -51,7 +51,7 @@ def _is_ours() -> bool:
     try:
         require_own_environment()
     except ImproperlyConfigured as fault:
-        _tell("fault", str(fault))
+        _report("fault", str(fault))
         return False
     return True
 
@@ -62,7 +62,7 @@ def _migrate() -> str:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    _tell("doing", "reading the migrations")
+    _report("doing", "reading the migrations")
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
@@ -74,9 +74,9 @@ def _migrate() -> str:
 
         def migration_progress_callback(self, action: str, migration: Any = None, fake: bool = False) -> None:
             if action == "apply_start":
-                _tell("doing", f"migration {numbers.get(str(migration), '?')} of {len(plan)}, {migration}")
+                _report("doing", f"migration {numbers.get(str(migration), '?')} of {len(plan)}, {migration}")
             elif action == "apply_success" and numbers.get(str(migration)) == len(plan):
-                _tell("doing", "the rights of the tables")
+                _report("doing", "the rights of the tables")
 
     call_command(Migrate(), interactive=False, verbosity=0)
     return f"{len(plan)} applied"
@@ -85,12 +85,12 @@ def _migrate() -> str:
 def _seed(base_url: str, file: Path) -> str:
     from django.core.management import call_command
 
-    _tell("doing", "merchants, channels, tokens")
+    _report("doing", "merchants, channels, tokens")
     call_command("seed_demo", base_url=base_url, out=file, stdout=io.StringIO())
     return str(file)
 
 
-def _tell(step: str, what: str) -> None:
+def _report(step: str, what: str) -> None:
     sys.stdout.write(f"{step}\t{' '.join(what.split())}\n")
     sys.stdout.flush()
 

@@ -52,7 +52,7 @@ def find_unprivileged_user() -> SystemUser | None:
 def set_parent_death_signal(parent: int, death_signal: int) -> None:
     """Ask the kernel to send `death_signal` to this process when `parent` is gone.
 
-    The parent may have died before we asked: then there is nobody left to tell, and we leave at once.
+    The parent may have died before we asked: then no signal will come, and we exit at once.
     """
     if _libc is None:
         return
@@ -103,14 +103,14 @@ def open_log(log: Path) -> IO[bytes]:
 
 
 def log_size_bytes(log: Path) -> int:
-    """The byte of a log at which whatever is started next will begin to write."""
+    """The byte of a log at which the next started program will begin to write."""
     with open_log(log) as output:
         return output.tell()
 
 
 def measure_process_work(pid: int | None) -> float | None:
-    """How much a process and all below it have done so far: seconds on a processor, and mebibytes read from and written
-    to disks. Only its growth means something. None where that cannot be seen: no process, or no Linux."""
+    """How much a process and its descendants have done so far: processor seconds, and mebibytes read from and written
+    to disks. Only its growth is meaningful. None if it cannot be read: no process, or no Linux."""
     if pid is None or not Path("/proc/self/stat").exists():
         return None
     parents: dict[int, int] = {}
@@ -132,7 +132,7 @@ def measure_process_work(pid: int | None) -> float | None:
 def _disk_bytes(pid: int) -> int:
     try:
         text = Path(f"/proc/{pid}/io").read_text()
-    except OSError:  # it ended, or is not ours to look into
+    except OSError:  # it ended, or we may not read it
         return 0
     figures = dict(line.split(": ") for line in text.splitlines())
     return int(figures.get("read_bytes", 0)) + int(figures.get("write_bytes", 0))
@@ -148,7 +148,7 @@ class OutputLines:
         os.set_blocking(self._descriptor, False)
         self._rest = b""
         self.ended = False
-        """Whether the other end is closed, and every line was given."""
+        """True if the other end is closed and all lines were read."""
 
     def read(self) -> list[str]:
         """The lines that came since the last call."""
@@ -164,7 +164,7 @@ class OutputLines:
 
 
 def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = PROCESS_POLL_S) -> bool:
-    """Poll until `ready()` or the time is over; whether it became ready."""
+    """Poll until `ready()` or the timeout; returns whether it became ready."""
     deadline = time.monotonic() + timeout_s
     while not ready():
         if time.monotonic() > deadline:
@@ -174,7 +174,7 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = PROC
 
 
 def stop_process(child: subprocess.Popen[bytes], *steps: tuple[int, float]) -> None:
-    """Stop a child: each step is a signal and the seconds it is given; SIGKILL at the end."""
+    """Stop a child: each step is a signal and the seconds to wait after it; SIGKILL at the end."""
     for number, timeout_s in (*steps, (signal.SIGKILL, 10.0)):
         if child.poll() is not None:
             return

@@ -19,13 +19,13 @@ WEB_THREADS = 8
 WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
 WORKER_PROCESSES = 6
-"""Timers that wait for somebody else (acquirers, banks, merchants) hold a process each; the quick ones need one."""
+"""Timers that wait for others (acquirers, banks, merchants) occupy a process each; the quick ones need one."""
 PROGRAM_STOP_GRACE_S = 20
 SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
 
 
 class PythonProgram:
-    """A Python program as a child of ours: `start()`, `exit_code()`, `stop_process()`."""
+    """A Python program as a child process: `start()`, `exit_code()`, `stop()`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class PythonProgram:
         self.log = var / "log" / f"{name}.log"
         self.log_start = 0
         self.lines: OutputLines | None = None
-        """What it writes to its standard output, where that is a pipe and not the log."""
+        """Its standard output, if that is a pipe and not the log."""
         self._command = [sys.executable, "-m", "config.launcher.child", *module]
         self._environment = environment
         self._stdout = stdout
@@ -51,7 +51,7 @@ class PythonProgram:
         return self._child.pid if self._child else None
 
     def start(self) -> None:
-        """Start it; whether it does its work is seen later."""
+        """Start it; whether it works is checked later."""
         self.log_start = log_size_bytes(self.log)
         self._child = spawn_process(
             self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT, stdout=self._stdout
@@ -59,11 +59,11 @@ class PythonProgram:
         self.lines = OutputLines(self._child) if self._child.stdout else None
 
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Its exit code; None while it runs."""
         return self._child.poll() if self._child else None
 
     def work(self) -> float | None:
-        """What it has done so far, as `measure_process_work` measures it."""
+        """Its `measure_process_work` so far."""
         return measure_process_work(self.pid)
 
     def ask_to_stop(self) -> None:
@@ -72,7 +72,7 @@ class PythonProgram:
             self._child.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Orderly end: what is being worked on is finished, within limits."""
+        """Stop in order: running work is finished, within limits."""
         if self._child is not None:
             stop_process(self._child, (signal.SIGTERM, PROGRAM_STOP_GRACE_S + 2.0), (signal.SIGQUIT, 3.0))
             self._child = None
@@ -80,7 +80,7 @@ class PythonProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebServer:
-    """Where the web server listens and how large it is; read from the environment."""
+    """Address and size of the web server; read from the environment."""
 
     host: str
     port: int
@@ -93,10 +93,10 @@ class WebServer:
         """HOST, PORT, GATEWAY_WEB_WORKERS, GATEWAY_WEB_THREADS, GATEWAY_WEB_TIMEOUT_S."""
         return cls(
             host=os.environ.get("HOST", "").strip("[] ") or "127.0.0.1",
-            port=_number("PORT", 8000, most=65_535),
-            workers=_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
+            port=_read_number("PORT", 8000, most=65_535),
+            workers=_read_number("GATEWAY_WEB_WORKERS", WEB_WORKERS),
             threads=read_web_threads(),
-            timeout_s=_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
+            timeout_s=_read_number("GATEWAY_WEB_TIMEOUT_S", WEB_TIMEOUT_S, most=3_600),
         )
 
     @property
@@ -106,7 +106,7 @@ class WebServer:
 
     @property
     def reachable_host(self) -> str:
-        """A host that reaches it from this machine; the wildcard addresses are none."""
+        """A host that reaches it from this machine; the wildcard addresses do not."""
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
 
     @property
@@ -131,12 +131,12 @@ class WebServer:
 
 def read_web_threads() -> int:
     """GATEWAY_WEB_THREADS, the threads of one web process."""
-    return _number("GATEWAY_WEB_THREADS", WEB_THREADS)
+    return _read_number("GATEWAY_WEB_THREADS", WEB_THREADS)
 
 
 def max_threads_per_account() -> int:
-    """How many threads of a web process may wait for one acquirer account, where GATEWAY_ACQUIRER_MAX_IN_FLIGHT is not
-    set: half of them, so that a slow acquirer leaves the others to everybody else."""
+    """How many threads of a web process may wait for one acquirer account if GATEWAY_ACQUIRER_MAX_IN_FLIGHT is not set:
+    half of them, so that a slow acquirer leaves the others free."""
     return max(1, read_web_threads() // 2)
 
 
@@ -144,7 +144,7 @@ def build_worker_command() -> list[str]:
     """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
     options = [
         "--concurrency",
-        str(_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
+        str(_read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
         "--without-mingle",
         "--without-gossip",
         "--loglevel",
@@ -155,18 +155,18 @@ def build_worker_command() -> list[str]:
 
 def build_beat_command() -> list[str]:
     """Celery's beat, with its schedule in the database."""
-    options = ["--scheduler", "config.beat:Ticks", "--pidfile=", "--loglevel", "INFO"]
+    options = ["--scheduler", "config.beat:TimerScheduler", "--pidfile=", "--loglevel", "INFO"]
     return ["celery", "-A", "config.celery", "beat", *options]
 
 
 def build_acquirer_command(var: Path, address: str) -> list[str]:
-    """The stub acquirer of the test environment; what it knows is its log in `var/acquirer/`."""
+    """The stub acquirer of the test environment; its state is its log in `var/acquirer/`."""
     port = address.rpartition(":")[2]
     log = var / "acquirer" / "acquirer.jsonl"
     return ["gateway.connectors.stub.acquirer", "--port", port, "--log", str(log)]
 
 
-def _number(name: str, default: int, most: int = 1_000) -> int:
+def _read_number(name: str, default: int, most: int = 1_000) -> int:
     text = os.environ.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
         raise LaunchError(f"{name} must be a number from 1 to {most}, not {text!r}.")

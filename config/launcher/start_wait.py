@@ -1,7 +1,7 @@
-"""Waiting for a part to come up: for as long as something goes forward, however slow the machine is.
+"""Waiting for a service to come up: as long as there is progress, however slow the machine is.
 
-There is no deadline. Every ten seconds a line says what is waited for, and since when. The waiting ends with an error
-only when a part ended, or when nothing moved for two minutes; the error names the line of the log that tells why.
+There is no deadline. Every ten seconds a line says what is waited for, and since when. The wait ends with an error
+only when a process ended, or when there was no progress for two minutes; the error names the log line with the cause.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ MAX_STANDSTILL_S: Final = 120.0
 PROGRESS_SAMPLE_INTERVAL_S: Final = 1.0
 START_POLL_S: Final = 0.02
 MIN_PROGRESS: Final = 1.0
-"""In the unit of `config.launcher.process.measure_process_work`. What an idle server does in two minutes stays below
-it."""
+"""In the unit of `config.launcher.process.measure_process_work`. An idle server does less than this in two minutes."""
 
 
 class AwaitedProcess(Protocol):
@@ -31,15 +30,15 @@ class AwaitedProcess(Protocol):
     """The byte of the log at which this start began."""
 
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Its exit code; None while it runs."""
 
 
 class StartWait:
     """The wait for one step of the start.
 
-    `parts`: what has to go on running meanwhile, by the name that a person knows it by. `work`: a figure that grows
-    with the work done for this step; None: it cannot be measured, and then there is no standstill. `slow`: whose log
-    tells why nothing moves; the first part if not given.
+    `parts`: processes that must keep running meanwhile, by display name. `work`: a figure that grows with the work done
+    for this step; None: it cannot be measured, and then no standstill is detected. `slow`: the process whose log
+    explains a standstill; the first part if not given.
     """
 
     def __init__(
@@ -64,13 +63,13 @@ class StartWait:
         self._doing = ""
 
     def until(self, ready: Callable[[], bool], doing: Callable[[], str] = str, poll_s: float = START_POLL_S) -> None:
-        """Poll until `ready()`. `doing`: what is being done now, for the person who waits. Raises LaunchError."""
+        """Poll until `ready()`. `doing`: the current activity, for display. Raises LaunchError."""
         while not ready():
             self.look(doing())
             self._sleep(poll_s)
 
     def look(self, doing: str = "") -> None:
-        """One look, at every poll. Raises LaunchError when a part ended or nothing moved for MAX_STANDSTILL_S."""
+        """Check once per poll. Raises LaunchError when a part ended or there was no progress for MAX_STANDSTILL_S."""
         for name, part in self._parts.items():
             if (code := part.exit_code()) is not None:
                 raise LaunchError(
@@ -94,7 +93,7 @@ class StartWait:
         if now - self._measured_at >= PROGRESS_SAMPLE_INTERVAL_S:
             self._measured_at = now
             work = self._work()
-            # It shrinks when a child process ends and takes its figures along: that is a change, too.
+            # It shrinks when a child process ends and takes its figures along: that is progress, too.
             if work is None or self._work_then is None or abs(work - self._work_then) >= MIN_PROGRESS:
                 self._work_then = work
                 moved = True
@@ -108,5 +107,5 @@ class StartWait:
 
 
 def describe_exit_code(code: int) -> str:
-    """An exit code as a person reads it."""
+    """An exit code in words."""
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""The foreground process of `make run`: brings everything up, keeps it up, takes it down in good order."""
+"""The foreground process of `make run`: starts everything, restarts what ends, and stops everything in order."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ MAX_RESTART_PAUSE_S = 8.0
 
 
 class StopRequested(BaseException):
-    """Ctrl-C, SIGTERM or a closed terminal. Not an Exception: nothing on the way may swallow it."""
+    """Ctrl-C, SIGTERM or a closed terminal. Not an Exception, so that no handler swallows it."""
 
 
 class StartableService(AwaitedProcess, Protocol):
-    """What is supervised: PostgreSQL, the broker, a PythonProgram."""
+    """A supervised service: PostgreSQL, the broker, a PythonProgram."""
 
     def start(self) -> object:
-        """Start it, or LaunchError."""
+        """Start it; raises LaunchError."""
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Stop it in order."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class SupervisedService:
 
 
 class Supervisor:
-    """`make run`: the ground, Django's preparations, web server, worker and beat."""
+    """`make run`: backing services, Django's preparations, web server, worker and beat."""
 
     def __init__(self, var: Path) -> None:
         self.var = var
@@ -71,7 +71,7 @@ class Supervisor:
         self.programs: dict[str, PythonProgram] = {}
 
     def up(self) -> None:
-        """Everything up and answering, or LaunchError."""
+        """Start everything and wait until it answers; raises LaunchError."""
         began = time.monotonic()
         self.ground.claim()
         check_web_port(self.web)
@@ -83,15 +83,15 @@ class Supervisor:
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
             address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
             self._launch("The stub acquirer", "acquirer", build_acquirer_command(self.var, address))
-        # Nothing to migrate (all but first starts): the web server need not wait to read its sources. In the
-        # live environment it always waits, as the start-up checks have the first word there.
+        # Nothing to migrate (all but first starts): the web server need not wait to load its sources. In the
+        # live environment it always waits, as the start-up checks must pass first.
         url = self.ground.environment["DATABASE_URL"]
         early = demo is not None and is_prepared(self.var, url)
         if early:
             self._launch("The web server", "web", self.web.command())
         self._prepare(demo)
         mark_prepared(self.var, url)
-        # Worker and beat come last: on a small machine they would only keep the web server waiting.
+        # Worker and beat come last: on a small machine they would only slow the web server down.
         if not early:
             self._launch("The web server", "web", self.web.command())
         self._wait_ready()
@@ -100,7 +100,7 @@ class Supervisor:
         self._launch("Celery beat", "beat", build_beat_command())
         print_step_done("Celery worker, beat", started, "starting")
         took = f"{time.monotonic() - began:.1f} s"
-        # Payments are taken from here on; the first tick comes when worker and beat are up, seconds later.
+        # Payments are accepted from here on; the first tick comes when worker and beat are up, seconds later.
         print_line(f"\nReady for payments after {took}. Logs are in {self.var / 'log'}; Ctrl-C stops it.\n")
         if demo is not None:
             print_demo(demo)
@@ -127,14 +127,14 @@ class Supervisor:
             raise LaunchError(f"Preparing the database failed: {find_failure_reason(program.log, program.log_start)}")
 
     def _follow(self, program: PythonProgram) -> list[str]:
-        """Show the steps of the preparations until they are over; the faults of the start-up checks."""
+        """Show the steps of the preparations until they end; returns the faults of the start-up checks."""
         faults: list[str] = []
         doing = ""
         started = time.monotonic()
 
         def is_over() -> bool:
             nonlocal doing, started
-            # Asked before the lines are read: what it wrote last is read then.
+            # Asked before the lines are read, so that its last lines are read, too.
             ended = program.exit_code() is not None
             for line in program.lines.read() if program.lines else ():
                 step, _, what = line.strip().partition("\t")
@@ -180,7 +180,7 @@ class Supervisor:
             return answer == "200"
 
         def work() -> float | None:
-            # Once it answers, what it does is to answer us.
+            # Once it answers, its work is answering us.
             return 0.0 if answer.isdecimal() else program.work()
 
         waiting = StartWait("Web server", self._parts(), work, slow=program)
@@ -188,14 +188,14 @@ class Supervisor:
         print_step_done("Web server", waiting.started_at, self.web.address)
 
     def keep(self) -> None:
-        """Watch for ever; what ends is started again, or LaunchError when that does not help."""
+        """Supervise for ever: restart what ends; raises LaunchError when that does not help."""
         while True:
             for watched in self.watched:
                 restart_if_ended(watched)
             time.sleep(SUPERVISION_INTERVAL_S)
 
     def down(self) -> None:
-        """Web server first (no new work), then worker and beat, broker, PostgreSQL."""
+        """Stop the web server first (no new work), then worker and beat, broker, PostgreSQL."""
         order = [self.programs[name] for name in ("web", "beat", "worker", "acquirer") if name in self.programs]
         for program in order[:1]:
             program.stop()
@@ -207,7 +207,7 @@ class Supervisor:
 
 
 def restart_if_ended(watched: SupervisedService, now: Callable[[], float] = time.monotonic) -> None:
-    """One look at a service: if it ended, plan its next start; if that is due, start it."""
+    """Check a service once: if it ended, plan its next start; if that is due, start it."""
     code = watched.service.exit_code()
     if watched.due_at is None:
         if code is None:
@@ -248,7 +248,7 @@ def install_signal_handlers() -> None:
 
 
 def check_web_port(web: WebServer) -> None:
-    """LaunchError when nobody could listen there."""
+    """LaunchError unless the port can be listened on."""
     try:
         try_port(web.host, web.port)
     except OSError as error:
@@ -257,7 +257,7 @@ def check_web_port(web: WebServer) -> None:
 
 
 def probe_url(web: WebServer, base_url: str, path: str) -> str:
-    """The status of a GET, as text, or why there is none. Asked by the public name: others may be refused."""
+    """The status of a GET, as text, or why there is none. Uses the public host name: others may be refused."""
     parts = urlsplit(base_url)
     connection = http.client.HTTPConnection(web.reachable_host, web.port, timeout=5)
     try:

@@ -1,4 +1,4 @@
-"""What the launcher prints."""
+"""The launcher's output on the terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mute_output() -> None:
 
 
 def print_line(text: str) -> None:
-    """Print a line at once. Nobody reading (a closed pipe) is no reason to stop."""
+    """Print a line at once. A closed pipe is not an error."""
     if _silent:
         return
     try:
@@ -45,13 +45,13 @@ def print_line(text: str) -> None:
 
 
 def print_step_done(step: str, started: float, what: str = "") -> None:
-    """A step that is done: its name, the seconds it took since `started` (monotonic), and a fact."""
+    """Report a finished step: its name, the seconds since `started` (monotonic), and a fact."""
     print_line(f"  ✓ {step:<22}{time.monotonic() - started:5.1f} s   {what}".rstrip())
 
 
 def print_step_waiting(step: str, since_s: float, what: str) -> None:
-    """A step that is not done yet: for how many seconds it has been waited for, and what is being done. To standard
-    error when standard output belongs to a command that we run."""
+    """Report a step in progress: for how many seconds, and what is being done. Goes to standard error when standard
+    output belongs to a command that we run."""
     line = f"  … {step:<22}{since_s:5.0f} s   {what}".rstrip()
     if _silent:
         print(line, file=sys.stderr, flush=True)
@@ -60,7 +60,7 @@ def print_step_waiting(step: str, since_s: float, what: str) -> None:
 
 
 def print_demo(file: Path) -> None:
-    """The demo merchant's facts and a first payment to paste."""
+    """Print the demo merchant's data and a first payment to paste."""
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
         base, entity, token = facts["base_url"], facts["entity_id"], facts["access_token"]
@@ -80,7 +80,7 @@ def print_demo(file: Path) -> None:
 
 
 def format_sample_payment(variables: Path) -> str:
-    """Two commands that work when pasted: read the variables, and a curl with one parameter a line."""
+    """Two commands to paste: one reads the variables, the other is a curl with one parameter per line."""
     lines = ['curl "$BASE/v1/payments"', '-H "Authorization: Bearer $TOKEN"', '-d "entityId=$ENTITY_ID"']
     lines += [f'-d "{name}={value}"' for name, value in SAMPLE_PAYMENT]
     return f". {shlex.quote(str(variables))}\n" + " \\\n  ".join(lines)

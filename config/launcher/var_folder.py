@@ -1,4 +1,4 @@
-"""The folder `var/`: what a run keeps between starts (passwords, ports, data, logs), and its lock."""
+"""The folder `var/`, which persists between runs (passwords, ports, data, logs), and its lock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_var_folder() -> Path:
-    """`var/` of this checkout, or the folder named by TOLLHOUSE_VAR; made when missing.
+    """`var/` of this checkout, or the folder named by TOLLHOUSE_VAR; created if missing.
 
-    Others may pass through it (so that PostgreSQL's own user reaches its data) but not list it.
+    Other users may pass through it (so that PostgreSQL's own user reaches its data) but not list it.
     """
     folder = Path(os.environ.get("TOLLHOUSE_VAR") or PROJECT_ROOT / "var").absolute()
     try:
@@ -43,7 +43,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def load_or_create_secret(file: Path, length_bytes: int = 32) -> str:
-    """The random text kept in `file` (mode 0600); made on first use."""
+    """The random secret in `file` (mode 0600); created on first use."""
     try:
         text = file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def load_or_create_secret(file: Path, length_bytes: int = 32) -> str:
 
 
 def try_port(host: str, port: int) -> None:
-    """OSError when nobody could listen there. SO_REUSEPORT stays off: a second server would look welcome."""
+    """OSError unless the port can be listened on. SO_REUSEPORT stays off: a second server would seem possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ def try_port(host: str, port: int) -> None:
 
 
 def is_port_free(host: str, port: int) -> bool:
-    """Whether somebody could listen there now."""
+    """True if the port can be listened on now."""
     try:
         try_port(host, port)
     except OSError:
@@ -74,7 +74,7 @@ def is_port_free(host: str, port: int) -> bool:
 
 
 def load_or_choose_port(file: Path) -> int:
-    """A free TCP port of 127.0.0.1: the one kept in `file` while it is free, else a new one."""
+    """A free TCP port of 127.0.0.1: the one recorded in `file` while it is free, else a new one."""
     try:
         port = int(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -88,7 +88,7 @@ def load_or_choose_port(file: Path) -> int:
 
 
 def acquire_file_lock(file: Path) -> int | None:
-    """Hold `file` for as long as this process lives: its descriptor, or None when another one holds it."""
+    """Lock `file` for the lifetime of this process: its descriptor, or None when another process holds it."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

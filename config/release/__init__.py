@@ -1,1 +1,1 @@
-"""What a release needs beside the sources: a list of what is in it, checksums, and a check against advisories."""
+"""Release artefacts besides the sources: SBOM, checksums, and a check against advisories."""

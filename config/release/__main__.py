@@ -1,4 +1,4 @@
-"""Write dist/: the SBOM, the lock that it is of, and their checksums. `make release` runs this."""
+"""Writes dist/: the SBOM, the lock it was made from, and their checksums. Run by `make release`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RELEASE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def write_release(root: Path, folder: Path) -> list[Path]:
-    """Write the files of a release into ``folder``; their paths."""
+    """Write the files of a release into ``folder``; returns their paths."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name = f"{project['name']}-{project['version']}"
     files = {f"{name}.cdx.json": build_sbom(root).encode(), f"{name}.lock": (root / "requirements.lock").read_bytes()}

@@ -1,7 +1,7 @@
-"""Compare the locks with advisories that an operator supplies, offline: `make advisories FILE=…`.
+"""Compares the locks with advisories that an operator supplies, offline: `make advisories FILE=…`.
 
 The file is in OSV's format: one advisory, a list of them, an object with a list "vulns", a folder of such files, or a
-zip of them, as advisory databases publish it. Ends with 1 where something is affected, with 2 where the file is none.
+zip of them, as advisory databases publish it. Exit code 1 if a package is affected, 2 if the file holds no advisories.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AdvisoryError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class AdvisoryFinding:
-    """A locked package that an advisory speaks of. ``fixed``: the versions that mend it, as the advisory names them."""
+    """A locked package that an advisory affects. ``fixed``: the fixed versions, as the advisory names them."""
 
     lock: str
     package: str
@@ -40,14 +40,14 @@ class AdvisoryFinding:
 
 
 def load_advisories(path: Path) -> list[dict[str, Any]]:
-    """What is in a file, folder or zip. Raises AdvisoryError."""
-    found = [one for name, text in _texts(path) for one in _entries(name, text)]
+    """The advisories in a file, folder or zip. Raises AdvisoryError."""
+    found = [one for name, text in _read_files(path) for one in _parse_entries(name, text)]
     if not found:
         raise AdvisoryError(f"{path} holds no advisory")
     return found
 
 
-def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_files(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         if path.is_dir():
             for file in sorted(path.rglob("*.json")):
@@ -63,7 +63,7 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
         raise AdvisoryError(f"{path} cannot be read: {fault}") from None
 
 
-def _entries(name: str, text: bytes) -> list[dict[str, Any]]:
+def _parse_entries(name: str, text: bytes) -> list[dict[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -90,13 +90,13 @@ def _is_advisory(one: Any) -> bool:
 def find_affected_packages(
     locked: Mapping[str, Sequence[LockedPackage]], found: Sequence[Mapping[str, Any]]
 ) -> list[AdvisoryFinding]:
-    """What of the locks (by file name) is affected."""
-    told: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    """The locked packages (by lock file) that are affected."""
+    entries: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for advisory in found:
         for affected in advisory.get("affected", ()) if not advisory.get("withdrawn") else ():
             package = affected.get("package") or {}
             if package.get("ecosystem") == ADVISORY_ECOSYSTEM and isinstance(package.get("name"), str):
-                told.setdefault(canonicalize_name(package["name"]), []).append((advisory, affected))
+                entries.setdefault(canonicalize_name(package["name"]), []).append((advisory, affected))
     return sorted(
         {
             AdvisoryFinding(
@@ -104,35 +104,35 @@ def find_affected_packages(
                 package=one.name,
                 version=str(one.version),
                 advisory=advisory["id"],
-                fixed=_fixed(affected),
+                fixed=_fixed_versions(affected),
                 summary=" ".join(str(advisory.get("summary") or "").split()),
             )
             for lock, packages in locked.items()
             for one in packages
-            for advisory, affected in told.get(one.name, ())
+            for advisory, affected in entries.get(one.name, ())
             if is_version_affected(one.version, affected)
         }
     )
 
 
 def is_version_affected(version: Version, affected: Mapping[str, Any]) -> bool:
-    """Whether an entry's versions or ranges hold ``version``. A range that cannot be read counts as one that does:
+    """True if an entry's versions or ranges include ``version``. A range that cannot be read counts as including it:
     a person has to look."""
-    if any(_same(version, one) for one in affected.get("versions") or ()):
+    if any(_is_same_version(version, one) for one in affected.get("versions") or ()):
         return True
     ranges = [one for one in affected.get("ranges") or () if one.get("type") in ("ECOSYSTEM", "SEMVER")]
-    return any(_within(version, one.get("events") or ()) for one in ranges)
+    return any(_is_in_range(version, one.get("events") or ()) for one in ranges)
 
 
-def _same(version: Version, text: Any) -> bool:
+def _is_same_version(version: Version, text: Any) -> bool:
     try:
         return Version(str(text)) == version
     except InvalidVersion:
         return False
 
 
-def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
-    """OSV's evaluation: events in the order of their versions; each that is not above ours speaks."""
+def _is_in_range(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
+    """OSV's evaluation: events in the order of their versions; each one not above ours decides anew."""
     try:
         steps = sorted(
             ((Version("0.dev0") if text == "0" else Version(str(text))), kind)
@@ -150,7 +150,7 @@ def _within(version: Version, events: Sequence[Mapping[str, Any]]) -> bool:
     return inside
 
 
-def _fixed(affected: Mapping[str, Any]) -> str:
+def _fixed_versions(affected: Mapping[str, Any]) -> str:
     events = [
         event for one in affected.get("ranges") or () for event in one.get("events") or () if isinstance(event, dict)
     ]
@@ -171,11 +171,11 @@ def main(arguments: Sequence[str]) -> int:
     if not found:
         print(f"None of {len(known):,} advisories speaks of a locked version in {', '.join(locked)}.")
         return 0
-    print("\n".join(_table(found)))
+    print("\n".join(_format_table(found)))
     return 1
 
 
-def _table(found: Sequence[AdvisoryFinding]) -> list[str]:
+def _format_table(found: Sequence[AdvisoryFinding]) -> list[str]:
     head = ("package", "version", "advisory", "fixed in", "lock", "about")
     rows = [head] + [(one.package, one.version, one.advisory, one.fixed, one.lock, one.summary) for one in found]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]

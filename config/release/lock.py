@@ -1,4 +1,4 @@
-"""A lock of Python packages, read: names, exact versions and the hashes of their files."""
+"""Reads a lock file of Python packages: names, exact versions and the hashes of their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 class LockError(Exception):
-    """The file is no lock."""
+    """The file is not a lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +27,19 @@ class LockedPackage:
 
 
 def read_lock(path: Path) -> list[LockedPackage]:
-    """The packages of a lock, by name. Raises LockError."""
+    """The packages of a lock, sorted by name. Raises LockError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise LockError(f"{path} cannot be read: {fault}") from None
     lines = (line.strip() for line in text.replace("\\\n", " ").splitlines())
-    found = [_locked(path, line) for line in lines if line and not line.startswith(("#", "-"))]
+    found = [_parse_line(path, line) for line in lines if line and not line.startswith(("#", "-"))]
     if not found:
         raise LockError(f"{path} pins no package")
     return sorted(found, key=lambda one: (one.name, one.version))
 
 
-def _locked(path: Path, line: str) -> LockedPackage:
+def _parse_line(path: Path, line: str) -> LockedPackage:
     try:
         wanted = Requirement(line.partition("--hash")[0])
         (pin,) = wanted.specifier

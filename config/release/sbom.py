@@ -1,4 +1,4 @@
-"""The list of what is in a release, in CycloneDX 1.6 (PCI DSS 6.3.2).
+"""The software bill of materials of a release, in CycloneDX 1.6 (PCI DSS 6.3.2).
 
 The same lock and commit always give the same bytes: the serial number comes from the content, the time from the commit.
 """
@@ -26,7 +26,7 @@ from config.launcher.build_number import compute_build_number
 from config.release.lock import LockedPackage, read_lock
 
 MAX_LICENSE_CHARS = 100
-"""Longer ones are whole texts."""
+"""Longest licence name; longer ones are whole texts."""
 _CLASSIFIER = "License :: OSI Approved :: "
 
 
@@ -44,11 +44,11 @@ def build_sbom(root: Path) -> str:
     )
     made = datetime.strptime(at.removesuffix(" +0000"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     parts = [_component(one) for one in locked]
-    told = "\n".join(f"{one.name} {one.version} {' '.join(one.hashes)}" for one in locked)
+    listing = "\n".join(f"{one.name} {one.version} {' '.join(one.hashes)}" for one in locked)
     bom = Bom(
         components=parts,
         metadata=BomMetaData(component=own, timestamp=made),
-        serial_number=uuid5(NAMESPACE_URL, f"{project['name']} {project['version']} {commit}\n{told}"),
+        serial_number=uuid5(NAMESPACE_URL, f"{project['name']} {project['version']} {commit}\n{listing}"),
     )
     bom.register_dependency(own, parts)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n"
@@ -68,7 +68,7 @@ def _component(one: LockedPackage) -> Component:
 
 
 def _licenses(name: str, version: str) -> Sequence[License]:
-    """What the installed package says of its licence; nothing where another version is installed, or none."""
+    """The licence that the installed package declares; none if another version is installed, or no such package."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:

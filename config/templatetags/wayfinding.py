@@ -1,4 +1,4 @@
-"""Where a page of the back office says that it is: in the words by which the navigation leads to it."""
+"""Template tags that name back-office pages in the words of the navigation (headings, browser titles)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
     Notification: lambda row: f"{row.kind} {row.action}",
     WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,
 }
-"""Rows that call themselves something else than people do: by codes, and by a state that changes."""
+"""Models whose rows are shown by other names than their ``str``: codes, and a state that changes."""
 
 
 @register.simple_tag(takes_context=True)
 def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The theme's ``parts`` of a heading (title, link), which name an app and a model, as the navigation names them:
-    the group of work, the page, and the row."""
+    """The ``parts`` of a heading (title, link), which the theme fills with app and model, in the words of the
+    navigation: group, page, and row."""
     known, here = navigation.list_page_titles(), context["request"].path
     if here in known:
         group, title = known[here]
@@ -45,7 +45,7 @@ def placed(context: template.Context, parts: Sequence[Mapping[str, Any]]) -> lis
 
 @register.simple_tag(takes_context=True)
 def window_title(context: template.Context) -> str:
-    """What the browser's tab says: a list is called what the navigation calls it, not "Select payment to view"."""
+    """The browser tab's title: a list has its navigation name instead of "Select payment to view"."""
     known = navigation.list_page_titles().get(context["request"].path)
     if known is not None:
         return str(known[1])

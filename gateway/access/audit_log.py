@@ -1,7 +1,4 @@
-"""The audit trail: who changed what, or looked at it, from where, before and after.
-
-The database lets nobody change or erase it.
-"""
+"""The audit log: who changed what, or looked at it, from where, before and after. Append-only in the database."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from gateway.models import AuditEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A user of the back office, or a command (``ip`` None)."""
+    """The author of an entry: a back-office user, or a management command (``ip`` None)."""
 
     name: str
     ip: str | None = None
@@ -38,8 +35,8 @@ def record_audit_entry(
     after: Mapping[str, Any] | None = None,
     merchant: UUID | None = None,
 ) -> None:
-    """Write one entry, in the transaction of the change it tells of. Whose it is, the subject tells; or ``merchant``,
-    where the subject knows its own in another way."""
+    """Write one entry, in the transaction of the change it records. The entry's merchant is derived from ``subject``,
+    unless ``merchant`` is given."""
     record_audit_entry_for(
         by,
         action,
@@ -60,7 +57,7 @@ def append_audit_entry(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """One entry in the statement of the change it tells of: both are written, or nothing is."""
+    """Add one entry to the statement of the change it records: both are written, or nothing is."""
     write.insert(
         AuditEntry,
         at=clock.real_now(),
@@ -85,7 +82,7 @@ def record_audit_entry_for(
     after: Mapping[str, Any] | None = None,
     merchant: UUID | None = None,
 ) -> None:
-    """Write one entry about something that is no row, such as a key of the vault."""
+    """Write one entry about something that is not a row, such as a vault key."""
     AuditEntry.objects.create(
         actor=by.name[:150],
         ip=by.ip,

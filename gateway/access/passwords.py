@@ -1,4 +1,4 @@
-"""What a password of the back office must be, beyond what Django's own validators ask. Source: PCI DSS 8.3.6, 8.3.7."""
+"""Password validators of the back office, beyond Django's own. Source: PCI DSS 8.3.6, 8.3.7."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gateway.core import clock
 from gateway.models import UsedPassword
 
 PASSWORD_HISTORY_LENGTH: Final = 4
-"""PCI DSS 8.3.7: a new password is none of the last four."""
+"""PCI DSS 8.3.7: a new password must differ from the last four."""
 MIN_PASSWORD_GUESSES: Final = 10**10
-"""Guesses that a password has to be worth: what is bought for a few seconds of a thief's machine is not taken."""
+"""Least guesses that a password must withstand; fewer are tried in seconds on one machine."""
 MAX_ESTIMATED_CHARS: Final = 72
-"""How much of a long password is looked at: the rest only makes it better."""
+"""Characters of a long password that are estimated: the rest only makes it stronger."""
 
 
 class LettersAndDigitsValidator:
-    """PCI DSS 8.3.6: letters and digits both."""
+    """PCI DSS 8.3.6: both letters and digits are required."""
 
     def validate(self, password: str, user: Any = None) -> None:
         if not any(map(str.isalpha, password)) or not any(map(str.isdigit, password)):
@@ -31,16 +31,16 @@ class LettersAndDigitsValidator:
 
 
 class GuessabilityValidator:
-    """No password that leaked or that follows a pattern: the estimator zxcvbn knows 30,000 leaked ones, words, names,
-    sequences, keyboard rows, repeats and dates, each with the usual replacements, and what is known of the user."""
+    """Refuses leaked and patterned passwords: the estimator zxcvbn knows 30,000 leaked ones, words, names, sequences,
+    keyboard rows, repeats and dates, each with the usual replacements, and the user's own data."""
 
     def validate(self, password: str, user: Any = None) -> None:
-        from zxcvbn import zxcvbn  # its word lists take a tenth of a second to load: only who chooses a password waits
+        from zxcvbn import zxcvbn  # its word lists take a tenth of a second to load: only choosing a password needs it
 
         known = [str(getattr(user, name, "") or "") for name in ("username", "first_name", "last_name", "email")]
         known += [part for text in known for part in text.replace("@", " ").replace(".", " ").split()]
-        found = zxcvbn(password[:MAX_ESTIMATED_CHARS], user_inputs=["tollhouse", *filter(None, known)])
-        if found["guesses"] < MIN_PASSWORD_GUESSES:
+        estimate = zxcvbn(password[:MAX_ESTIMATED_CHARS], user_inputs=["tollhouse", *filter(None, known)])
+        if estimate["guesses"] < MIN_PASSWORD_GUESSES:
             raise ValidationError(
                 _("This password is easy to guess: it is built of well-known words, names, sequences or repeats."),
                 code="password_guessed",
@@ -51,19 +51,19 @@ class GuessabilityValidator:
 
 
 class PasswordHistoryValidator:
-    """PCI DSS 8.3.7: none of the last four passwords of this user."""
+    """PCI DSS 8.3.7: refuses the last four passwords of the user."""
 
     def validate(self, password: str, user: Any = None) -> None:
         if user is None or user.pk is None:
             return
         rows = UsedPassword.objects.filter(user=user.pk).order_by("-at", "-id")
         before = [user.password, *rows.values_list("hashed", flat=True)[:PASSWORD_HISTORY_LENGTH]]
-        # The newest of the kept ones is usually the password that the user has now: each is compared once.
+        # The newest stored one is usually the current password: each is compared once.
         if any(check_password(password, hashed) for hashed in dict.fromkeys(before)):
             raise ValidationError(self.get_help_text(), code="password_used_before")
 
     def password_changed(self, password: str, user: Any = None) -> None:
-        """Django calls it when a password was saved."""
+        """Called by Django after a password was saved."""
         if user is None or user.pk is None:
             return
         UsedPassword.objects.create(user_id=user.pk, hashed=user.password, at=clock.real_now())

@@ -1,9 +1,9 @@
-"""Who may do what where: roles, what each of them may, and which rows a user sees. Reading only.
+"""Permissions: the roles, the permissions of each, and which rows a user may see. Read-only.
 
-A user has grants: one role on one node of the entity tree (PSP, division, merchant, channel), good for all below it.
-A right is named as Django names its permissions, ``app.verb_model``, so that the admin's own questions
-(``user.has_perm``) are answered from the table below; nothing else gives a right, but a superuser has all of them
-everywhere. Source: Part A, Authentication, 2; docs/decisions/0024.
+A user has grants: one role on one node of the entity tree (PSP, division, merchant, channel), valid for everything
+below it. Permissions are named as Django names them, ``app.verb_model``, so that the admin's own checks
+(``user.has_perm``) use the table below; there is no other source, but a superuser has all permissions everywhere.
+Source: Part A, Authentication, 2; docs/decisions/0024.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LETTERS: Final = {
     "P": Role.PSP, "M": Role.MANAGER, "C": Role.CLERK, "D": Role.DEVELOPER, "A": Role.AUDITOR,
 }  # fmt: skip
 _TABLE: Final[Mapping[str, str]] = {
-    # Money: what a clerk works with.
+    # Payments: a clerk's work.
     "gateway.view_payment": "PMCDA",
     "gateway.view_paymentevent": "PMCDA",
     "gateway.view_acquirerexchange": "PMCDA",
@@ -50,7 +50,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "scheduling.view_job": "PMCDA",
     "scheduling.change_job": "PMC",
     "checkout.view_resultcall": "PMCDA",
-    # The books: what was settled, and what is disputed.
+    # Settlement and disputes.
     "reporting.view_settlementfile": "PMA",
     "reporting.add_settlementfile": "PM",
     "reporting.view_sftpsource": "PMA",
@@ -67,7 +67,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "chargebacks.add_chargeback": "PM",
     "chargebacks.change_chargeback": "PMC",
     "chargebacks.change_contact": "PM",
-    # What was asked and told: what a developer looks for.
+    # Requests and webhooks: a developer's work.
     "gateway.view_requestlog": "PMCDA",
     "gateway.view_notification": "PMCDA",
     "gateway.view_processorevent": "PMCDA",
@@ -81,7 +81,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.issue_accesstoken": "PMD",
     "gateway.view_throttlewindow": "PMDA",
     "gateway.move_clock": "PMD",
-    # How a merchant and its channels are set up.
+    # Configuration of merchants and channels.
     "gateway.view_psp": "P",
     "gateway.change_psp": "P",
     "gateway.view_division": "P",
@@ -117,10 +117,10 @@ _TABLE: Final[Mapping[str, str]] = {
     "checkout.add_offerrule": "PM",
     "checkout.change_offerrule": "PM",
     "checkout.delete_offerrule": "PM",
-    # What the payment page loads and sends, and what browsers stopped there (PCI DSS 6.4.3, 11.6.1).
+    # What the payment page loads and sends, and what browsers blocked there (PCI DSS 6.4.3, 11.6.1).
     "checkout.view_pagesnapshot": "PMA",
     "checkout.export_pagesnapshot": "PMA",
-    # Who works here, and what they did.
+    # Users and the audit log.
     "auth.view_user": "PMA",
     "auth.add_user": "PM",
     "auth.change_user": "PM",
@@ -130,7 +130,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.delete_grant": "PM",
     "gateway.view_signin": "PMA",
     "gateway.view_auditentry": "PMA",
-    # The installation itself.
+    # The installation.
     "gateway.view_vault": "P",
     "django_celery_beat.view_periodictask": "P",
     "django_celery_beat.change_periodictask": "P",
@@ -138,34 +138,34 @@ _TABLE: Final[Mapping[str, str]] = {
 ROLES_BY_PERMISSION: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(
     {right: frozenset(_LETTERS[letter] for letter in letters) for right, letters in _TABLE.items()}
 )
-"""Right → roles that have it."""
+"""Permission → roles that have it."""
 INSTALLATION_PERMISSIONS: Final = frozenset(
     {"gateway.view_vault", "django_celery_beat.view_periodictask", "django_celery_beat.change_periodictask"}
 )
-"""Rights over what belongs to no merchant and no PSP: they are had on all there is, or not at all. Where there are
-several PSPs, the staff of one of them does not run the others' installation."""
+"""Permissions on objects that belong to no merchant and no PSP: a user has them everywhere or not at all. With several
+PSPs, the staff of one of them must not run the installation of the others."""
 PERMISSIONS_BY_ROLE: Final[Mapping[Role, frozenset[str]]] = MappingProxyType(
     {role: frozenset(right for right, roles in ROLES_BY_PERMISSION.items() if role in roles) for role in Role}
 )
-"""Role → its rights."""
+"""Role → its permissions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOwner:
-    """Whose a row is. ``channel`` None: the merchant's as a whole; both None: the installation's."""
+    """The owner of a row. ``channel`` None: the merchant as a whole; both None: the installation."""
 
     merchant: UUID | None = None
     channel: UUID | None = None
 
 
 def find_row_owner(row: models.Model) -> RowOwner:
-    """Whose ``row`` is, as far as its own columns and its payment or channel tell."""
+    """The owner of ``row``, from its own columns, its payment or its channel."""
     if isinstance(row, Merchant):
         return RowOwner(merchant=row.pk)
     if isinstance(row, Channel):
         return RowOwner(merchant=row.merchant_id, channel=row.pk)
     if isinstance(row, AbstractUser):
-        return _place_of_user(row)
+        return _owner_of_user(row)
     columns = {field.name for field in row._meta.concrete_fields}
     if isinstance(row, Grant) and row.channel is not None:
         return find_row_owner(row.channel)
@@ -179,8 +179,8 @@ def find_row_owner(row: models.Model) -> RowOwner:
     return RowOwner()
 
 
-def _place_of_user(user: models.Model) -> RowOwner:
-    """Somebody who works for one merchant alone is that merchant's; anybody else is the installation's."""
+def _owner_of_user(user: models.Model) -> RowOwner:
+    """A user with grants on one merchant only belongs to that merchant; any other user to the installation."""
     grants = Grant.objects.filter(user=user.pk).select_related("channel")
     merchants = {grant.channel.merchant_id if grant.channel is not None else grant.merchant_id for grant in grants}
     return RowOwner(merchant=merchants.pop() if len(merchants) == 1 else None)
@@ -188,7 +188,7 @@ def _place_of_user(user: models.Model) -> RowOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessScope:
-    """Which rows somebody reaches: all; or those of some merchants, and those of some single channels.
+    """The rows a user may reach: all, or those of some merchants and some single channels.
 
     A row that belongs to a merchant as a whole is not reached through one of its channels.
     """
@@ -208,20 +208,20 @@ class AccessScope:
         )
 
     def contains(self, other: AccessScope) -> bool:
-        """Whether nothing is in ``other`` that is not in here; channels of merchants in here have to be named."""
+        """True if ``other`` lies within this scope; channels of merchants in this scope must be listed by name."""
         return self.everything or (
             not other.everything and other.merchants <= self.merchants and other.channels <= self.channels
         )
 
     def where(self, merchant: str = "merchant", channel: str | None = "channel") -> models.Q:
-        """The condition on rows whose lookups to their merchant and channel are these. ``channel`` None: the rows are
-        a merchant's as a whole."""
+        """The filter on rows whose lookups to their merchant and channel are these. ``channel`` None: the rows belong
+        to a merchant as a whole."""
         if self.everything:
             return models.Q()
-        found = models.Q(**{f"{merchant}__in": self.merchants})
+        condition = models.Q(**{f"{merchant}__in": self.merchants})
         if channel is not None and self.channels:
-            found |= models.Q(**{f"{channel}__in": self.channels})
-        return found
+            condition |= models.Q(**{f"{channel}__in": self.channels})
+        return condition
 
 
 NO_ACCESS: Final = AccessScope()
@@ -229,7 +229,7 @@ FULL_ACCESS: Final = AccessScope(everything=True)
 
 
 class GrantHolder:
-    """A user's grants, read once a request. Use the functions below."""
+    """A user's grants, read once per request. Use the functions below."""
 
     def __init__(self, user: Any) -> None:
         self._user = user
@@ -239,9 +239,9 @@ class GrantHolder:
     def grants(self) -> tuple[Grant, ...]:
         if not self._user.is_active or self._user.pk is None:
             return ()
-        # The nodes come along: whoever asks for a grant's place or its limit needs no further statement.
-        found = Grant.objects.filter(user=self._user.pk).select_related("psp", "division", "merchant", "channel")
-        return tuple(found.order_by("id"))
+        # With the nodes, so that a grant's place and its limits need no further query.
+        rows = Grant.objects.filter(user=self._user.pk).select_related("psp", "division", "merchant", "channel")
+        return tuple(rows.order_by("id"))
 
     @cached_property
     def rights(self) -> frozenset[str]:
@@ -256,12 +256,12 @@ class GrantHolder:
 def _holder(user: Any) -> GrantHolder:
     if not hasattr(user, "_holder"):
         user._holder = GrantHolder(user)
-    found: GrantHolder = user._holder
-    return found
+    holder: GrantHolder = user._holder
+    return holder
 
 
 def combine_grants(grants: list[Grant]) -> AccessScope:
-    """What these grants reach together."""
+    """The combined scope of these grants."""
     psps = {grant.psp_id for grant in grants if grant.psp_id}
     divisions = {grant.division_id for grant in grants if grant.division_id}
     merchants = {grant.merchant_id for grant in grants if grant.merchant_id}
@@ -275,38 +275,38 @@ def combine_grants(grants: list[Grant]) -> AccessScope:
 
 
 def find_access_scope(user: Any, right: str) -> AccessScope:
-    """Where ``user`` has ``right``."""
+    """The scope in which ``user`` has the permission ``right``."""
     if not user.is_active:
         return NO_ACCESS
     if user.is_superuser:
         return FULL_ACCESS
-    found = _holder(user).scope(ROLES_BY_PERMISSION.get(right, frozenset()))
-    return NO_ACCESS if right in INSTALLATION_PERMISSIONS and not found.everything else found
+    scope = _holder(user).scope(ROLES_BY_PERMISSION.get(right, frozenset()))
+    return NO_ACCESS if right in INSTALLATION_PERMISSIONS and not scope.everything else scope
 
 
 def has_permission(user: Any, right: str, row: models.Model | RowOwner | None = None) -> bool:
-    """Whether ``user`` has ``right``: on ``row`` or place, or anywhere at all when there is none."""
-    found = find_access_scope(user, right)
+    """True if ``user`` has the permission ``right`` on ``row`` (or an owner), or anywhere if no row is given."""
+    scope = find_access_scope(user, right)
     if row is None:
-        return bool(found)
-    return found.covers(row if isinstance(row, RowOwner) else find_row_owner(row))
+        return bool(scope)
+    return scope.covers(row if isinstance(row, RowOwner) else find_row_owner(row))
 
 
-def serialize_access_scope(found: AccessScope) -> dict[str, Any]:
-    """A scope as JSON keeps it; :func:`still_has_permission` reads it."""
+def serialize_access_scope(scope: AccessScope) -> dict[str, Any]:
+    """A scope as JSON; :func:`still_has_permission` reads it."""
     return {
-        "everything": found.everything,
-        "merchants": sorted(each.hex for each in found.merchants),
-        "channels": sorted(each.hex for each in found.channels),
+        "everything": scope.everything,
+        "merchants": sorted(ident.hex for ident in scope.merchants),
+        "channels": sorted(ident.hex for ident in scope.channels),
     }
 
 
-def still_has_permission(user: Any, right: str, kept: Mapping[str, Any]) -> bool:
-    """Whether ``user`` has ``right`` on all that was kept of an earlier scope."""
+def still_has_permission(user: Any, right: str, serialized: Mapping[str, Any]) -> bool:
+    """True if ``user`` still has ``right`` on all of an earlier scope (:func:`serialize_access_scope`)."""
     now = find_access_scope(user, right)
-    if now.everything or kept["everything"]:
+    if now.everything or serialized["everything"]:
         return now.everything
-    merchants, channels = (frozenset(UUID(each) for each in kept[name]) for name in ("merchants", "channels"))
+    merchants, channels = (frozenset(UUID(text) for text in serialized[name]) for name in ("merchants", "channels"))
     own = Channel.objects.filter(pk__in=channels - now.channels, merchant__in=now.merchants)
     reached = now.channels | set(own.values_list("pk", flat=True))
     return merchants <= now.merchants and channels <= reached
@@ -332,20 +332,20 @@ def list_permitted_psps(user: Any, right: str) -> models.QuerySet[Psp]:
 
 
 def clear_grant_cache(user: Any) -> None:
-    """Read ``user``'s grants and what they reach anew: a node of the tree was made or moved."""
+    """Drop ``user``'s cached grants and scopes: a node of the tree was created or moved."""
     if hasattr(user, "_holder"):
         del user._holder
 
 
 FOUR_EYES_LIMITS: Final = ("four_eyes_above", "four_eyes_day")
-"""Columns of a grant that say above what a second person is needed."""
+"""Columns of a grant with the amounts above which a second person is needed."""
 
 
 def find_four_eyes_limits(user: Any, right: str, row: models.Model | RowOwner) -> tuple[Decimal | None, Decimal | None]:
     """The amounts above which ``user`` needs a second person for ``right`` on ``row``, in the order of
     FOUR_EYES_LIMITS; None: no limit.
 
-    Of several grants that reach the row, the most generous counts. Raises LookupError where none gives the right.
+    If several grants reach the row, the highest limit counts. Raises LookupError if no grant gives the permission.
     """
     if user.is_superuser:
         return None, None
@@ -357,78 +357,78 @@ def find_four_eyes_limits(user: Any, right: str, row: models.Model | RowOwner) -
     ]
     if not reaching:
         raise LookupError(f"{user} has no right {right} there")
-    one, day = (_most_generous(reaching, name) for name in FOUR_EYES_LIMITS)
-    return one, day
+    single, day = (_highest_limit(reaching, name) for name in FOUR_EYES_LIMITS)
+    return single, day
 
 
-def _most_generous(grants: Sequence[Grant], name: str) -> Decimal | None:
-    found: list[Decimal | None] = [getattr(grant, name) for grant in grants]
-    return None if None in found else max((limit for limit in found if limit is not None), default=Decimal(0))
+def _highest_limit(grants: Sequence[Grant], name: str) -> Decimal | None:
+    limits: list[Decimal | None] = [getattr(grant, name) for grant in grants]
+    return None if None in limits else max((limit for limit in limits if limit is not None), default=Decimal(0))
 
 
 # --- granting -------------------------------------------------------------------------------------------------------
 
 MONEY_PERMISSIONS: Final = ("gateway.operate_payment", "gateway.approve_payment")
-"""Rights that a grant's limit speaks of."""
+"""Permissions that a grant's limits apply to."""
 
 
-def _line(grant: Grant) -> frozenset[UUID]:
-    """The nodes from a grant's own up to the PSP above it."""
-    found: list[UUID] = []
+def _ancestor_ids(grant: Grant) -> frozenset[UUID]:
+    """The ids of a grant's node and all nodes above it."""
+    ids: list[UUID] = []
     node: Any = grant.node
     while node is not None:
-        found.append(node.pk)
+        ids.append(node.pk)
         node = next((getattr(node, name) for name in ("merchant", "division", "psp") if hasattr(node, name)), None)
-    return frozenset(found)
+    return frozenset(ids)
 
 
-def _above(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
-    """The giver's own grants that give ``right`` on all of a node whose line this is."""
+def _covering_grants(giver: Any, right: str, line: frozenset[UUID]) -> list[Grant]:
+    """The giver's own grants that give ``right`` on all of a node; ``line``: the node and those above it."""
     roles = ROLES_BY_PERMISSION.get(right, frozenset())
     grants = _holder(giver).grants if giver.is_active else ()
     return [grant for grant in grants if grant.role in roles and grant.node.pk in line]
 
 
 def can_grant_role(giver: Any, grant: Grant) -> bool:
-    """Whether ``giver`` has every right of the grant's role on all that the grant reaches. Its limits are another
-    question: :func:`find_excessive_limits`."""
+    """True if ``giver`` has every permission of the grant's role on everything that the grant reaches. Limits are
+    checked by :func:`find_excessive_limits`."""
     if giver.is_superuser:
         return True
-    line = _line(grant)
-    return all(_above(giver, right, line) for right in PERMISSIONS_BY_ROLE[Role(grant.role)])
+    line = _ancestor_ids(grant)
+    return all(_covering_grants(giver, right, line) for right in PERMISSIONS_BY_ROLE[Role(grant.role)])
 
 
 def max_grantable_limit(giver: Any, grant: Grant, name: str) -> Decimal | None:
-    """The highest limit ``name`` of FOUR_EYES_LIMITS that ``giver`` may put into ``grant``: their own one there; None:
-    any, or none at all."""
+    """The highest limit ``name`` of FOUR_EYES_LIMITS that ``giver`` may put into ``grant``: the giver's own limit
+    there; None: no bound, or the limit does not apply."""
     if giver.is_superuser:
         return None
-    line, most = _line(grant), []
+    line, most = _ancestor_ids(grant), []
     for right in MONEY_PERMISSIONS:
         if right in PERMISSIONS_BY_ROLE[Role(grant.role)]:
-            limit = _most_generous(_above(giver, right, line), name)
+            limit = _highest_limit(_covering_grants(giver, right, line), name)
             if limit is not None:
                 most.append(limit)
     return min(most) if most else None
 
 
 def find_excessive_limits(giver: Any, grant: Grant) -> dict[str, Decimal]:
-    """The limits of ``grant`` that are above the giver's own there, and what may stand instead."""
-    found = {}
+    """The limits of ``grant`` that exceed the giver's own there → the highest allowed."""
+    excessive = {}
     for name in FOUR_EYES_LIMITS:
         most, given = max_grantable_limit(giver, grant, name), getattr(grant, name)
         if most is not None and (given is None or given > most):
-            found[name] = most
-    return found
+            excessive[name] = most
+    return excessive
 
 
 def can_grant_with_limits(giver: Any, grant: Grant) -> bool:
-    """Whether ``giver`` could have given this grant as it stands, limits and all."""
+    """True if ``giver`` could have given this grant as it is, limits included."""
     return can_grant_role(giver, grant) and not find_excessive_limits(giver, grant)
 
 
 class GrantBackend(ModelBackend):
-    """Django's question ``user.has_perm`` answered from grants. Passwords stay Django's."""
+    """Authentication backend that answers ``user.has_perm`` from grants. Passwords are checked by Django."""
 
     def get_all_permissions(self, user_obj: Any, obj: Any = None) -> set[str]:
         if not user_obj.is_active or user_obj.is_anonymous:

@@ -1,8 +1,8 @@
-"""Django's session engine of this installation: a row for who has shown a password, a signed cookie for everybody else.
+"""Session engine: a database row for visitors who have shown a password, a signed cookie for everyone else.
 
-Anybody may open the sign-in page, ask for a passkey's challenge or set out for single sign-on, as often as they like.
-What such a visit has to remember is small and stays in the visitor's own browser, so that visitors write no row. With
-the right password, passkey or identity it moves to a row, which can be ended from here. Source: docs/decisions/0051.
+Anyone may open the sign-in page, request a passkey challenge or start single sign-on, as often as they like. The state
+of such a visit is small and stays in the visitor's browser, so that visitors write no rows. With the right password,
+passkey or identity it moves to a row, which can be ended from here. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from django.contrib.sessions.serializers import JSONSerializer
 from django.core import signing
 
 COOKIE_S: Final = 1800
-"""How long a visitor's cookie is good: the time to sign in at a provider and come back."""
+"""Lifetime of a visitor's cookie: time to sign in at an identity provider and come back."""
 MAX_COOKIE_CHARS: Final = 3_800
-"""Browsers drop cookies above 4,096. A visit that has more to remember is begun anew."""
+"""Browsers drop cookies above 4,096 bytes. A visit with more state starts over."""
 _SALT: Final = "gateway.access.sessions"
 
 
@@ -29,16 +29,16 @@ class SessionStore(db.SessionStore):
         if not _is_cookie(self.session_key):
             return super().load()
         try:
-            found = signing.loads(str(self.session_key), salt=_SALT, serializer=JSONSerializer, max_age=COOKIE_S)
+            data = signing.loads(str(self.session_key), salt=_SALT, serializer=JSONSerializer, max_age=COOKIE_S)
         except (signing.BadSignature, ValueError):
             self._session_key = None
             return {}
-        # Only visitors have cookies: one that says who is signed in was not made here.
-        return found if isinstance(found, dict) and not _needs_row(found) else {}
+        # Only visitors have cookies: one with a signed-in user was not made here.
+        return data if isinstance(data, dict) and not _needs_row(data) else {}
 
     def create(self) -> None:
-        """A new key. Of a visitor it is made when the session is saved."""
-        if _needs_row(self._get_session(no_load=True)):
+        """Start a session with a new key. A visitor's key is made when the session is saved."""
+        if _needs_row(self._get_session(no_load=True)):  # type: ignore[attr-defined]  # not in django-stubs
             super().create()
             return
         self._session_key = None
@@ -49,7 +49,7 @@ class SessionStore(db.SessionStore):
         if has_row or must_create:
             super().save(must_create)
             return
-        data = self._get_session()
+        data = self._get_session()  # type: ignore[attr-defined]  # not in django-stubs
         if _needs_row(data):
             super().create()
             return
@@ -64,12 +64,12 @@ class SessionStore(db.SessionStore):
 
 
 def _is_cookie(key: str | None) -> bool:
-    """Keys of rows are 32 letters and digits; a signature stands behind a colon."""
+    """True for a signed cookie: it has a colon before its signature. Keys of rows are 32 letters and digits."""
     return ":" in (key or "")
 
 
 def _needs_row(data: dict[str, Any]) -> bool:
-    """Whether somebody is signed in, or has shown a password and is asked for a second factor."""
+    """True if a user is signed in, or has shown a password and is asked for a second factor."""
     return SESSION_KEY in data or LOGIN_SESSION_KEY in data
 
 

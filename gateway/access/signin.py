@@ -1,13 +1,13 @@
-"""Second factors and sessions of the back office: what django-allauth is not asked to keep itself.
+"""Second factors and sessions of the back office: the storage that django-allauth is given.
 
-allauth checks passwords, codes and passkeys; here its secrets are sealed, a code is taken once by all processes, wrong
-codes are counted without end, and each session is a row. Everything here uses real time. Source: docs/decisions/0051.
+allauth checks passwords, codes and passkeys; here its secrets are sealed, a code is accepted once across all processes,
+wrong codes are counted without a time limit, and each session is a row. Real time throughout. Source:
+docs/decisions/0051.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -37,82 +37,85 @@ TOTP_FACTOR, PASSKEY_FACTOR, RECOVERY_FACTOR = (
     Authenticator.Type.RECOVERY_CODES,
 )
 MAX_WRONG_CODES: Final = 50
-"""Wrong codes of the app since any factor was last used, over whatever time. Of a million codes three are right at any
-moment, so this many tries open one account in about 7,000."""
+"""Wrong app codes since any factor was last used, over any period. Of a million codes three are valid at any moment,
+so this many tries open one account in about 7,000."""
 MAX_USER_AGENT_CHARS: Final = 200
 LAST_SEEN_INTERVAL: Final = timedelta(minutes=1)
-"""How exact ``last_seen_at`` is; each page would otherwise write a row."""
+"""Resolution of ``last_seen_at``; without it each page would write a row."""
 
 
-# --- what authenticators keep secret --------------------------------------------------------------------------------
+# --- secrets of authenticators --------------------------------------------------------------------------------------
 
 
 def seal_factor_secret(text: str) -> str:
-    """Seal a secret of an authenticator in a row of its own; the row's id stands in the authenticator."""
+    """Seal an authenticator's secret in a row of its own; returns the row's id, which the authenticator stores."""
     row = row_id()
     FactorSecret.objects.create(pk=row, sealed=current_vault().seal(Secret(text), row))
     return str(row)
 
 
 def seal_pending_factor(text: str) -> str:
-    """Seal the key of an app that is being set up, for the session that it waits in."""
+    """Seal the key of an authenticator app during setup, for the session that holds it."""
     row = row_id()
     return f"{row.hex}.{b64encode(current_vault().seal(Secret(text), row)).decode()}"
 
 
 def open_pending_factor(kept: str) -> str:
+    """The key that :func:`seal_pending_factor` sealed. Raises VaultError."""
     row, sealed = kept.split(".")
     return current_vault().open(b64decode(sealed), UUID(row)).reveal()
 
 
-def open_factor_secret(kept: str) -> str:
-    """The secret that :func:`seal_factor_secret` kept. Raises VaultError, and FactorSecret.DoesNotExist."""
-    row = FactorSecret.objects.get(pk=UUID(kept))
+def open_factor_secret(reference: str) -> str:
+    """The secret that :func:`seal_factor_secret` stored. Raises VaultError, and FactorSecret.DoesNotExist."""
+    row = FactorSecret.objects.get(pk=UUID(reference))
     return current_vault().open(row.sealed, row.pk).reveal()
 
 
 @receiver(post_delete, sender=Authenticator)
-def _forget_secrets(sender: Any, instance: Authenticator, **kwargs: Any) -> None:
-    kept = [instance.data[name] for name in ("secret", "seed") if name in instance.data]
-    FactorSecret.objects.filter(pk__in=[UUID(text) for text in kept]).delete()
+def _delete_factor_secrets(sender: Any, instance: Authenticator, **kwargs: Any) -> None:
+    references = [instance.data[name] for name in ("secret", "seed") if name in instance.data]
+    FactorSecret.objects.filter(pk__in=[UUID(text) for text in references]).delete()
 
 
 # --- the second factor ----------------------------------------------------------------------------------------------
 
 
 def is_second_factor_required() -> bool:
-    """Whether everybody signs in with a second factor, not only those who set one up."""
+    """True if all users must sign in with a second factor, not only those who set one up."""
     return bool(settings.GATEWAY_TOTP == "required")
 
 
 def list_second_factors(user: Any) -> list[Authenticator]:
-    """The second factors of ``user``: an app, passkeys. Recovery codes only stand in for one."""
+    """The second factors of ``user``: an app, passkeys. Recovery codes only replace one."""
     return list(Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).order_by("id"))
 
 
 def has_second_factor(user: Any) -> bool:
-    return Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).exists()
+    """True if ``user`` has an app or a passkey."""
+    return bool(Authenticator.objects.filter(user=user.pk, type__in=(TOTP_FACTOR, PASSKEY_FACTOR)).exists())
 
 
 @transaction.atomic
 def remove_second_factors(user: Any, *, by: Actor) -> bool:
-    """Take the second factors and recovery codes of ``user`` away; where one is required, the next sign-in sets up
+    """Remove the second factors and recovery codes of ``user``; where a factor is required, the next sign-in sets up
     another."""
     removed = False
-    for one in Authenticator.objects.filter(user=user.pk):
-        removed = bool(one.delete()[0]) or removed
+    for authenticator in Authenticator.objects.filter(user=user.pk):
+        removed = bool(authenticator.delete()[0]) or removed
     if removed:
         audit_log.record_audit_entry(by, "second factor", user, after={"second factor": "removed"})
     return removed
 
 
 def count_recovery_codes(user: Any) -> int:
+    """Unused recovery codes of ``user``."""
     row = Authenticator.objects.filter(user=user.pk, type=RECOVERY_FACTOR).first()
     return len(row.wrap().get_unused_codes()) if row is not None else 0
 
 
 def consume_totp_step(authenticator: Authenticator, code: str) -> bool:
-    """Take the 30 seconds that a right code of an app belongs to, and all before; False when they were taken already.
+    """Use up the 30-second step of a valid app code, and all earlier steps; False when it was used before.
 
     RFC 6238, 5.2. allauth keeps this in a cache, of which each process has its own.
     """
@@ -130,8 +133,8 @@ def consume_totp_step(authenticator: Authenticator, code: str) -> bool:
 
 
 def take_answer(authenticator: Authenticator, asked_at: float) -> bool:
-    """Take a passkey's answer to what was asked at that moment (seconds); False when an answer to this or a later
-    question was taken already."""
+    """Use up a passkey's answer to the challenge of that moment (seconds); False when an answer to this or a later
+    challenge was used before."""
     taken = """
         UPDATE mfa_authenticator SET data = data || jsonb_build_object('asked_at', %(at)s::float8)
         WHERE id = %(id)s AND coalesce((data->>'asked_at')::float8, 0) < %(at)s RETURNING id
@@ -140,12 +143,12 @@ def take_answer(authenticator: Authenticator, asked_at: float) -> bool:
 
 
 def count_wrong_codes(user: Any) -> int:
-    """Wrong codes of the app since any factor of ``user`` was last used or set up, over whatever time."""
+    """Wrong app codes since any factor of ``user`` was last used or set up, over any period."""
     rows = Authenticator.objects.filter(user=user.pk)
-    found = rows.aggregate(
+    counts = rows.aggregate(
         used=Max("last_used_at"), made=Max("created_at", filter=Q(type__in=(TOTP_FACTOR, PASSKEY_FACTOR)))
     )
-    since = max((at for at in found.values() if at is not None), default=None)
+    since = max((at for at in counts.values() if at is not None), default=None)
     if since is None:
         return 0
     tries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), action="refused", after__with="code")
@@ -156,7 +159,7 @@ def count_wrong_codes(user: Any) -> int:
 
 
 def begin_session(user: Any, *, ip: str | None, agent: str, second_factor: bool) -> SignIn:
-    """The row of a session that begins now."""
+    """Create the row of a session that begins now."""
     now = clock.real_now()
     return SignIn.objects.create(
         user_id=user.pk,
@@ -169,17 +172,17 @@ def begin_session(user: Any, *, ip: str | None, agent: str, second_factor: bool)
 
 
 def find_previous_sign_in(sign_in: SignIn) -> SignIn | None:
-    """The sign-in before this one."""
+    """The user's sign-in before this one."""
     return SignIn.objects.filter(user=sign_in.user_id, at__lt=sign_in.at).order_by("-at").first()
 
 
-def list_open_sessions(user: Any) -> Sequence[SignIn]:
+def list_open_sessions(user: Any) -> list[SignIn]:
     """The sessions of ``user`` that have not ended, newest first."""
-    return SignIn.objects.filter(open_session_condition(clock.real_now()), user=user.pk).order_by("-at")[:100]
+    return list(SignIn.objects.filter(open_session_condition(clock.real_now()), user=user.pk).order_by("-at")[:100])
 
 
 def open_session_condition(now: datetime) -> Q:
-    """The condition on sessions that the limits of age let go on."""
+    """The filter on sessions that have not passed the age limits."""
     return Q(
         ended_at__isnull=True,
         at__gt=now - timedelta(hours=settings.GATEWAY_SESSION_HOURS),
@@ -188,7 +191,7 @@ def open_session_condition(now: datetime) -> Q:
 
 
 def touch_session(sign_in: SignIn, *, used: bool = True) -> bool:
-    """Note that the session is in use, where somebody uses it; False when it has ended, or has had its time."""
+    """Record that the session is in use (``used``); False when it has ended or expired."""
     now = clock.real_now()
     old = now - sign_in.at > timedelta(hours=settings.GATEWAY_SESSION_HOURS)
     idle = now - sign_in.last_seen_at > timedelta(minutes=settings.GATEWAY_SESSION_IDLE_MINUTES)
@@ -203,12 +206,12 @@ def touch_session(sign_in: SignIn, *, used: bool = True) -> bool:
 
 
 def end_sessions(sign_ins: Any, *, by: str) -> int:
-    """End these sessions: their next page asks to sign in."""
+    """End these sessions: their next request asks to sign in."""
     return int(sign_ins.filter(ended_at__isnull=True).update(ended_at=clock.real_now(), ended_by=by[:150]))
 
 
 def delete_expired_sessions(_: Merchant | None) -> int:
-    """Delete rows of browsers' sessions that have had their time; strangers who look at the sign-in page leave some."""
+    """Delete expired rows of browser sessions; visitors of the sign-in page leave some."""
     return int(Session.objects.filter(expire_date__lt=clock.real_now()).delete()[0])
 
 

@@ -1,9 +1,9 @@
-"""Access tokens: issued, approved, rotated with an overlap, revoked. The same verbs serve the back office and commands.
+"""Access tokens: issue, approve, rotate with an overlap, revoke. Used by the back office and by commands.
 
-A token that was issued with ``approved=False`` waits for a second person: the API refuses it until then. Who needs one
-is decided in gateway.backoffice.access.token_approvals.
+A token that was issued with ``approved=False`` waits for a second person: the API refuses it until then. When that is
+needed is decided in gateway.backoffice.access.token_approvals.
 
-A token is shown once, when it is made; only its hash is kept. Source: Part A, Authentication, 2 and 7.
+A token is shown once, when it is created; only its hash is stored. Source: Part A, Authentication, 2 and 7.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from gateway.core.secret import Secret
 from gateway.models import TOKEN_SCOPES, AccessToken, Channel, Merchant
 
 TOKEN_OPERATIONS: Final = ("PA", "DB", "CP", "RF", "RV", "RB", "RC", "CD", "CB", "CR")
-"""Payment types that a token can be restricted to. What stores or checks without money (RG, RI) is always allowed."""
+"""Payment types that a token can be restricted to. Operations without money (RG, RI) are always allowed."""
 TOKEN_ROTATION_OVERLAP: Final = timedelta(days=7)
 """How long the old token of a rotation goes on working."""
 
 
 def hash_token(token: str) -> bytes:
-    """What is kept of a token. It has 256 random bits: a plain hash cannot be guessed back."""
+    """The stored hash of a token. It has 256 random bits, so a plain hash cannot be reversed."""
     return hashlib.sha256(token.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLimits:
-    """What a token may move: ``amount`` in one payment, ``day_amount`` in one currency within 24 hours, ``operations``
-    as payment types. None and empty: no limit."""
+    """What a token may move: ``amount`` in one payment, ``day_amount`` in one currency within 24 hours, ``operations``:
+    payment types. None and empty: no limit."""
 
     amount: Decimal | None = None
     day_amount: Decimal | None = None
@@ -60,8 +60,8 @@ def issue_token(
     requested_by: int | None = None,
     approved: bool = True,
 ) -> tuple[AccessToken, Secret]:
-    """Make a token and return it with its text, which cannot be read again. ``requested_by``: the key of the user who
-    makes it; ``approved``: it works at once. Raises ValueError for a foreign channel, an unknown scope or operation."""
+    """Create a token and return it with its text, which cannot be read again. ``requested_by``: the key of the user who
+    creates it; ``approved``: it works at once. ValueError for a foreign channel, an unknown scope or operation."""
     if channel is not None and channel.merchant_id != merchant.pk:
         raise ValueError(f"{channel} is not a channel of {merchant}")
     if unknown := set(scopes) - set(TOKEN_SCOPES):
@@ -86,7 +86,7 @@ def issue_token(
         max_day_amount=limits.day_amount,
         operations=[code for code in TOKEN_OPERATIONS if code in limits.operations],
     )
-    audit_log.record_audit_entry(by, "issue", token, after=_shown(token))
+    audit_log.record_audit_entry(by, "issue", token, after=_audit_facts(token))
     return token, Secret(text)
 
 
@@ -117,25 +117,25 @@ def rotate_token(
 
 
 def _end_after(token: AccessToken, overlap: timedelta, by: audit_log.Actor) -> None:
-    """The predecessor of a rotation ends after ``overlap``."""
-    before = _shown(token)
+    """End the predecessor of a rotation after ``overlap``."""
+    before = _audit_facts(token)
     end = clock.real_now() + overlap
     token.ends_at = min(token.ends_at, end) if token.ends_at else end
     token.save(update_fields=["ends_at"])
-    audit_log.record_audit_entry(by, "rotate", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "rotate", token, before=before, after=_audit_facts(token))
 
 
 @transaction.atomic
 def approve_token(token: AccessToken, *, by: audit_log.Actor) -> bool:
-    """Let a token that waits for a second person work from now on; whether it waited."""
-    before = _shown(token)
+    """Approve a token that waits for a second person; False if it was not waiting."""
+    before = _audit_facts(token)
     waits = AccessToken.objects.filter(pk=token.pk, approved_at__isnull=True, revoked_at__isnull=True)
     if not waits.update(approved_at=clock.real_now(), approved_by=by.name):
         return False
     token.refresh_from_db()
     if token.replaces is not None and token.replaces.revoked_at is None:
         _end_after(token.replaces, TOKEN_ROTATION_OVERLAP, by)
-    audit_log.record_audit_entry(by, "approve", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "approve", token, before=before, after=_audit_facts(token))
     return True
 
 
@@ -144,13 +144,13 @@ def revoke_token(token: AccessToken, *, by: audit_log.Actor) -> None:
     """End a token at once: the next call with it gets 403."""
     if token.revoked_at is not None:
         return
-    before = _shown(token)
+    before = _audit_facts(token)
     token.revoked_at = clock.real_now()
     token.save(update_fields=["revoked_at"])
-    audit_log.record_audit_entry(by, "revoke", token, before=before, after=_shown(token))
+    audit_log.record_audit_entry(by, "revoke", token, before=before, after=_audit_facts(token))
 
 
-def _shown(token: AccessToken) -> dict[str, object]:
+def _audit_facts(token: AccessToken) -> dict[str, object]:
     return {
         "name": token.name,
         "hint": token.hint,

@@ -1,7 +1,7 @@
-"""Users of the back office who do not come any more: their accounts are switched off (PCI DSS 8.2.6).
+"""Disables back-office accounts that are not used any more (PCI DSS 8.2.6).
 
-An account was last used when its user last signed in or was in a session, when it was made, or when somebody switched
-it on again. Real time. Source: docs/decisions/0051.
+An account was last used when its user last signed in or was in a session, when it was created, or when an administrator
+enabled it again. Real time. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from gateway.models import AuditEntry, Merchant, SignIn
 from gateway.timers.registry import Timer
 
 DISABLE: Final = "disable"
-"""The action in the audit trail."""
+"""Action in the audit log."""
 BY: Final = audit_log.Actor(name="unused accounts")
 
 
 def last_used(user: User) -> datetime:
-    """When the account was last used, made or switched on."""
+    """When the account was last used, created or enabled."""
     seen = SignIn.objects.filter(user=user.pk).aggregate(at=Max("last_seen_at"))["at"]
     switched_on = AuditEntry.objects.filter(
         subject="user", subject_id=str(user.pk), action="change", before__is_active=False, after__is_active=True
@@ -36,7 +36,7 @@ def last_used(user: User) -> datetime:
 
 
 def ends_at(user: User) -> datetime | None:
-    """When an active account is switched off unless it is used; None: never."""
+    """When an active account is disabled unless it is used; None: never."""
     days = settings.GATEWAY_UNUSED_ACCOUNT_DAYS
     if not days or not user.is_active or user.pk == _last_superuser():
         return None
@@ -44,7 +44,7 @@ def ends_at(user: User) -> datetime | None:
 
 
 def disabled_at(user: User) -> datetime | None:
-    """When the account was switched off for not being used; None where it is on, or somebody switched it off."""
+    """When the account was disabled for not being used; None if it is active or was enabled again."""
     if user.is_active:
         return None
     entries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), after__is_active=False)
@@ -53,36 +53,39 @@ def disabled_at(user: User) -> datetime | None:
 
 
 def disable_unused(_: Merchant | None) -> int:
-    """Switch off what was not used for so many days; how many accounts that were."""
+    """Disable accounts that were not used for the configured number of days; returns how many."""
     if not (days := settings.GATEWAY_UNUSED_ACCOUNT_DAYS):
         return 0
     limit = clock.real_now() - timedelta(days=days)
-    kept = _last_superuser()
-    # The column alone rules out nearly all; what else counts as use is asked of the rest.
-    stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit).exclude(pk=kept)
+    # The column alone rules out nearly all; the other kinds of use are looked up for the rest.
+    stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit)
+    if (needed := _last_superuser()) is not None:
+        stale = stale.exclude(pk=needed)
     return sum(_disable(user, days) for user in stale.order_by("pk") if last_used(user) < limit)
 
 
 @transaction.atomic
 def _disable(user: User, days: int) -> bool:
-    """Not who signs in at this moment."""
+    """Disable one account; False if its user signs in at this moment."""
     if not User.objects.filter(pk=user.pk, is_active=True, last_login=user.last_login).update(is_active=False):
         return False
     signin.end_sessions(SignIn.objects.filter(user=user.pk), by=BY.name)
-    told = {"is_active": False, "not used for": f"{days} days"}
-    audit_log.record_audit_entry(BY, DISABLE, user, before={"is_active": True}, after=told)
+    after = {"is_active": False, "not used for": f"{days} days"}
+    audit_log.record_audit_entry(BY, DISABLE, user, before={"is_active": True}, after=after)
     return True
 
 
 def _last_superuser() -> int | None:
-    """Of the superusers who can sign in, the one whose account was used last: it stays on, since nobody else could
-    switch the others on again."""
-    found = [user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)]
-    return max(found, key=last_used).pk if found else None
+    """Of the superusers who can sign in, the one whose account was used last: it stays active, since otherwise nobody
+    could enable the others again."""
+    candidates = [
+        user for user in User.objects.filter(is_active=True, is_staff=True, is_superuser=True) if _can_enter(user)
+    ]
+    return max(candidates, key=last_used).pk if candidates else None
 
 
 def _can_enter(user: User) -> bool:
-    """By a password, a passkey or single sign-on."""
+    """True if the user can sign in: by a password, a passkey or single sign-on."""
     return (
         bool(user.password and user.has_usable_password())
         or Authenticator.objects.filter(user=user.pk, type=signin.PASSKEY_FACTOR).exists()

@@ -1,8 +1,8 @@
-"""Files that several attempts write one after the other, of which none can harm what another one wrote.
+"""Result files written across several attempts, such that no attempt can damage what another one wrote.
 
-Each attempt at a piece of work appends to files of its own name alone. A file's content is a list of parts: names with
-the bytes of each that count, in their order; the work's cursor keeps it. What a worker writes that stalled and lost its
-lease stands behind those bytes, or in a file that no list names.
+Each attempt at a piece of work appends only to files of its own. A file's content is a list of parts: file names with
+the number of bytes of each that count, in order, kept in the work's cursor. What a stalled worker writes after it lost
+its lease lies behind those bytes, or in a file that no list names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 FilePart = Sequence[Any]
-"""A file's name in the folder and how many of its bytes count, as JSON keeps it."""
+"""A file's name in the folder and how many of its bytes count, as stored in JSON."""
 COPY_CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -28,15 +28,15 @@ class AttemptFolder:
     attempt: int
 
     def own(self, name: str) -> str:
-        """``name`` as a file of this attempt is called."""
+        """``name`` prefixed for this attempt."""
         stem, dot, ending = name.partition(".")
         return f"{stem}-{self.attempt}{dot}{ending}"
 
     def append(self, parts: Sequence[FilePart], name: str, written: bytes) -> list[FilePart]:
-        """``parts`` with ``written`` behind them, on the disk when this returns."""
-        own, kept, length = self.own(f"part-{name}"), list(parts), 0
-        if kept and kept[-1][0] == own:
-            length = int(kept.pop()[1])
+        """Append ``written`` to ``parts``; it is on disk when this returns. Returns the new parts."""
+        own, counted, length = self.own(f"part-{name}"), list(parts), 0
+        if counted and counted[-1][0] == own:
+            length = int(counted.pop()[1])
         descriptor = os.open(self.path / own, os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "r+b") as file:
             file.truncate(length)
@@ -44,14 +44,14 @@ class AttemptFolder:
             file.write(written)
             file.flush()
             os.fsync(file.fileno())
-            return [*kept, [own, file.tell()]]
+            return [*counted, [own, file.tell()]]
 
     def reading(self, parts: Sequence[FilePart]) -> IO[bytes]:
-        """What ``parts`` are, one after the other."""
+        """A stream over the content of ``parts``, in order."""
         return io.BufferedReader(_Joined(self._pieces(parts)), COPY_CHUNK_BYTES)
 
     def joined(self, parts: Sequence[FilePart], name: str, alive: Callable[[], None]) -> str:
-        """``parts`` as one file of this attempt; what it is called."""
+        """Join ``parts`` into one file of this attempt; returns its name. ``alive`` is called between pieces."""
         own = self.own(name)
         with (self.path / own).open("wb") as file:
             for piece in self._pieces(parts):
@@ -74,12 +74,12 @@ class AttemptFolder:
 
 
 def public_file_name(name: str) -> str:
-    """A file of some attempt as people are to know it."""
+    """A file's name as users see it, without the prefix of its attempt."""
     return re.sub(r"-[0-9]+(?=\.[a-z]+\Z)", "", name)
 
 
 class _Joined(io.RawIOBase):
-    """Pieces as a file to read."""
+    """A readable stream over pieces of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._rest = pieces, b""

@@ -1,10 +1,10 @@
-"""Long work that people start in the back office and find again: exports, bulk replays, imports.
+"""Background work of the back office: long tasks that a user starts and finds again (exports, bulk replays, imports).
 
 A kind of work is one function that does one slice: it reads where the last one ended (``cursor``), does a bounded part
-and says where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
-dies costs its slice, and two at once do nothing twice. Whoever takes work over makes what the one before still does
-count for nothing: claiming moves ``slices``, too. Files are an attempt's own (gateway.background.files); the statement
-that ends the work says which one is it. Source: issue "back office"; docs/background-work.md.
+and returns where it ended. A worker holds a lease for a slice, and a slice counts by compare-and-set, so a worker that
+dies loses one slice, and two at once do nothing twice. Taking work over invalidates what the previous worker still
+does: claiming raises ``slices``, too. Files belong to an attempt (gateway.background.files); the statement that ends
+the work names the result file. Source: docs/background-work.md.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from gateway.timers.registry import Timer
 
 BACKGROUND_TIMER_NAME: Final = "background work"
 MAX_TURN_S: Final = 2.0
-"""How long one piece of work is worked at before the next one has its turn, seconds."""
+"""Seconds one piece of work runs before the next one has its turn."""
 MAX_BACKGROUND_RUN_S: Final = 10.0
-"""How long one run of the timer goes on while there is work, seconds."""
+"""Longest run of the timer while there is work, seconds."""
 BACKGROUND_WORK_LEASE: Final = timedelta(seconds=60)
-"""A worker that says nothing for so long is dead."""
+"""A worker without a sign of life for so long counts as dead."""
 SLICE_RETRY_DELAY: Final = timedelta(seconds=15)
 MAX_SLICE_FAILURES: Final = 5
 RESULT_FILE_RETENTION: Final = timedelta(days=7)
-"""How long a file is kept after its work ended."""
+"""Retention of a result file after its work ended."""
 MAX_OPEN_WORK_PER_OWNER: Final = 5
-"""Pieces of work that one person may have waiting or running."""
+"""Most pieces of work that one user may have waiting or running."""
 FILE_CLEANUP_BATCH: Final = 50
 
 BackgroundWorkState = BackgroundWork.State
@@ -52,20 +52,20 @@ log = structlog.get_logger(__name__)
 
 
 class WorkFailedError(Exception):
-    """This work cannot be done, and trying again will not help; the text is for its owner."""
+    """The work cannot be done, and a retry will not help; the text is shown to its owner."""
 
 
 class WorkLeaseLostError(Exception):
-    """Another worker has this work now, or it was cancelled: what is done here counts for nothing."""
+    """Another worker has this work now, or it was cancelled: results of this worker are discarded."""
 
 
 class TooMuchOpenWorkError(Exception):
-    """The owner has as much work open as one person may."""
+    """The user has as much open work as one user may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceResult:
-    """What one slice did. ``done``: things done so far, in all; ``total``: of how many, None while it is not known.
+    """Result of one slice. ``done``: things done so far, in all; ``total``: of how many, None while not known.
     ``file``: the name of the finished file in the work's folder."""
 
     done: int
@@ -78,9 +78,9 @@ class SliceResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkKind:
-    """A kind of work. ``step``: do one slice of about half a second; it is given the work, the folder its files go to
-    and a function that says "still alive", which raises WorkLeaseLostError; called in a transaction it keeps others off
-    until the end of that. Raises WorkFailedError. ``right``: what its owner needs to ask for it, and to fetch its
+    """A kind of work. ``step``: does one slice of about half a second; arguments: the work, the folder for its files,
+    and a function that renews the lease, which raises WorkLeaseLostError; called in a transaction it keeps others off
+    until the transaction ends. May raise WorkFailedError. ``right``: the permission to request it and to fetch its
     file."""
 
     name: str
@@ -94,19 +94,19 @@ WORK_KINDS: Final[Mapping[str, WorkKind]] = MappingProxyType(_KINDS)
 
 
 def register_work_kind(kind: WorkKind) -> WorkKind:
-    """Make ``kind`` known; the module that does the work calls it when it is loaded."""
+    """Register ``kind``; the module that does the work calls this when it is loaded."""
     _KINDS[kind.name] = kind
     return kind
 
 
-# --- asking -------------------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------------------
 
 
 def enqueue_work(
     kind: WorkKind, title: str, parameters: Mapping[str, Any], *, owner: int, by: audit_log.Actor
 ) -> BackgroundWork:
-    """Put work on the list; a worker takes it within a second. ``title``: in the owner's language, and so not in the
-    trail. Raises TooMuchOpenWorkError."""
+    """Queue work; a worker takes it within a second. ``title``: in the owner's language, and therefore not in the
+    audit log. Raises TooMuchOpenWorkError."""
     if BackgroundWork.objects.filter(owner=owner, state__in=OPEN_WORK_STATES).count() >= MAX_OPEN_WORK_PER_OWNER:
         raise TooMuchOpenWorkError
     with transaction.atomic():
@@ -119,7 +119,7 @@ def enqueue_work(
 
 
 def cancel_work(row: BackgroundWork, *, by: audit_log.Actor) -> bool:
-    """Stop work that is not done; what it has done stays done. False when it had ended."""
+    """Cancel work that is not finished; slices already done stay. False when it had ended."""
     with transaction.atomic():
         moved = BackgroundWork.objects.filter(pk=row.pk, state__in=OPEN_WORK_STATES).update(
             state=BackgroundWorkState.CANCELLED, ended_at=clock.real_now(), lease_until=None
@@ -130,7 +130,7 @@ def cancel_work(row: BackgroundWork, *, by: audit_log.Actor) -> bool:
 
 
 def work_folder(work: UUID) -> Path:
-    """Where a piece of work has its files. Web servers and workers share GATEWAY_WORK_DIR."""
+    """The folder of a piece of work's files. Web servers and workers share GATEWAY_WORK_DIR."""
     return Path(settings.GATEWAY_WORK_DIR) / work.hex
 
 
@@ -142,28 +142,28 @@ def find_result_file(row: BackgroundWork) -> Path | None:
     return path if path.is_file() else None
 
 
-# --- doing --------------------------------------------------------------------------------------------------------
+# --- execution ----------------------------------------------------------------------------------------------------
 
 
 def run_background_work(merchant: Merchant | None = None) -> int:
-    """Give each piece of work its turns, round after round, for MAX_BACKGROUND_RUN_S; how many slices were done. Real
-    time alone: a merchant's clock is nothing to it."""
+    """Run pieces of work in turn for MAX_BACKGROUND_RUN_S; returns how many slices were done. Real time only: a
+    merchant's clock has no effect."""
     if merchant is not None:
         return 0
     ends, count = time.monotonic() + MAX_BACKGROUND_RUN_S, 0
     while True:
         did, had = 0, set[UUID]()
-        while (row := _claim(had)) is not None:
+        while (row := _claim_work(had)) is not None:
             had.add(row.pk)
-            did += _turn(row)
+            did += _run_turn(row)
         count += did
         if not did or time.monotonic() >= ends:
             break
-    _throw_away()
+    _delete_expired_files()
     return count
 
 
-def _claim(had: set[UUID]) -> BackgroundWork | None:
+def _claim_work(had: set[UUID]) -> BackgroundWork | None:
     now = clock.real_now()
     with transaction.atomic():
         free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
@@ -185,8 +185,8 @@ def _claim(had: set[UUID]) -> BackgroundWork | None:
     return row
 
 
-def _turn(row: BackgroundWork) -> int:
-    """Slices of ``row`` until its turn is over."""
+def _run_turn(row: BackgroundWork) -> int:
+    """Run slices of ``row`` until its turn is over; returns how many."""
     kind = WORK_KINDS.get(row.kind)
     place = AttemptFolder(path=work_folder(row.pk), attempt=row.slices)
     ends = time.monotonic() + MAX_TURN_S
@@ -196,33 +196,33 @@ def _turn(row: BackgroundWork) -> int:
             if kind is None:
                 raise WorkFailedError(f"This installation does not know the work {row.kind}.")
             place.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            did = kind.step(row, place, lambda: _alive(row))
+            did = kind.step(row, place, lambda: _renew_lease(row))
         except WorkLeaseLostError:
             break
         except WorkFailedError as fault:
-            _failed(row, str(fault))
+            _mark_failed(row, str(fault))
             break
         except Exception:
             log.exception("work_failed", work=row.pk.hex, kind=row.kind)
-            _faulty(row)
+            _schedule_retry(row)
             break
         count += 1
         over = did.finished or time.monotonic() >= ends
-        if not _keep(row, did, release=over):
+        if not _store_slice(row, did, release=over):
             break
         if over:
             break
     return count
 
 
-def _alive(row: BackgroundWork) -> None:
+def _renew_lease(row: BackgroundWork) -> None:
     same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING)
     if not same.update(lease_until=clock.real_now() + BACKGROUND_WORK_LEASE):
         raise WorkLeaseLostError
 
 
-def _keep(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
-    """Keep what a slice did, if the work still is as it was read: False when it was cancelled or taken over."""
+def _store_slice(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
+    """Store a slice's result if the work is unchanged since it was read; False when it was cancelled or taken over."""
     now = clock.real_now()
     changes: dict[str, Any] = {
         "done": did.done,
@@ -242,27 +242,27 @@ def _keep(row: BackgroundWork, did: SliceResult, *, release: bool) -> bool:
     for name, value in changes.items():
         setattr(row, name, value)
     if moved and did.finished:
-        _sweep(row)
+        _delete_parts(row)
     return bool(moved)
 
 
-def _sweep(row: BackgroundWork) -> None:
-    """What the finished file was made of goes."""
+def _delete_parts(row: BackgroundWork) -> None:
+    """Delete the intermediate files of a finished result."""
     for path in work_folder(row.pk).glob("*"):
         if path.name != row.file:
             path.unlink(missing_ok=True)
 
 
-def _failed(row: BackgroundWork, why: str) -> None:
+def _mark_failed(row: BackgroundWork, why: str) -> None:
     BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
         state=BackgroundWorkState.FAILED, message=why[:500], ended_at=clock.real_now(), lease_until=None
     )
 
 
-def _faulty(row: BackgroundWork) -> None:
-    """A slice that broke is tried again later, a few times."""
+def _schedule_retry(row: BackgroundWork) -> None:
+    """Schedule a retry of a slice that raised, a few times."""
     if row.failures + 1 >= MAX_SLICE_FAILURES:
-        _failed(row, "It failed several times; the log of the worker says why.")
+        _mark_failed(row, "It failed several times; the log of the worker says why.")
         return
     BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
         failures=row.failures + 1,
@@ -271,8 +271,8 @@ def _faulty(row: BackgroundWork) -> None:
     )
 
 
-def _throw_away() -> None:
-    """Files whose time is over, and those of work that was not finished."""
+def _delete_expired_files() -> None:
+    """Delete files past their retention, and files of unfinished work."""
     old = Q(state=BackgroundWorkState.DONE, ended_at__lt=clock.real_now() - RESULT_FILE_RETENTION) & ~Q(file="")
     left = Q(state__in=(BackgroundWorkState.CANCELLED, BackgroundWorkState.FAILED), slices__gt=0)
     for row in BackgroundWork.objects.filter(old | left).order_by("ended_at")[:FILE_CLEANUP_BATCH]:
@@ -286,7 +286,7 @@ TIMER: Final = Timer(
 
 
 def compute_percent_done(row: BackgroundWork) -> int | None:
-    """Percent done, None while nobody knows of how many."""
+    """Percent done; None while the total is not known."""
     if row.state == BackgroundWorkState.DONE:
         return 100
     return None if not row.total else min(99, int(100 * row.done / row.total))

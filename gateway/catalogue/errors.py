@@ -1,4 +1,4 @@
-"""What is wrong with a request, and how a sent value may be repeated: masked and shortened.
+"""Errors of a request, and how a sent value may appear in one: masked and shortened.
 
 Source: Part A, Errors; ruling D10.
 """
@@ -16,17 +16,17 @@ from gateway.core.secret import Secret
 
 INVALID_PARAMETER_CODE: Final = "200.300.404"
 MAX_REPORTED_CHARS: Final = 100
-"""Characters of a sent name or value that an error repeats."""
+"""Most characters of a sent name or value that an error repeats."""
 HIDDEN_VALUE: Final = "•••"
 MAX_REPORTED_NAME_CHARS: Final = 300
-"""Characters of a parameter name; the longest real ones stay below 150."""
+"""Most characters of a parameter name; the longest real ones stay below 150."""
 _SECRETIVE: Final = re.compile(r"(?i)cvv|cvc|csc|cvn|security|pin|token|cryptogram|dtvc|number|passw|secret")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterError:
-    """One fault: ``value`` is what was sent, masked and shortened; None when nothing was sent. ``known``: the endpoint
-    takes a parameter of this name, so its reference explains it. ``meant``: the one that it takes instead."""
+    """One error: ``value`` is what was sent, masked and shortened; None when nothing was sent. ``known``: the endpoint
+    takes a parameter of this name, so its reference explains it. ``meant``: the parameter it takes instead."""
 
     name: str
     message: str
@@ -36,7 +36,7 @@ class ParameterError:
     meant: str = ""
 
     def as_json(self, docs: str = "") -> dict[str, str]:
-        """As answers carry it; ``docs`` is the address of the endpoint's reference, for names it explains."""
+        """As in answers; ``docs`` is the address of the endpoint's reference, for names it explains."""
         body = {"name": self.name}
         if self.value is not None:
             body["value"] = self.value
@@ -47,7 +47,7 @@ class ParameterError:
 
 
 class InvalidParametersError(Exception):
-    """At least one validation error; ``errors`` holds all of them, in the order sent, then what is missing."""
+    """The request has errors; ``errors`` holds all of them: in the order sent, then what is missing."""
 
     def __init__(self, errors: Sequence[ParameterError]) -> None:
         super().__init__(", ".join(error.name for error in errors))
@@ -64,8 +64,8 @@ def shorten_reported_value(text: str) -> str:
 
 
 def render_reported_value(param: Param, value: str | Secret) -> str:
-    """A sent value as an error may repeat it: secrets masked, card numbers wherever they hide masked, shortened."""
-    if param.name == "number" and (number := _number_shown(value)):
+    """A sent value for an error: secrets and any card numbers masked, shortened."""
+    if param.name == "number" and (number := _mask_number(value)):
         return number
     if isinstance(value, Secret) or param.secret:
         return HIDDEN_VALUE
@@ -73,18 +73,18 @@ def render_reported_value(param: Param, value: str | Secret) -> str:
 
 
 def hide_reported_value(name: str, value: str | Secret, meant: Param | None) -> str:
-    """A value sent under a name that is not known, or that probably meant ``meant``."""
+    """The value of an unknown name, or of one that probably meant ``meant``, for an error."""
     if meant is not None:
         return render_reported_value(meant, value)
     return HIDDEN_VALUE if isinstance(value, Secret) or is_secret_name(name) else mask_reported_value(value)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a name that is not known sounds like a secret's."""
+    """True if an unknown name sounds like a secret's."""
     return bool(_SECRETIVE.search(name))
 
 
-def _number_shown(value: str | Secret) -> str:
-    """An account's number: its first six and last four digits; '' where it is not digits alone."""
+def _mask_number(value: str | Secret) -> str:
+    """An account number: its first six and last four digits; '' unless it is digits only."""
     text = value.reveal() if isinstance(value, Secret) else value
     return mask_pan(text) if text.isdecimal() and len(text) <= MAX_REPORTED_CHARS else ""

@@ -1,4 +1,4 @@
-"""The formats of amounts, dates, codes, names, telephones and addresses, out of the notation of the specification.
+"""The formats of amounts, dates, codes, names, telephone numbers and addresses, built from the spec's notation.
 
 Source: Part A, "Resources and their fields"; rulings D22-D26.
 """
@@ -33,6 +33,7 @@ from gateway.catalogue.notation import (
     value_list,
     with_words,
 )
+from gateway.core import money
 
 __all__ = [
     "AMOUNT",
@@ -177,12 +178,12 @@ DATE_TIME = Format(
 
 
 def normalize_boolean(value: str) -> str:
-    """``true`` or ``false`` for what languages of the web write for them; anything else as it is."""
+    """``true`` or ``false`` for the usual spellings of web languages; any other value unchanged."""
     return _BOOLEANS.get(value.lower(), value)
 
 
 _BOOLEANS = {"true": "true", "1": "true", "false": "false", "0": "false"}
-# An empty value is refused, not passed over: it is how some languages write false, and others nothing at all.
+# An empty value is refused, not ignored: some languages write false so, and others no value at all.
 BOOLEAN = replace(
     one_of("true", "false", words="true or false"),
     expects="must be true or false",
@@ -197,7 +198,7 @@ YEAR_NUMBER = literal(
 LANGUAGE = chars("upper-case letters", "[A-Z]", 2, 2, example="DE", bad="de", words="2 uppercase letters")
 
 CURRENCY = code_list(
-    "A3 uppercase, ISO 4217", iso.ISO_CURRENCIES, kind="a currency of ISO 4217 in capitals",
+    "A3 uppercase, ISO 4217", money.CURRENCY_CODES, kind="a currency of ISO 4217 in capitals",
     example="EUR", bad="eur", ref="Currency",
 )  # fmt: skip
 COUNTRY = code_list(
@@ -231,7 +232,7 @@ def _is_absolute_url(value: str) -> bool:
 
 
 def _is_web_host(value: str) -> bool:
-    """Whether a web address names a host that browsers can look up, and a port there is."""
+    """True if a web address has a host that browsers can look up, and a valid port."""
     parts = urlsplit(value)
     host = parts.hostname or ""
     try:
@@ -239,30 +240,30 @@ def _is_web_host(value: str) -> bool:
             ip_address(host)
             return parts.port != 0
         return bool(_HOST.fullmatch(host.encode("idna").decode())) and parts.port != 0
-    except ValueError:  # no such port, a label that is empty or too long, no address between the brackets
+    except ValueError:  # an invalid port, a label that is empty or too long, no address between the brackets
         return False
 
 
 _WEB = frozenset({"http", "https"})
 _APP = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
-"""The scheme of an app as its maker's domain backwards (RFC 8252, 7.1). Those that run or read something in a browser
-or on a phone (javascript:, data:, jar:, intent:, view-source: …) have no dot, and new ones may come any day: so what is
-allowed is listed here, not what is forbidden."""
+"""An app's scheme: its maker's domain reversed (RFC 8252, 7.1). Schemes that run or read something in a browser or on
+a phone (javascript:, data:, jar:, intent:, view-source: …) have no dot, and new ones may appear any day: so this lists
+what is allowed, not what is forbidden."""
 _ENCODED_AS_A_WHOLE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*%3[Aa]")
-"""No address begins so: the colon behind its scheme is written as an escape."""
+"""No address begins so: the colon after its scheme is percent-encoded."""
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
 def is_openable_address(address: str, *, web_only: bool = False) -> bool:
-    """Whether a browser or a phone may be sent there: a web page, or an app whose scheme is a domain backwards
+    """True if a browser or a phone may be sent there: a web page, or an app whose scheme is a reversed domain
     (com.example.app:), unless ``web_only``. The form has the same rule in checkout/widget/src/view.js."""
     scheme = address.partition(":")[0].lower() if ":" in address else ""
     return scheme in _WEB or (not web_only and _APP.fullmatch(scheme) is not None)
 
 
-def _decoded_once(value: str) -> str:
-    """An address that was percent-encoded as a whole (https%3A%2F%2Fshop.example%2F…) without that encoding; any other
-    value as it is."""
+def _decode_once(value: str) -> str:
+    """An address that was percent-encoded as a whole (https%3A%2F%2Fshop.example%2F…), decoded; any other value
+    unchanged."""
     if not _ENCODED_AS_A_WHOLE.match(value):
         return value
     try:
@@ -272,8 +273,8 @@ def _decoded_once(value: str) -> str:
 
 
 def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: bool = False) -> Format:
-    """An absolute address that :func:`is_openable_address`; ``web_only``: no app's; ``encoded``: it may be
-    percent-encoded as a whole, and is decoded once."""
+    """An absolute address for which :func:`is_openable_address` holds; ``web_only``: not an app's; ``encoded``: it may
+    be percent-encoded as a whole, and is decoded once."""
     printable = re.compile(f"[^\\s{UNPRINTABLE}]{{{low},{high}}}").fullmatch
     allowed = "https: and http: are" if web_only else "https:, http: and apps named like com.example.app: are"
 
@@ -299,7 +300,7 @@ def url(low: int, high: int, *, words: str, web_only: bool = False, encoded: boo
         example="https://shop.example/result",
         counterexample="/result",
         schema={"type": "string", "format": "uri", "minLength": low, "maxLength": high},
-        usual=_decoded_once if encoded else None,
+        usual=_decode_once if encoded else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Card data where merchants write freely: what of it is refused, what is masked before it is stored, what never is.
+"""Card data in free-text parameters: what is refused, what is masked before it is stored, what is never altered.
 
 Source: PCI DSS 4.0.1, 3.3.1 and 3.5.1; docs/decisions/0052-card-data-in-free-text.md.
 """
@@ -14,13 +14,13 @@ from gateway.core import card_data
 from gateway.core.secret import Secret
 
 MIN_SEARCHED_DIGITS: Final = 12
-"""Digits of a number that is looked for in the other parameters; a shorter one is no card's."""
+"""Fewest digits of a number that is searched for in the other parameters; a shorter one is not a card's."""
 MIN_PART_DIGITS: Final = 4
-"""Digits of the smaller part of a number that is cut over two parameters."""
+"""Fewest digits of the smaller part of a number that is split over two parameters."""
 _WHOLE_PARTS: Final = frozenset({4, 6, 8, 10, 12})
-"""Digits that the first part of somebody else's cut number has: the groups that cards are printed in."""
+"""Digits in the first part of a split number that is not the request's own: the groups that cards are printed in."""
 _MAX_SCANNED_CHARS: Final = 40
-"""Characters at the end of one value, and the beginning of the next, that may hold the parts of a cut number."""
+"""Characters at the end of one value, and the beginning of the next, that may hold the parts of a split number."""
 
 _IDS: Final = frozenset({
     "entityId", "merchantTransactionId", "merchantInvoiceId", "referenceUuid", "referencedPaymentId", "registrationId",
@@ -28,13 +28,13 @@ _IDS: Final = frozenset({
     "acsTransactionId", "verificationId", "deviceId", "requestorId", "deviceInfo", "mandate.id",
     "browserFingerprint.id", "browserFingerprint.value", "connectorTxId1", "connectorTxId2", "connectorTxId3",
 })  # fmt: skip
-"""Last words of names whose values others compare or send on: never altered, and masked only where they are shown."""
+"""Last words of names whose values others compare or forward: never altered, masked only where they are displayed."""
 _ADDRESSES: Final = re.compile(r"(?:^|\.)(?:url|schemeUrl|merchantWebsite|[A-Za-z]*Url)$")
 _THIRTEEN_DIGITS: Final = re.compile(r"(?i)(?:phone|mobile|fax|ticketNumber|exchangeTicketNum)$")
-"""Telephones and tickets have thirteen digits, and Visa's cards no longer do."""
+"""Telephone and ticket numbers have thirteen digits, and Visa's cards no longer do."""
 _FOUR_DIGITS: Final = re.compile(r"\d(?:\D*\d){3}")
 _STARS: Final = ("*", "X", "0")
-"""What may stand in place of a digit: the first that the parameter's format takes."""
+"""Replacements for a digit, tried in order until the parameter's format accepts the value."""
 
 
 def find_min_masked_digits(full: str, param: Param) -> int:
@@ -49,12 +49,12 @@ def find_min_masked_digits(full: str, param: Param) -> int:
 
 
 def has_three_digits(value: str) -> bool:
-    """Whether ``value`` has the three digits that the shortest code has: what most values are asked alone."""
+    """True if ``value`` has the three digits of the shortest security code: the cheap first test of a value."""
     return card_data.THREE_DIGITS_PATTERN.search(value) is not None
 
 
 def mask_free_text(param: Param, value: str, shortest: int) -> str:
-    """``value`` with its card data masked by a sign that the format takes; the same object where there is none."""
+    """``value`` with its card data masked by a character that the format accepts; the same object if there is none."""
     found = card_data.mask_card_data(value, shortest=shortest)
     if found is value or param.format.problem(found) is None:
         return found
@@ -69,8 +69,8 @@ def mask_free_text(param: Param, value: str, shortest: int) -> str:
 
 
 def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Names of the values that hold ``number``, however it is written, or that have it in the name; and of two that
-    hold the two parts of it."""
+    """Names of the parameters that contain ``number`` in any notation, in value or name; also of two parameters that
+    contain its two parts."""
     digits = number.reveal()
     places = range(MIN_PART_DIGITS, len(digits) - MIN_PART_DIGITS + 1)
     heads: dict[int, str] = {}
@@ -92,8 +92,8 @@ def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Ite
 
 
 def mask_split_number(first: str, second: str) -> tuple[str, str] | None:
-    """Two values with a card number that begins at the end of the first and ends at the beginning of the second, with
-    its middle masked; None where there is none."""
+    """Mask the middle of a card number that begins at the end of one value and ends at the beginning of the next;
+    None if there is none."""
     if not (_DIGIT.search(first[-4:]) and _DIGIT.search(second[:4])):
         return None
     head, tail = _END.search(first[-_MAX_SCANNED_CHARS:]), _BEGINNING.match(second[:_MAX_SCANNED_CHARS])
@@ -105,8 +105,8 @@ def mask_split_number(first: str, second: str) -> tuple[str, str] | None:
         return None
     start = len(first) - len(first[-_MAX_SCANNED_CHARS:])
     return (
-        _starred(first, start + head.start(), start + head.end(), keep_first=6),
-        _starred(second, tail.start(), tail.end(), keep_last=4),
+        _star_digits(first, start + head.start(), start + head.end(), keep_first=6),
+        _star_digits(second, tail.start(), tail.end(), keep_last=4),
     )
 
 
@@ -115,7 +115,7 @@ _END: Final = re.compile(r"(?:\d[\s.\-/_:]{0,2})*\d(?=[^\w]{0,3}\Z)")
 _BEGINNING: Final = re.compile(r"[^\w]{0,3}(?:\d[\s.\-/_:]{0,2})*\d(?!\w)")
 
 
-def _starred(text: str, start: int, end: int, *, keep_first: int = 0, keep_last: int = 0) -> str:
+def _star_digits(text: str, start: int, end: int, *, keep_first: int = 0, keep_last: int = 0) -> str:
     places = [at for at in range(start, end) if text[at].isdecimal()]
     gone = set(places[keep_first : len(places) - keep_last])
     return "".join("*" if at in gone else char for at, char in enumerate(text))

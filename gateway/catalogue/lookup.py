@@ -1,6 +1,6 @@
-"""The names of an endpoint compiled into one flat lookup.
+"""Compiles the parameter names of an endpoint into one flat lookup.
 
-``cart.items[3].name`` → ``cart.items[].name`` → one dict hit → the row of the table that it stands in.
+``cart.items[3].name`` → ``cart.items[].name`` → one dict hit → the table row of the parameter.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from gateway.catalogue.structure import Param, Structure
 
 INDEX_PATTERN: Final = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
 BRACKETS_PATTERN: Final = re.compile(r"\[[^\[\]]{0,40}\]")
-"""Where an index stands, whatever it is."""
+"""An index in a name, whatever stands between the brackets."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledParam:
-    """A Param compiled: where it stands in the echo (None = an index, the map's key comes last), and from how many
-    digits on a card number in it is masked (0: never)."""
+    """A Param compiled: its path in the echo (None = an index; a map's key comes last), and the fewest digits of a card
+    number that is masked in it (0: never)."""
 
     param: Param
     structure: Structure
@@ -33,17 +33,18 @@ CompiledParams = tuple[dict[str, CompiledParam], dict[str, CompiledParam]]
 
 
 def compile_structures(structures: Sequence[Structure]) -> CompiledParams:
+    """Compile all rows: exact names, and maps by their name without a key."""
     exact: dict[str, CompiledParam] = {}
     maps: dict[str, CompiledParam] = {}
     for structure in structures:
         for param in structure.rows:
             full = structure.full(param.base).replace("[n]", "[]")
-            row = CompiledParam(param, structure, _path(full), find_min_masked_digits(full, param))
+            row = CompiledParam(param, structure, _echo_path(full), find_min_masked_digits(full, param))
             (maps if param.key else exact)[full] = row
     return exact, maps
 
 
-def _path(full: str) -> tuple[str | None, ...]:
+def _echo_path(full: str) -> tuple[str | None, ...]:
     steps: list[str | None] = []
     for part in re.findall(r"\[\]|\[[^\]]+\]|[^.\[\]]+", full):
         steps.append(None if part == "[]" else part.strip("[]"))

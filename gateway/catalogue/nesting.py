@@ -1,4 +1,4 @@
-"""Flat names and nested JSON: ``cart.items[3].name`` becomes an object with a list in it (D17)."""
+"""Converts flat names into nested JSON: ``cart.items[3].name`` becomes an object with a list in it (D17)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.catalogue.errors import HIDDEN_VALUE
 
 
 def mask_account_number(value: str) -> str:
-    """An account number for its owner's eyes: the last four characters."""
+    """An account number for its owner: the last four characters."""
     return "*" * max(len(value) - 4, 0) + value[-4:] if len(value) > 4 else HIDDEN_VALUE
 
 
@@ -17,7 +17,7 @@ FlatEntry = tuple[tuple[str | None, ...], tuple[int, ...], str | None, str]
 
 
 def nest_entries(entries: Iterable[FlatEntry]) -> dict[str, Any]:
-    """Build JSON out of flat entries; list positions follow the order of their indexes."""
+    """Build JSON from flat entries; list positions follow the order of their indexes."""
     top: dict[str, Any] = {}
     lists = False
     for path, indexes, key, value in entries:

@@ -1,7 +1,7 @@
 """The specification's format notation as values: N, AN, classes of characters, ranges, value lists.
 
-A :class:`Format` is everything there is to know of one cell of a "Format" column: the words a reader sees, the
-test a value must pass, what the error says, one example that keeps it and one that breaks it, and its JSON Schema.
+A :class:`Format` describes one cell of a "Format" column completely: its text for readers, the test a value must pass,
+the error message, one valid and one invalid example, and its JSON Schema.
 Source: Part A, "Resources and their fields"; rulings D22-D26.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# Refused everywhere: control characters, line and paragraph separators, lone surrogates, and the marks that
-# reorder text on a clerk's screen (D22 speaks of control characters; the last group lets one name look like another).
+# Refused everywhere: control characters, line and paragraph separators, lone surrogates, and bidirectional controls
+# that reorder text on a clerk's screen (D22 names control characters; the last group lets one name look like another).
 UNPRINTABLE = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
 PRINTABLE_CLASS = f"[^{UNPRINTABLE}]"
 
@@ -25,12 +25,12 @@ FormatExplanation = Callable[[str], str | None]
 class Format:
     """One format cell.
 
-    ``words``: the spec's notation. ``expects``: the sentence an error gives ("must be …"). ``fits``: truthy for a
-    well-formed value. ``explain``: a better sentence for one certain wrong value, or None. ``example`` and
+    ``words``: the spec's notation. ``expects``: the sentence of an error ("must be …"). ``fits``: truthy for a
+    well-formed value. ``explain``: a better sentence for one particular wrong value, or None. ``example`` and
     ``counterexample``: one value that fits and one that does not. ``values``: the closed list, if there is one.
     ``empty_is_value``: the spec allows length 0, so an empty value is a value and not an absence (D16); a boolean's is
-    checked, too, and fits none. ``usual``: how clients are known to write a value → how the spec writes it; a strict
-    channel does without. ``taken_too``: a sentence for the docs about what is taken beside ``words``.
+    checked, too, and fits none. ``usual``: spellings that clients use → the spec's; a strict channel ignores it.
+    ``taken_too``: a sentence for the docs about values accepted besides ``words``.
     """
 
     words: str
@@ -46,7 +46,7 @@ class Format:
     taken_too: str = ""
 
     def problem(self, value: str) -> str | None:
-        """None when ``value`` fits, else the sentence that says what is allowed."""
+        """None when ``value`` fits, else the error sentence."""
         if self.fits(value):
             return None
         if self.explain is not None and (better := self.explain(value)):
@@ -54,11 +54,12 @@ class Format:
         return f"{self.expects}, e.g. {self.example}" if self.example and not self.values else self.expects
 
     def eg(self, example: str, counterexample: str | None = None) -> Format:
-        """The same format with an example of its own for the docs."""
+        """The same format with another example for the docs."""
         return replace(self, example=example, counterexample=counterexample or self.counterexample)
 
 
 def compile_test(expression: str) -> FormatTest:
+    """A test for values that match a regular expression as a whole."""
     return re.compile(expression).fullmatch
 
 
@@ -84,7 +85,7 @@ def _length_note(high: int, low: int, expects: str) -> FormatExplanation:
 
 
 def AN(low: int, high: int, *, words: str = "") -> Format:
-    """Any printable characters, ``low`` to ``high`` of them. Length 0 makes an empty value a value."""
+    """Any printable characters, ``low`` to ``high`` of them. With length 0 allowed an empty value is a value."""
     expects = f"must be {describe_length(low, high, 'characters')}"
     example = "Example text"[:high] if low <= 12 else "Example text".ljust(low, "x")
     return Format(
@@ -100,7 +101,7 @@ def AN(low: int, high: int, *, words: str = "") -> Format:
 
 
 def AN_UP_TO(high: int) -> Format:
-    """ "AN up to n": one character at least, since an empty value counts as absent."""
+    """ "AN up to n": at least one character, since an empty value counts as absent."""
     return AN(1, high, words=f"AN up to {high}")
 
 
@@ -117,7 +118,7 @@ def N(low: int, high: int, *, words: str = "") -> Format:
 
 
 def chars(what: str, one: str, low: int, high: int, *, example: str, bad: str = "!", words: str = "") -> Format:
-    """A stated class of characters: ``what`` names it in words, ``one`` is the regular expression of one character."""
+    """A class of characters: ``what`` describes it, ``one`` is the regular expression of one character."""
     return Format(
         words=words or f"{what}, {_span(low, high)}",
         expects=f"must be {describe_length(low, high, 'characters')} out of {what}",
@@ -129,7 +130,7 @@ def chars(what: str, one: str, low: int, high: int, *, example: str, bad: str = 
 
 
 def literal(words: str, expression: str, *, expects: str, example: str, bad: str) -> Format:
-    """A shape of its own, given as a regular expression."""
+    """A format given as a regular expression."""
     return Format(
         words=words,
         expects=expects,
@@ -141,7 +142,7 @@ def literal(words: str, expression: str, *, expects: str, example: str, bad: str
 
 
 def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
-    """A closed list. ``also``: regular spellings accepted beside the spec's own odd ones (D25)."""
+    """A closed list. ``also``: regular spellings accepted besides the spec's own odd ones (D25)."""
     allowed = frozenset(values) | frozenset(also)
     listed = ", ".join((*values, *also))
     return Format(
@@ -156,13 +157,13 @@ def one_of(*values: str, words: str = "", also: tuple[str, ...] = ()) -> Format:
 
 
 def publish_values(form: Format, *values: str, taken_too: str) -> Format:
-    """A closed list of which the document publishes ``values`` only. Generated clients make a name of each value, and
-    two values that differ in case or signs alone would be one name; ``taken_too`` tells of the others."""
+    """A closed list of which OpenAPI publishes ``values`` only. Generated clients make a name of each value, and two
+    values that differ only in case or punctuation would be one name; ``taken_too`` describes the others."""
     return replace(form, schema={"type": "string", "enum": list(values)}, taken_too=taken_too)
 
 
 def code_list(words: str, allowed: frozenset[str], *, kind: str, example: str, bad: str, ref: str) -> Format:
-    """A code out of a published list (ISO 4217, ISO 3166-1) that is too long to print in an error."""
+    """A code of a published list (ISO 4217, ISO 3166-1) that is too long to print in an error."""
     return Format(
         words=words,
         expects=f"must be {kind}",
@@ -174,7 +175,7 @@ def code_list(words: str, allowed: frozenset[str], *, kind: str, example: str, b
 
 
 def number_between(low: int, high: int, *, words: str, width: int | None = None) -> Format:
-    """A whole number in a range. ``width`` fixes the digits ("01 to 12", D23); without it no leading zero."""
+    """An integer in a range. ``width`` fixes the number of digits ("01 to 12", D23); without it no leading zero."""
     shape = re.compile(f"[0-9]{{{width}}}" if width else "0|[1-9][0-9]*")
     low_text, high_text = (str(low).zfill(width or 1), str(high).zfill(width or 1))
 
@@ -198,12 +199,12 @@ def _range_pattern(low: int, high: int, width: int | None) -> str:
 
 
 def with_words(words: str, form: Format) -> Format:
-    """The same format as another cell of the spec writes it."""
+    """The same format in the words of another cell of the spec."""
     return replace(form, words=words)
 
 
 def comma_list(words: str, *allowed: str) -> Format:
-    """Values out of a closed list, separated by commas without spaces; as many elements as the list has, at most."""
+    """Values of a closed list, separated by commas without spaces; at most as many elements as the list has."""
     known = frozenset(allowed)
 
     def fits(value: str) -> bool:
@@ -221,5 +222,5 @@ def comma_list(words: str, *allowed: str) -> Format:
 
 
 def value_list(*values: str, also: tuple[str, ...] = ()) -> Format:
-    """A closed list whose cell simply lists the values, by commas."""
+    """A closed list whose cell lists the values, separated by commas."""
     return one_of(*values, words=", ".join(values), also=also)

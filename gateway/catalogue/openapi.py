@@ -1,6 +1,6 @@
-"""The catalogue as an OpenAPI 3.1 document: one form body, query or path per endpoint, and every answer it may give.
+"""The catalogue as an OpenAPI 3.1 document: one form body, query or path per endpoint, and all of its responses.
 
-Nothing is written twice: names, formats, needs and notes are read from the rows that the parser reads. Answers are in
+Generated from the rows that the parser reads: names, formats, needs and notes. Responses are in
 :mod:`gateway.catalogue.openapi_responses`. Source: Part A, Endpoints; rulings D1, D11, D13, D15, D16.
 """
 
@@ -15,6 +15,7 @@ from gateway.catalogue import openapi_responses as answers
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.rules import ParameterRule
 from gateway.catalogue.structure import Demand, Need, Param, Structure
+from gateway.core import money
 
 JsonObject = dict[str, Any]
 
@@ -121,7 +122,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
     "decide-transfer": {"outcome": "arrived"},
 }
-"""A request of each POST that works as it stands, entityId apart; the docs pages show the same."""
+"""A working request for each POST, without entityId; the docs pages show the same."""
 
 
 def build_openapi(base_url: str, environment: str) -> JsonObject:
@@ -156,7 +157,7 @@ def build_openapi(base_url: str, environment: str) -> JsonObject:
                 }
             },
             "schemas": {
-                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(iso.ISO_CURRENCIES)},
+                "Currency": {"type": "string", "description": "ISO 4217.", "enum": sorted(money.CURRENCY_CODES)},
                 "Country": {"type": "string", "description": "ISO 3166-1 alpha-2.", "enum": sorted(iso.COUNTRIES_2)},
                 "Country3": {"type": "string", "description": "ISO 3166-1 alpha-3.", "enum": sorted(iso.COUNTRIES_3)},
                 **answers.RESPONSE_SCHEMAS,
@@ -270,7 +271,7 @@ def _property(structure: Structure, row: Param) -> JsonObject:
 
 
 def _value(row: Param) -> JsonObject:
-    """The schema of one value. Free text says what every format refuses: control characters (D22)."""
+    """The schema of one value. Free text includes what every format refuses: control characters (D22)."""
     schema = dict(row.format.schema)
     if schema.get("type") == "string" and not {"pattern", "enum", "format"} & schema.keys():
         schema["pattern"] = PRINTABLE_TEXT_PATTERN
@@ -278,13 +279,13 @@ def _value(row: Param) -> JsonObject:
 
 
 def example_name(structure: Structure, row: Param) -> str:
-    """The name as it may be sent: the first index, and the key's example."""
+    """The name as it may be sent: with the first index, and the key's example."""
     name = structure.full(row.base if row.key else row.name).replace("[n]", "[0]")
     return f"{name}[{row.key.example}]" if row.key else name
 
 
 def name_pattern(structure: Structure, row: Param) -> str:
-    """A regular expression for every index and every key of one row."""
+    """A regular expression for all indexes and keys of one row."""
     more_digits = len(str(structure.max_items - 1)) - 1
     index = rf"\[(?:0|[1-9][0-9]{{0,{more_digits}}})\]"
     name = re.escape(structure.full(row.base if row.key else row.name)).replace(re.escape("[n]"), index)
@@ -292,6 +293,7 @@ def name_pattern(structure: Structure, row: Param) -> str:
 
 
 def is_always_required(structure: Structure, row: Param) -> bool:
+    """True if the row is required whatever else is sent."""
     return structure.demand is Demand.ALWAYS and row.need is Need.REQUIRED
 
 
@@ -300,10 +302,10 @@ def is_deprecated(structure: Structure, row: Param) -> bool:
 
 
 def describe_parameter(row: Param) -> str:
-    """Need, the spec's format words, what is taken beside them, the default and the note, as one line.
+    """Need, the spec's format, what is accepted besides, the default and the note, on one line.
 
-    A default is told in words only: generated clients send what a schema calls its ``default``, and one row of each
-    structure would then be in every payment, a job's times for example.
+    A default is given in words only: generated clients send a schema's ``default``, and then one row of each
+    structure would be in every payment, a job's times for example.
     """
     words = f"{_NEEDS[row.need]}. Format: {row.format.words}."
     default = f"Default: {row.default}." if row.default else ""
@@ -311,7 +313,7 @@ def describe_parameter(row: Param) -> str:
 
 
 def list_endpoint_rules(endpoint: Endpoint) -> Iterator[str]:
-    """Every condition of an endpoint as a sentence, the structures' own ones with the names they are sent under."""
+    """Every condition of an endpoint as a sentence, with full parameter names."""
     for structure in endpoint.structures:
         for rule in structure.rules:
             yield render_rule(structure, rule)

@@ -1,4 +1,4 @@
-"""The answers of the API as OpenAPI values: headers, the envelope, the payment object, and which status carries what.
+"""The API's responses as OpenAPI values: headers, the envelope, the payment object, and the content of each status.
 
 Source: Part A, Errors; Part B, Payment response; rulings D9, D11, D13, D17.
 """
@@ -51,10 +51,10 @@ _IGNORED: Final[ResponseSchema] = {
 _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
 
 
-def _enveloped(
+def _envelope(
     properties: ResponseSchema, required: list[str], description: str, *, ignores: bool = True
 ) -> ResponseSchema:
-    """``ignores``: names of the request that nothing knows are passed over, and told."""
+    """A schema with the envelope's fields. ``ignores``: unknown request names are ignored and reported."""
     return {
         "type": "object",
         "description": description,
@@ -110,8 +110,8 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["code", "description"],
         "What came of the request.",
     ),
-    "Error": _enveloped({}, [], "A request that made no payment.", ignores=False),
-    "Throttled": _enveloped(
+    "Error": _envelope({}, [], "A request that made no payment.", ignores=False),
+    "Throttled": _envelope(
         {"id": _text("The refused request's id.", _ID)}, ["id"], "Too many requests.", ignores=False
     ),
     "Card": _object(
@@ -129,7 +129,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         [],
         "What is known of the card. Number and CVV never come back.",
     ),
-    "Payment": _enveloped(
+    "Payment": _envelope(
         {
             "id": _text("The payment's id: follow-ups refer to it.", _ID),
             "referencedId": _text("The payment a follow-up refers to.", _ID),
@@ -150,7 +150,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "paymentType", "paymentBrand", "amount", "currency", "descriptor"],
         "A payment. Every accepted structure of the request comes back beside these fields, nested.",
     ),
-    "Authentication": _enveloped(
+    "Authentication": _envelope(
         {
             "id": _text("The authentication's id.", _ID),
             "paymentType": _text("3D.", "^3D$"),
@@ -165,7 +165,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "paymentType", "paymentBrand", "amount", "currency"],
         "An authentication without a payment.",
     ),
-    "Registration": _enveloped(
+    "Registration": _envelope(
         {
             "id": _text("The registration's id: one-click payments name it.", _ID),
             "paymentBrand": _text("The brand, as sent or detected."),
@@ -177,7 +177,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "paymentBrand"],
         "A stored means of payment. It has no paymentType.",
     ),
-    "Schedule": _enveloped(
+    "Schedule": _envelope(
         {
             "id": _text("The job's id.", _ID),
             "paymentType": _text("What each run makes.", "^(?:DB|PA)$"),
@@ -220,7 +220,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "paymentType", "amount", "currency", "descriptor", "registrationId", "plan"],
         "A subscription job.",
     ),
-    "Checkout": _enveloped(
+    "Checkout": _envelope(
         {
             "id": _text("The checkout's id, for the widget and for what follows.", _CHECKOUT),
             "integrity": _text("The script's hash, when integrity=true was sent.", "^sha384-[A-Za-z0-9+/]+=*$"),
@@ -228,12 +228,12 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id"],
         "A checkout that was created or updated. Its ndc is its id.",
     ),
-    "CheckoutResult": _enveloped(
+    "CheckoutResult": _envelope(
         {"id": _text("The payment's or registration's id; missing until the shopper has paid.", _ID)},
         [],
         "The payment object (see Payment) or the registration, once there is one; the envelope alone until then.",
     ),
-    "Submitted": _enveloped(
+    "Submitted": _envelope(
         {
             "state": _text("open, processing, action, done or expired; a browser's answer."),
             "redirect": {"type": ["object", "null"], "description": "Where the shopper has to go.",
@@ -244,7 +244,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         "What a browser learns: the result's code and words, the state. A merchant's token gets the payment object.",
         ignores=False,
     ),
-    "CheckoutState": _enveloped(
+    "CheckoutState": _envelope(
         {
             "state": _text("open, processing, action, done or expired."),
             "secondsLeft": {"type": "integer", "description": "Until the checkout ends."},
@@ -256,12 +256,12 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         "How a checkout stands. No payment object.",
         ignores=False,
     ),
-    "WalletSession": _enveloped(
+    "WalletSession": _envelope(
         {"session": {"type": "object", "additionalProperties": True}}, ["session"],
         "What the provider gave; for its sheet alone.",
         ignores=False,
     ),
-    "WidgetConfig": _enveloped(
+    "WidgetConfig": _envelope(
         {
             "checkout": _map("Id, kind, amount, currency, secondsLeft."),
             "brands": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
@@ -272,7 +272,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ignores=False,
     ),
     "Integrity": _object({"integrity": _text("For the script tag.", "^sha384-[A-Za-z0-9+/]+=*$")}, ["integrity"]),
-    "Clock": _enveloped(
+    "Clock": _envelope(
         {
             "now": _text("The merchant's time."),
             "offsetSeconds": {"type": "integer", "description": "How far it is ahead of the real time."},
@@ -287,7 +287,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["now", "offsetSeconds"],
         "The merchant's clock.",
     ),
-    "WalletToken": _enveloped(
+    "WalletToken": _envelope(
         {
             "wallet": _text("The wallet that the token is for."),
             "format": _text("The format it is in."),
@@ -296,7 +296,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["wallet", "format", "paymentToken"],
         "A token to try with.",
     ),
-    "AcquirerMessages": _enveloped(
+    "AcquirerMessages": _envelope(
         {
             "id": _text("The payment.", _ID),
             "messages": {
@@ -317,7 +317,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "messages"],
         "What was said to the acquirer, masked.",
     ),
-    "Mails": _enveloped(
+    "Mails": _envelope(
         {
             "id": _text("The payment.", _ID),
             "mails": {
@@ -346,12 +346,12 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         "description": "A payment, or a registration that a payment left.",
         "anyOf": [_ref("schemas", "Payment"), _ref("schemas", "Registration")],
     },
-    "PaymentList": _enveloped(
+    "PaymentList": _envelope(
         {"payments": {"type": "array", "items": _ref("schemas", "Listed")}},
         ["payments"],
         "Transactions, the newest first.",
     ),
-    "RecordList": _enveloped(
+    "RecordList": _envelope(
         {
             "records": {"type": "array", "items": _ref("schemas", "Listed")},
             "pages": {"type": "integer", "minimum": 1, "description": "How many pages; where pageNo is sent."},
@@ -378,7 +378,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "result"],
         "A transaction in a list: the payment object, its own time and number with it.",
     ),
-    "Settlements": _enveloped(
+    "Settlements": _envelope(
         {
             "aggregations": {"type": "array", "items": _ref("schemas", "Settlement")},
             "pages": {"type": "integer", "minimum": 0, "description": "How many pages; on /reports/v2/… only."},
@@ -404,7 +404,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "date", "currency", "amount", "fee", "count", "records"],
         "What an institute paid out at once.",
     ),
-    "SettlementRecords": _enveloped(
+    "SettlementRecords": _envelope(
         {
             "id": _text("The settlement's id.", _ID),
             "aggregation": _ref("schemas", "Settlement"),
@@ -415,7 +415,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "reconciliations"],
         "A settlement with its records.",
     ),
-    "ResultCodes": _enveloped(
+    "ResultCodes": _envelope(
         {
             "resultCodes": {
                 "type": "array",
@@ -524,7 +524,7 @@ _MAY_DECLINE: Final = ("Payment", "Registration", "Authentication", "Submitted",
 
 
 def build_responses(endpoint: Endpoint) -> ResponseSchema:
-    """Every status an endpoint may answer, 405 of its path included."""
+    """Every status of an endpoint, 405 of its path included."""
     body = _BODIES.get(endpoint.name, "Clock")
     replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body in _REPLAYED else ()
     found: ResponseSchema = {
@@ -546,7 +546,7 @@ def build_responses(endpoint: Endpoint) -> ResponseSchema:
     return found
 
 
-def _public(
+def _public_operation(
     operation: str,
     summary: str,
     about: str,
@@ -566,7 +566,7 @@ def _public(
     return {"get": {**found, "parameters": list(parameters)} if parameters else found}
 
 
-def _asked(name: str, where: str, about: str, **schema: Any) -> ResponseSchema:
+def _param(name: str, where: str, about: str, **schema: Any) -> ResponseSchema:
     return {
         "name": name,
         "in": where,
@@ -576,7 +576,7 @@ def _asked(name: str, where: str, about: str, **schema: Any) -> ResponseSchema:
     }
 
 
-CHECKOUT_ID_PARAMETER: Final = _asked("id", "path", "The checkout's id.", pattern=_CHECKOUT)
+CHECKOUT_ID_PARAMETER: Final = _param("id", "path", "The checkout's id.", pattern=_CHECKOUT)
 
 
 _WRONG_METHOD: Final = {"405": _ref("responses", "405")}
@@ -586,27 +586,27 @@ _OPENAPI_BODY: Final[ResponseSchema] = {
     "content": {"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}},
 }
 PUBLIC_PATHS: Final[Mapping[str, ResponseSchema]] = {
-    "/v1/resultcodes": _public(
+    "/v1/resultcodes": _public_operation(
         "resultcodes", "List the result codes", "The whole table, with the family of each code. Public.",
         {"200": _response("The table.", "ResultCodes"), **_WRONG_METHOD},
     ),
-    "/v1/openapi.json": _public(
+    "/v1/openapi.json": _public_operation(
         "openapi", "Read this document", "The API as OpenAPI 3.1. Public.",
         {"200": _OPENAPI_BODY, "304": {"description": "It has not changed since the ETag you sent."}, **_WRONG_METHOD},
     ),
-    "/v1/checkouts/{id}/config": _public(
+    "/v1/checkouts/{id}/config": _public_operation(
         "checkout-config", "Read how to draw the form", "For the widget: brands, texts, stored cards. Public.",
         {"200": _response("The configuration.", "WidgetConfig", headers=_RATES), "404": _ref("responses", "404"),
          "429": _ref("responses", "429"), **_WRONG_METHOD},
         tag=CHECKOUTS_TAG,
         parameters=[
             CHECKOUT_ID_PARAMETER,
-            _asked("brands", "query", "Brand codes separated by spaces, in the order of the page.", maxLength=2000),
-            _asked("locale", "query", "A language, e.g. de.", maxLength=10),
-            _asked("billing", "query", "true: the page asks for an address where the channel does not.", maxLength=5),
+            _param("brands", "query", "Brand codes separated by spaces, in the order of the page.", maxLength=2000),
+            _param("locale", "query", "A language, e.g. de.", maxLength=10),
+            _param("billing", "query", "true: the page asks for an address where the channel does not.", maxLength=5),
         ],
     ),
-    "/v1/checkouts/{id}/state": _public(
+    "/v1/checkouts/{id}/state": _public_operation(
         "checkout-state", "Read how a checkout stands", "For the widget. Public.",
         {"200": _response("The state.", "CheckoutState", headers=_RATES), "404": _ref("responses", "404"),
          "429": _ref("responses", "429"), **_WRONG_METHOD},
@@ -631,14 +631,14 @@ PUBLIC_PATHS: Final[Mapping[str, ResponseSchema]] = {
             },
         }
     },
-    "/v1/fastcheckout/integrity": _public(
+    "/v1/fastcheckout/integrity": _public_operation(
         "integrity", "Read the script's hash", "For the integrity attribute of the script tag. Public, one field.",
         {"200": _response("The hash.", "Integrity"), **_WRONG_METHOD}, tag=CHECKOUTS_TAG,
     ),
-    "/health/live": _public(
+    "/health/live": _public_operation(
         "health-live", "Is the process alive?", "Public.", {"200": _response("It is.", "Health")}
     ),
-    "/health/ready": _public(
+    "/health/ready": _public_operation(
         "health-ready", "Can it take payments?", "Public. Asks the database and the vault.",
         {"200": _response("It can.", "Health"), "503": _response("It cannot; checks says why.", "Health")},
     ),

@@ -1,4 +1,4 @@
-"""An accepted request: its values, and what the answer says about it."""
+"""An accepted request: its parameters, and their echo in the answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gateway.core.secret import Secret
 
 @dataclass(slots=True)
 class Parameters:
-    """The accepted request. ``values``: full name → value, of all that is no secret; ``secrets``: the others.
+    """The accepted request. ``values``: full name → value, of all that are not secret; ``secrets``: the others.
     ``refusals``: well-formed values that are refused with a code of their own. ``ignored``: unknown names, as the
-    answer reports them. ``masked``: names whose text held card data, which is masked in it."""
+    answer reports them. ``masked``: names of free-text parameters in which card data was masked."""
 
     values: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Parameters:
     )
 
     def get(self, name: str) -> str | None:
-        """The value of what is no secret. LookupError for a secret: it has to be asked for by :meth:`secret`."""
+        """The value of a non-secret parameter. LookupError for a secret: use :meth:`secret`."""
         if name in self.secrets:
             raise LookupError(f"{name} is a secret")
         return self.values.get(name)
@@ -46,16 +46,16 @@ class Parameters:
 
     @property
     def names(self) -> Iterator[str]:
-        """Every name that was sent, secrets among them."""
+        """Every name that was sent, secrets included."""
         yield from self.values
         yield from self.secrets
 
     def sent(self, facts: frozenset[str] = frozenset()) -> RuleInput:
-        """As conditions look at it."""
+        """The input of rules."""
         return RuleInput(self.values, facts=facts, secrets=self.secrets)
 
     def drop(self, *names: str) -> None:
-        """Leave parameters out, as if they had not been sent."""
+        """Remove parameters, as if they had not been sent."""
         for name in names:
             self.values.pop(name, None)
             self.secrets.pop(name, None)

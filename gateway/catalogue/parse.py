@@ -1,7 +1,7 @@
-"""Form pairs into Parameters, or every error at once.
+"""Parses form pairs into Parameters, or reports every error at once.
 
 Structures are compiled into one flat lookup: ``cart.items[3].name`` → ``cart.items[].name`` → one dict hit → one
-precompiled test. Conditions (rules.py) run afterwards, on the values that were well-formed.
+precompiled test. Rules (gateway.catalogue.rules) run afterwards, on the values that were well-formed.
 Source: Part A, What the service does, 3; Errors; rulings D10, D16, D17.
 """
 
@@ -57,22 +57,22 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_NEAR_MISSES = 100
-"""Unknown names that are compared with the known ones, per request: more cost time and help nobody."""
+"""Unknown names compared with the known ones, per request: more would cost time and be of no help."""
 MAX_UNKNOWN_NAME_ERRORS = 1_000
 """Unknown names reported one by one; a request with more has another problem, and its answer must stay readable."""
 MAX_SEARCHED_CHARS = 256 * 1024
-"""Characters of all values that may hold a card number: half a second of looking. A cart of 1,000 items with numbers of
-twenty digits in a dozen parameters of each has as many."""
+"""Characters of all values that may hold a card number: half a second of searching. A cart of 1,000 items with numbers
+of twenty digits in a dozen parameters of each has as many."""
 MAX_PARAMETER_ERRORS = 5_000
-"""Errors told in one answer: five in each of 1,000 items. More of them made answers of megabytes."""
+"""Most errors in one answer: five in each of 1,000 items. More of them made answers of megabytes."""
 MAX_MAP_KEYS = 500
-"""Keys of one map, such as customParameters: 49,000 of them were stored and told again with every read."""
+"""Most keys of one map, such as customParameters: 49,000 of them were once stored and returned with every read."""
 MAX_ALTERNATIVES = 15
 """Names an error lists as allowed; a longer list is left to the docs."""
 
 
 class UnknownNamePolicy:
-    """What happens to unknown names: a switch of the channel (D16)."""
+    """What happens to unknown names: a setting of the channel (D16)."""
 
     NORMAL = "normal"
     STRICT = "strict"
@@ -80,10 +80,10 @@ class UnknownNamePolicy:
 
 
 class Catalogue:
-    """The compiled vocabulary of one endpoint.
+    """The compiled parameters of one endpoint.
 
-    ``structures``: what it takes. ``rules``: conditions across structures, by full name. ``elsewhere``: everything
-    that is known anywhere, to tell a misplaced parameter from an unknown one. ``aliases``: other names accepted.
+    ``structures``: accepted ones. ``rules``: conditions across structures, by full name. ``elsewhere``: everything
+    that is known anywhere, to tell a misplaced parameter from an unknown one. ``aliases``: other accepted names.
     """
 
     def __init__(
@@ -120,20 +120,20 @@ class Catalogue:
         masks: bool = True,
     ) -> Parameters:
         """Check ``pairs`` and return them as Parameters. Raises InvalidParametersError with every error at once.
-        ``literal``: values are taken as the specification writes them only; by default that is what the strict
+        ``literal``: only the specification's spellings of values are accepted; by default that is what the strict
         ``policy`` does. ``masks``: card data in free text is masked, which a channel may switch off."""
         literal = policy == UnknownNamePolicy.STRICT if literal is None else literal
-        run = _Run(self, facts, policy, literal=literal, masks=masks)
+        run = _RequestParser(self, facts, policy, literal=literal, masks=masks)
         run.take_all(pairs)
         return run.finish()
 
     def find(self, name: str) -> tuple[CompiledParam, tuple[int, ...], str | None] | None:
-        """The row a name speaks of, with its indexes and its map key."""
+        """The row of a name, with its indexes and its map key."""
         return find_parameter(name, self._exact, self._maps)
 
     def loggables(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
-        """The first ``most`` pairs as a log may keep them. What holds the request's own card number, in whatever
-        writing, is hidden whole."""
+        """The first ``most`` pairs for a log. A pair that contains the request's own card number, in any notation, is
+        hidden completely."""
         number = next((value for name, value in pairs if name == "card.number"), None)
         texts = [(name, value) for name, value in pairs[:most] if isinstance(value, str)]
         holders = (
@@ -147,7 +147,7 @@ class Catalogue:
         ]
 
     def loggable(self, name: str, value: str | Secret) -> tuple[str, str]:
-        """A sent pair as a log may keep it: shortened, secrets hidden, card numbers masked wherever they stand."""
+        """A sent pair for a log: shortened, secrets hidden, card numbers masked."""
         name = name[:MAX_REPORTED_NAME_CHARS]
         found = self.find(self.aliases.get(name, name))
         shown_value = render_reported_value(found[0].param, value) if found else hide_reported_value(name, value, None)
@@ -157,19 +157,19 @@ class Catalogue:
         return find_parameter(name, self._known, self._known_maps) is not None
 
     def find_map_key_hint(self, name: str) -> str:
-        """A key that the map ``name`` may be sent with; '' for what is no map."""
+        """An example key of the map ``name``; '' if it is not a map."""
         row = self._maps.get(name)
         return row.param.key.example if row is not None and row.param.key is not None else ""
 
     def find_ignoring_index(self, name: str) -> CompiledParam | None:
-        """The row of a list's parameter whose name has no index between its brackets: ``cart.items[1e2].name``."""
+        """The row of a list's parameter whose brackets hold no valid index: ``cart.items[1e2].name``."""
         return self._exact.get(BRACKETS_PATTERN.sub("[]", name)) if "[" in name else None
 
     def is_inside_a_structure(self, name: str) -> bool:
         return ("." in name or "[" in name) and re.split(r"[.\[]", name, maxsplit=1)[0] in self._roots
 
     def alternatives(self, name: str) -> tuple[str, list[str]]:
-        """The one word of a dotted name that is unknown, and the words that are known in its place, if not too many."""
+        """The unknown word of a dotted name, and the known words for its place, if not too many."""
         words = INDEX_PATTERN.sub("[]", name).split(".")
         known = [found for found in (full.split(".") for full in self._exact) if len(found) == len(words)]
         for at in reversed(range(len(words))):
@@ -192,8 +192,8 @@ class Catalogue:
         return meant.replace("[]", "[0]"), row
 
 
-class _Run:
-    """One request on its way through a Catalogue."""
+class _RequestParser:
+    """The state of parsing one request."""
 
     __slots__ = (
         "_catalogue",
@@ -244,17 +244,17 @@ class _Run:
         )
 
     def take_all(self, pairs: Iterable[tuple[str, str | Secret]]) -> None:
-        """Its own method, so that no value is left in the frame that goes on to the conditions."""
+        """A method of its own, so that no value is left in the frame that goes on to the rules."""
         for name, value in pairs:
             self.take(name, value)
 
     def take(self, name: str, value: str | Secret) -> None:
         if len(name) > MAX_REPORTED_NAME_CHARS:
-            self._too_long(name, value)
+            self._report_long_name(name, value)
             return
         spelt, name = name, self._catalogue.aliases.get(name, name)
         if name in self._seen:
-            self._take_again(name, spelt, value)
+            self._take_repeated(name, spelt, value)
             return
         found = self._catalogue.find(name)
         if not value and (found is None or not found[0].param.format.empty_is_value):
@@ -291,8 +291,8 @@ class _Run:
         self.params.values[name] = text
         self.params.items.append((row, indexes, key, text))
 
-    def _take_again(self, name: str, spelt: str, value: str | Secret) -> None:
-        """A name that was sent before: an error, unless it is another spelling of it with the same value or none."""
+    def _take_repeated(self, name: str, spelt: str, value: str | Secret) -> None:
+        """A repeated name: an error, unless it is another spelling of it with the same value or none."""
         message, first = "was sent more than once", self._seen[name]
         if first not in ("", spelt):
             self._seen[name] = ""  # Both are sent now: each of them once more is an error.
@@ -304,7 +304,7 @@ class _Run:
             self.params.values.pop(name, None)
 
     def _is_one_key_too_many(self, row: CompiledParam) -> bool:
-        """Count a key of a map; the first that is too many is told, for all of them."""
+        """Count a key of a map; only the first that is too many is reported."""
         base = row.structure.full(row.param.base)
         count = self._keys[base] = self._keys.get(base, 0) + 1
         if count == MAX_MAP_KEYS + 1:
@@ -321,8 +321,8 @@ class _Run:
         elif row.param.echo is Echo.PROOF:
             self.params.items.append((row, indexes, None, value))
 
-    def _too_long(self, name: str, value: str | Secret) -> None:
-        """No parameter has such a name: it is compared with none, and below our structures one is reported for all."""
+    def _report_long_name(self, name: str, value: str | Secret) -> None:
+        """Report a name longer than any parameter's: not compared with any, and reported once per structure."""
         ours = self._policy == UnknownNamePolicy.STRICT or self._catalogue.is_inside_a_structure(name)
         if not value or self._policy == UnknownNamePolicy.LENIENT or not ours:
             self._ignored.append(name[:MAX_REPORTED_NAME_CHARS])
@@ -368,7 +368,7 @@ class _Run:
         self._ignored.append(name)
 
     def _allowed_instead(self, name: str) -> str:
-        """Which words may stand where an unknown one does, e.g. the networks of ``threeDSecure.v2.<net>``."""
+        """The words allowed in place of an unknown one, e.g. the networks of ``threeDSecure.v2.<net>``."""
         if self._unknown > MAX_NEAR_MISSES:
             return ""
         word, allowed = self._catalogue.alternatives(name)
@@ -383,7 +383,7 @@ class _Run:
             self._used.setdefault((structure.prefix + structure.title, ()), structure)
         for (_, indexes), structure in self._used.items():
             self._check(structure, indexes)
-        self._bound_numbers()
+        self._limit_digit_text()
         sent = RuleInput(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
         for rule in self._catalogue.rules:
             self._apply(rule, sent, "")
@@ -395,9 +395,9 @@ class _Run:
         self.params.ignored = tuple(shorten_reported_value(mask_text(name)) for name in self._ignored[:MAX_NEAR_MISSES])
         return self.params
 
-    def _bound_numbers(self) -> None:
-        """Refuse more text made of digits than may be looked through for card numbers: it costs time by the character.
-        Raises InvalidParametersError, before any rule looks through it."""
+    def _limit_digit_text(self) -> None:
+        """Refuse more digit text than may be searched for card numbers, since that costs time per character.
+        Raises InvalidParametersError, before any rule reads it."""
         if sum(map(len, self.params.values.values())) <= MAX_SEARCHED_CHARS:
             return
         left = MAX_SEARCHED_CHARS
@@ -438,7 +438,7 @@ class _Run:
             self.fault(full, message, None if rule.silent else self._sent_value(full), rule.code)
 
     def _sent_value(self, full: str) -> str | None:
-        """What was sent for a parameter, as an error may repeat it; None where nothing was."""
+        """What was sent for a parameter, for an error; None if nothing was."""
         value = self.params.secrets.get(full) or self.params.values.get(full)
         if value is None:
             return None
@@ -446,8 +446,8 @@ class _Run:
         return render_reported_value(found[0].param, value) if found else hide_reported_value(full, value, None)
 
     def _mask_free_text(self) -> None:
-        """Take card data out of what is kept: each value by itself, then a number that is cut over two that were sent
-        one after the other."""
+        """Mask card data in stored values: in each value, then a number that is split over two values sent one after
+        the other."""
         items, masked = self.params.items, []
         last = -1
         for at, (row, indexes, key, value) in enumerate(items):
@@ -463,9 +463,9 @@ class _Run:
                     masked.append(place)
             last = at
         if masked:
-            self._put_back(masked)
+            self._store_masked(masked)
 
-    def _put_back(self, places: list[int]) -> None:
+    def _store_masked(self, places: list[int]) -> None:
         names = []
         for at in dict.fromkeys(places):
             row, indexes, key, text = self.params.items[at]

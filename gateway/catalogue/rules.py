@@ -1,8 +1,8 @@
 """Conditions between parameters, as values.
 
-A rule's ``text`` is both the sentence in the docs and what an error says; ``keeps`` and ``breaks`` are one request
-fragment that obeys and one that does not, so that a single test can walk all rules. Names are relative to the
-structure a rule stands in (``houseNumber1``), or full names where it stands on an endpoint (``billing.street1``).
+A rule's ``text`` is both the sentence in the docs and the error message; ``keeps`` and ``breaks`` are one request
+fragment that obeys and one that does not, so that a single test can check all rules. Names are relative to the
+structure of the rule (``houseNumber1``), or full names for a rule of an endpoint (``billing.street1``).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from gateway.core.card_number import CardNumber
 from gateway.core.secret import Secret
 
 RuleBreach = tuple[str, str]
-"""(parameter name, message) — the name relative to the rule's structure."""
+"""(parameter name, message): the name is relative to the rule's structure."""
 
 
 class RuleInput:
-    """What a rule sees: the values that were accepted, below one prefix, and facts about who asks.
+    """The input of a rule: accepted values below one prefix, and facts about the channel and the request.
 
-    A value that was sent and is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
+    A value that was sent but is not well-formed counts as sent (``in``, ``any``, ``missing``) and has no value
     (``get``), so that it is reported once. ``facts``: words such as ``threeds`` (the channel authenticates cards),
-    ``cvv`` (the channel wants a CVV), ``live``. See gateway.catalogue.endpoints. Secrets are sent (``in``), have no
-    value to ``get``, and are asked for by ``secret``; of a card number :meth:`card` tells what may be known.
+    ``cvv`` (the channel requires a CVV), ``live``; see gateway.catalogue.endpoints. Secrets count as sent (``in``),
+    cannot be read with ``get``, but with ``secret``; :meth:`card` gives facts about the card number.
     """
 
     __slots__ = ("_card", "_faulty", "_prefix", "_secrets", "_values", "facts")
@@ -46,7 +46,7 @@ class RuleInput:
         self.facts = facts
 
     def get(self, name: str) -> str | None:
-        """LookupError for a secret, which no rule may hold by accident."""
+        """The value, or None. LookupError for a secret, which no rule may read by accident."""
         full = self._prefix + name
         if full in self._secrets:
             raise LookupError(f"{full} is a secret")
@@ -56,13 +56,13 @@ class RuleInput:
         return self._secrets.get(self._prefix + name)
 
     def card(self) -> CardNumber | None:
-        """What may be known of ``card.number``; None where none was sent."""
+        """Facts about ``card.number``; None if none was sent."""
         if self._card is None and (number := self.secret("card.number")) is not None:
             self._card = CardNumber.of(number)
         return self._card
 
     def values(self) -> Iterator[tuple[str, str]]:
-        """What was sent and is no secret, below no prefix."""
+        """All non-secret values by full name, whatever the prefix."""
         yield from self._values.items()
 
     def __getitem__(self, name: str) -> str:
@@ -99,8 +99,8 @@ RuleCheck = Callable[[RuleInput], Iterator[RuleBreach]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRule:
     """One condition. ``code``: the result code of a breach; the default is the validation error 200.300.404,
-    any other is the answer of a well-formed value that is refused (D10). ``facts``: what must be true of the channel
-    for the examples to hold. ``silent``: a breach repeats nothing of what was sent."""
+    any other refuses a well-formed value (D10). ``facts``: what must be true of the channel for the examples to hold.
+    ``silent``: the error of a breach does not repeat the value."""
 
     text: str
     names: tuple[str, ...]
@@ -112,8 +112,8 @@ class ParameterRule:
     silent: bool = False
 
 
-def _filled(*names: str) -> dict[str, str]:
-    """Examples for rules that only look at presence; a test swaps in real examples where a format matters."""
+def _example_values(*names: str) -> dict[str, str]:
+    """Examples for rules that only test presence; a test uses real examples where a format matters."""
     return dict.fromkeys(names, "x")
 
 
@@ -130,8 +130,8 @@ def requires(name: str, *others: str, text: str = "") -> ParameterRule:
         text=f"{name} requires {' and '.join(others)}",
         names=(name, *others),
         check=check,
-        keeps=_filled(name, *others),
-        breaks=_filled(name),
+        keeps=_example_values(name, *others),
+        breaks=_example_values(name),
     )
 
 
@@ -149,13 +149,13 @@ def required_together(*names: str) -> ParameterRule:
         text=f"{' and '.join(names)} are sent together",
         names=names,
         check=check,
-        keeps=_filled(*names),
-        breaks=_filled(names[0]),
+        keeps=_example_values(*names),
+        breaks=_example_values(names[0]),
     )
 
 
 def required_one_of(*names: str, when: tuple[str, ...] = ()) -> ParameterRule:
-    """One of ``names`` at least; ``when`` names what makes it so (default: any row of the structure)."""
+    """At least one of ``names``; ``when``: names that make it necessary (default: any row of the structure)."""
     sentence = f"{' or '.join(names)} is required"
 
     def check(sent: RuleInput) -> Iterator[RuleBreach]:
@@ -168,8 +168,8 @@ def required_one_of(*names: str, when: tuple[str, ...] = ()) -> ParameterRule:
         text=sentence + (f" when {' or '.join(when)} is sent" if when else ""),
         names=(*names, *when),
         check=check,
-        keeps=_filled(names[0], *([trigger] if trigger else [])),
-        breaks=_filled(*([trigger] if trigger else [])),
+        keeps=_example_values(names[0], *([trigger] if trigger else [])),
+        breaks=_example_values(*([trigger] if trigger else [])),
     )
 
 
@@ -186,8 +186,8 @@ def excludes(name: str, *others: str) -> ParameterRule:
         text=f"{name} cannot be combined with {' or '.join(others)}",
         names=(name, *others),
         check=check,
-        keeps=_filled(name),
-        breaks=_filled(name, others[0]),
+        keeps=_example_values(name),
+        breaks=_example_values(name, others[0]),
     )
 
 
@@ -199,7 +199,7 @@ def required_when(
     breaks: Mapping[str, str],
     facts: frozenset[str] = frozenset(),
 ) -> ParameterRule:
-    """``names`` are required when ``build_rule`` holds; ``text`` says when, after "is required"."""
+    """``names`` are required when ``condition`` holds; ``text`` says when, after "is required"."""
 
     def check(sent: RuleInput) -> Iterator[RuleBreach]:
         absent = sent.missing(*names)
@@ -228,7 +228,7 @@ def build_rule(
     facts: frozenset[str] = frozenset(),
     silent: bool = False,
 ) -> ParameterRule:
-    """A condition with a check of its own."""
+    """A rule with its own check."""
     return ParameterRule(
         text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts, silent=silent
     )

@@ -1,4 +1,4 @@
-"""A table of the specification as a value: Param rows, their Structure, and what may be done with it.
+"""A table of the specification as a value: Param rows, their Structure, and operations on it.
 
 One value, many readers: the parser, the echo, masking, OpenAPI, the docs pages and the tests all read these rows.
 
@@ -30,8 +30,8 @@ class Need(enum.StrEnum):
 
 
 class Echo(enum.StrEnum):
-    """Whether an accepted value comes back: as sent, masked, or never (D17). All but YES are secrets in memory, and
-    masked in errors and logs; PROOF comes back as sent all the same."""
+    """Whether an accepted value is echoed: as sent, masked, or never (D17). All but YES are secrets in memory, and
+    masked in errors and logs; PROOF is nevertheless echoed as sent."""
 
     YES = "yes"
     PROOF = "proof"
@@ -40,7 +40,7 @@ class Echo(enum.StrEnum):
 
 
 class Demand(enum.StrEnum):
-    """When the R rows of a structure are demanded."""
+    """When the R rows of a structure are required."""
 
     ALWAYS = "always"
     WHEN_USED = "when used"
@@ -55,7 +55,7 @@ ALWAYS, WHEN_USED, NEVER = Demand.ALWAYS, Demand.WHEN_USED, Demand.NEVER
 class Param:
     """One row. ``name`` is relative to its structure; ``key`` makes it a map (``customParameters[name]``).
 
-    ``private``: kept for the merchant's reports only, never echoed. ``onwards``: may be sent on to an acquirer.
+    ``private``: for the merchant's reports only, never echoed. ``forwarded``: may be sent on to an acquirer.
     ``secret``: card or account data that is masked in errors, logs and storage. ``filled``: the default is stored
     and echoed when nothing is sent.
     """
@@ -69,7 +69,7 @@ class Param:
     default: str = ""
     filled: bool = False
     private: bool = False
-    onwards: bool = True
+    forwarded: bool = True
     deprecated: bool = False
 
     @property
@@ -85,7 +85,7 @@ class Param:
 StructureRow = tuple[Any, ...] | Param
 
 
-def _param(row: StructureRow) -> Param:
+def _build_param(row: StructureRow) -> Param:
     if isinstance(row, Param):
         return row
     name, form, need, *rest = row
@@ -96,9 +96,9 @@ def _param(row: StructureRow) -> Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """One table: ``prefix`` is what stands before the dot (empty for top-level rows, ``cart.items[n]`` for lists).
+    """One table: ``prefix`` is the part of the names before the dot (empty at top level, ``cart.items[n]`` for lists).
 
-    ``demand`` and ``triggers`` say when R rows are demanded: WHEN_USED means that one of ``triggers`` (default: any
+    ``demand`` and ``triggers`` say when R rows are required: WHEN_USED means that one of ``triggers`` (default: any
     row) was sent. ``max_items`` bounds the index, 0 to ``max_items - 1``.
     """
 
@@ -128,7 +128,7 @@ class Structure:
         return f"{self.prefix}.{name}" if self.prefix else name
 
     def at(self, prefix: str, *, title: str, source: str = "", need: Need | None = None, note: str = "") -> Structure:
-        """The same table under another name, optionally with one need for all rows."""
+        """The same table under another prefix, optionally with one need for all rows."""
         rows = self.rows if need is None else tuple(replace(row, need=need) for row in self.rows)
         return replace(
             self,
@@ -141,7 +141,7 @@ class Structure:
         )
 
     def without(self, *names: str) -> Structure:
-        """The table without some rows, and without the rules that speak of them."""
+        """The table without some rows, and without the rules that refer to them."""
         gone = frozenset(names)
         if missing := gone - self.names.keys():
             raise KeyError(f"{self.title} has no {', '.join(sorted(missing))}")
@@ -153,14 +153,14 @@ class Structure:
 
     def plus(self, *rows: StructureRow, rules: Sequence[ParameterRule] = ()) -> Structure:
         """The table with more rows and rules at its end."""
-        return replace(self, rows=(*self.rows, *map(_param, rows)), rules=(*self.rules, *rules))
+        return replace(self, rows=(*self.rows, *map(_build_param, rows)), rules=(*self.rules, *rules))
 
     def demanding(self, demand: Demand) -> Structure:
-        """The table with its R rows demanded always, when used, or never: that depends on the endpoint."""
+        """The table with its R rows required always, when used, or never: that depends on the endpoint."""
         return replace(self, demand=demand)
 
     def needing(self, **needs: Need) -> Structure:
-        """The table with the need of some rows changed, for an endpoint that asks more or less."""
+        """The table with the need of some rows changed, for an endpoint that requires more or less."""
         rows = tuple(replace(row, need=needs.get(row.name, row.need)) for row in self.rows)
         return replace(self, rows=rows)
 
@@ -176,12 +176,12 @@ def structure(
     max_items: int = 1000,
     note: str = "",
 ) -> Structure:
-    """Lay out one table; ``title``, ``source`` name the spec's heading. Rows: (name, format, need[, note][, {…}])."""
+    """Build one table; ``title``, ``source`` name the spec's heading. Rows: (name, format, need[, note][, {…}])."""
     return Structure(
         title=title,
         source=source,
         prefix=prefix,
-        rows=tuple(map(_param, rows)),
+        rows=tuple(map(_build_param, rows)),
         rules=tuple(rules),
         demand=demand,
         triggers=frozenset(triggers),

@@ -1,8 +1,8 @@
-"""Names that clients are known to send though the specification lacks them.
+"""Parameter names that clients send although the specification lacks them.
 
-They are taken on every endpoint, used for nothing, and named in ``ignoredParameters``, so that these clients work as
-they are; a strict channel refuses them like any other name it does not know. See
-docs/decisions/0048-readings-of-names-booleans-and-pages.md.
+They are accepted on every endpoint, not used, and listed in ``ignoredParameters``, so that these clients work
+unchanged; a strict channel refuses them like any other unknown name.
+Source: docs/decisions/0048-readings-of-names-booleans-and-pages.md.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ TOLERATED_NAMES: Final[Mapping[str, str]] = {
     "threeDSecure.xid": "The transaction id of 3-D Secure 1. Proofs of version 2 have threeDSecure.dsTransactionId.",
     "recurringType": "An older form of standingInstruction.mode and standingInstruction.type.",
 }
-"""The name → what it says there, and where the specification has it."""
+"""Name → what clients mean by it, and where the specification has it."""

@@ -1,6 +1,6 @@
-"""What a request sent, as it is held from the moment it is decoded: secrets typed, the rest never printed.
+"""The pairs of a request as held in memory: secrets typed as Secret, values never printed.
 
-A traceback that shows local variables, and a log that prints one, see how many parameters there were, and no value.
+A traceback that shows local variables, and a log that prints one, show the number of parameters, and no value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ParameterPairs(list[tuple[str, ParameterValue]]):
 
 
 def type_secrets(pairs: Iterable[tuple[str, str]]) -> ParameterPairs:
-    """The pairs with every secret as one: by its parameter, or by a name that is not known and sounds like one."""
+    """The pairs with every secret typed as one: by its parameter, or by an unknown name that sounds like one."""
     return ParameterPairs((name, Secret(value) if _is_secret(name) else value) for name, value in pairs)
 
 

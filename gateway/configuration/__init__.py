@@ -1,1 +1,1 @@
-"""A merchant's or channel's configuration as one JSON document, until the back office has pages for it."""
+"""A merchant's or channel's configuration as one JSON document (``manage.py configure``)."""

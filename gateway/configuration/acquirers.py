@@ -1,4 +1,4 @@
-"""The section acquirers: a channel's accounts at processors. Secrets stand in files of their own, and are sealed.
+"""Section ``acquirers``: a channel's accounts at processors. Secrets are in files of their own, and are stored sealed.
 
 {"acquirers": {"accounts": [{"connector": "stub", "merchant": "M-1", "settings": {}, "secretFiles": {}}]}}
 """
@@ -23,86 +23,90 @@ from gateway.models import AcquirerAccount
 
 MAX_ACQUIRER_ACCOUNTS: Final = 200
 MAX_SETTING_CHARS: Final = 65_536
-"""Of one setting: certificates in PEM are."""
+"""Most characters of one setting: certificates in PEM are long."""
 MAX_ACCOUNT_SECRET_BYTES: Final = 65_536
 _NAMED: Final = {"brands", "currencies", "name", "settings"}
-"""What stays as it is where the document does not name it."""
+"""Keys that stay unchanged where the document does not name them."""
 
 
 # --- settings and secrets -----------------------------------------------------------------------------------------
 
 
 def parse_account_settings(connector: Connector, given: Any, path: str, faults: d.DocumentFaults) -> dict[str, str]:
-    """The settings of an account that are no secrets, by the connector's own list; empty ones are left out. What they
-    are together is the connector's to judge (``faults_of``: setting, why), where it has something to say."""
+    """The non-secret settings of an account, validated by the connector's own list; empty ones are left out. The
+    connector may also judge their combination (``faults_of``: setting → fault)."""
     before = len(faults)
-    plain = {one.name: one for one in connector.settings if not one.secret}
+    plain = {setting.name: setting for setting in connector.settings if not setting.secret}
     if not isinstance(given, Mapping):
         faults.add(
             path, f"must be an object with {', '.join(plain) or 'nothing in it'}, not {d.abbreviate_value(given)}"
         )
         return {}
     d.refuse_unknown_members(given, plain, path, faults)
-    found = {name: value for name, value in given.items() if name in plain and value not in ("", None)}
-    for name, one in plain.items():
+    settings = {name: value for name, value in given.items() if name in plain and value not in ("", None)}
+    for name, setting in plain.items():
         where = d.member_path(path, name)
-        if name in found:
-            if not isinstance(found[name], str) or not fits_setting(one, found[name]):
-                faults.add(where, f"must be {one.allowed}, not {d.abbreviate_value(found[name])}")
-        elif one.required and not one.default:
-            faults.add(where, f"is required: {one.about}")
+        if name in settings:
+            if not isinstance(settings[name], str) or not fits_setting(setting, settings[name]):
+                faults.add(where, f"must be {setting.allowed}, not {d.abbreviate_value(settings[name])}")
+        elif setting.required and not setting.default:
+            faults.add(where, f"is required: {setting.about}")
     judge = getattr(connector, "faults_of", None)
     if judge is not None and len(faults) == before:
-        for name, why in judge(found):
+        for name, why in judge(settings):
             faults.add(d.member_path(path, name), why)
-    return found
+    return settings
 
 
 def check_account_secrets(
-    connector: Connector, given: Mapping[str, str], kept: Mapping[str, Any], path: str, faults: d.DocumentFaults
+    connector: Connector, given: Mapping[str, str], stored: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those it has. A value is
-    never repeated."""
-    secret = {one.name: one for one in connector.settings if one.secret}
+    """Report what is wrong with an account's secrets. ``given``: new texts; ``kept``: names of those already stored. A
+    value is never repeated."""
+    secret = {setting.name: setting for setting in connector.settings if setting.secret}
     d.refuse_unknown_members(given, secret, path, faults)
-    for name, one in secret.items():
-        if name in given and not fits_setting(one, given[name]):
-            faults.add(d.member_path(path, name), f"must be {one.allowed}")
-        elif name not in given and name not in kept and one.required:
-            faults.add(d.member_path(path, name), f"is required: {one.about}")
+    for name, setting in secret.items():
+        if name in given and not fits_setting(setting, given[name]):
+            faults.add(d.member_path(path, name), f"must be {setting.allowed}")
+        elif name not in given and name not in stored and setting.required:
+            faults.add(d.member_path(path, name), f"is required: {setting.about}")
 
 
 def refuse_moved_account(
     connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say that an account with undecided payments keeps the settings that say where they are. ``given``: all its new
-    settings. Recovery would ask another host, which knows nothing of them, and believe it."""
+    """Report changes to settings that identify the account (host, ids) while it has undecided payments. ``given``: all
+    new settings. Recovery would ask another host, which does not know the payments, and believe its answer."""
     moved = [
-        one
-        for one in connector.settings
-        if one.place and not one.secret and given.get(one.name, one.default) != row.settings.get(one.name, one.default)
+        setting
+        for setting in connector.settings
+        if setting.place
+        and not setting.secret
+        and given.get(setting.name, setting.default) != row.settings.get(setting.name, setting.default)
     ]
     if not moved or not (undecided := accounts.count_undecided_payments(row)):
         return
     why = (
         f"must stay {{}}, not {{}}: {undecided} payments of this account have no answer yet, and are asked about there"
     )
-    for one in moved:
-        old, new = (d.abbreviate_value(kept.get(one.name, one.default)) for kept in (row.settings, given))
-        faults.add(d.member_path(path, one.name), f"{why.format(old, new)}. Another place is another account.")
+    for setting in moved:
+        old, new = (
+            d.abbreviate_value(settings.get(setting.name, setting.default)) for settings in (row.settings, given)
+        )
+        faults.add(d.member_path(path, setting.name), f"{why.format(old, new)}. Another place is another account.")
 
 
 def refuse_foreign_secrets(
     connector: Connector, row: AcquirerAccount, given: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> None:
-    """Say that new secrets of an account with undecided payments are of the same account at the processor. ``given``:
-    the new ones; whose they are was asked before (gateway.connectors.account_ownership)."""
+    """Report new secrets that belong to another account at the processor while this one has undecided payments.
+    ``given``: the new ones; their owner was looked up before (gateway.connectors.account_ownership)."""
     if not account_ownership.needs_ownership_check(connector, given) or not (
         undecided := accounts.count_undecided_payments(row)
     ):
         return
-    found = account_ownership.find_ownership(row, given)
-    if found is account_ownership.AccountOwnership.SAME:
+    ownership = account_ownership.find_ownership(row, given)
+    if ownership is account_ownership.AccountOwnership.SAME:
         return
     about = f"{undecided} payments of this account have no answer yet, and are asked about with it"
     why = {
@@ -110,30 +114,30 @@ def refuse_foreign_secrets(
         "Another account there is another here.",
         account_ownership.AccountOwnership.UNKNOWN: f"may be of another account, the processor could not tell: "
         f"{about}. Try again.",
-    }[found]
-    for one in connector.settings:
-        if one.secret and one.place and one.name in given:
-            faults.add(d.member_path(path, one.name), why)
+    }[ownership]
+    for setting in connector.settings:
+        if setting.secret and setting.place and setting.name in given:
+            faults.add(d.member_path(path, setting.name), why)
 
 
 def fits_setting(setting: ConnectorSetting, text: str) -> bool:
-    """Whether a text is one that the setting takes."""
+    """True if the setting accepts this text."""
     most = MAX_ACCOUNT_SECRET_BYTES if setting.secret else MAX_SETTING_CHARS
     return 0 < len(text) <= most and re.fullmatch(setting.pattern, text) is not None
 
 
 def seal_account_secrets(row: AcquirerAccount, given: Mapping[str, str]) -> None:
-    """Seal new secrets into ``row``, which keeps those that are not named; it is not saved here. Raises VaultError."""
+    """Add new secrets to the sealed ones of ``row``; the row is not saved here. Raises VaultError."""
     if not given:
         return
-    held = {name: one.reveal() for name, one in accounts.open_connector_secrets(row).items()}
-    row.secrets_sealed = accounts.seal_connector_secrets({**held, **given}, row.id)
+    secrets = {name: secret.reveal() for name, secret in accounts.open_connector_secrets(row).items()}
+    row.secrets_sealed = accounts.seal_connector_secrets({**secrets, **given}, row.id)
     at = clock.real_now().isoformat(timespec="seconds")
     row.secrets_set = {**row.secrets_set, **dict.fromkeys(given, at)}
 
 
 def clear_account_cache_after_commit() -> None:
-    """Whoever asks next in this process reads the accounts anew; other processes do within a few seconds."""
+    """After the commit, reload the accounts in this process; other processes do so within a few seconds."""
     transaction.on_commit(accounts.clear_account_cache)
 
 
@@ -188,16 +192,16 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return found
 
 
-def _rows(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
+def _accounts_of_channel(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
     rows = AcquirerAccount.objects.filter(channel=target.channel_there)
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _texts(
+def _read_secret_files(
     target: ConfigurationTarget, files: Mapping[str, str], path: str, faults: d.DocumentFaults
 ) -> dict[str, str]:
-    """The secrets that stand in files beside the document; a last line's end is no part of one."""
-    found: dict[str, str] = {}
+    """The secrets read from files next to the document, without a trailing newline."""
+    texts: dict[str, str] = {}
     for name, file in files.items():
         try:
             text = Path(target.folder, file).read_text(encoding="utf-8")
@@ -208,55 +212,55 @@ def _texts(
                 f"{d.abbreviate_value(file)} cannot be read as text; it is looked for in {folder}",
             )
         else:
-            found[name] = text.rstrip("\r\n")
-    return found
+            texts[name] = text.rstrip("\r\n")
+    return texts
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
-    there = _rows(target)
-    for place, one in enumerate(value["accounts"]):
+    there = _accounts_of_channel(target)
+    for place, account in enumerate(value["accounts"]):
         where = f"{path}.accounts[{place}]"
-        row, connector = there.get((one["connector"], one["merchant"])), list_acquirers()[one["connector"]]
-        if one["settings"] is None and row is None:
+        row, connector = there.get((account["connector"], account["merchant"])), list_acquirers()[account["connector"]]
+        if account["settings"] is None and row is None:
             parse_account_settings(connector, {}, d.member_path(where, "settings"), faults)
-        if one["settings"] is not None and row is not None:
-            refuse_moved_account(connector, row, one["settings"], d.member_path(where, "settings"), faults)
+        if account["settings"] is not None and row is not None:
+            refuse_moved_account(connector, row, account["settings"], d.member_path(where, "settings"), faults)
         before = len(faults)
-        texts = _texts(target, one["secretFiles"], d.member_path(where, "secretFiles"), faults)
+        texts = _read_secret_files(target, account["secretFiles"], d.member_path(where, "secretFiles"), faults)
         if len(faults) == before:
-            kept = row.secrets_set if row is not None else {}
-            check_account_secrets(connector, texts, kept, d.member_path(where, "secretFiles"), faults)
+            stored = row.secrets_set if row is not None else {}
+            check_account_secrets(connector, texts, stored, d.member_path(where, "secretFiles"), faults)
         if len(faults) == before and row is not None:
             refuse_foreign_secrets(connector, row, texts, d.member_path(where, "secretFiles"), faults)
 
 
-def _ask(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    there = _rows(target)
-    for one in value["accounts"]:
-        row = there.get((one["connector"], one["merchant"]))
+def _check_ownership(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
+    there = _accounts_of_channel(target)
+    for account in value["accounts"]:
+        row = there.get((account["connector"], account["merchant"]))
         if row is not None:
-            texts = _texts(target, one["secretFiles"], "", d.DocumentFaults())
-            account_ownership.check_ownership(list_acquirers()[one["connector"]], row, texts)
+            texts = _read_secret_files(target, account["secretFiles"], "", d.DocumentFaults())
+            account_ownership.check_ownership(list_acquirers()[account["connector"]], row, texts)
 
 
 def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    there = _rows(target)
-    for one in value["accounts"]:
-        key = (one["connector"], one["merchant"])
+    there = _accounts_of_channel(target)
+    for account in value["accounts"]:
+        key = (account["connector"], account["merchant"])
         row = there.get(key) or AcquirerAccount(
-            channel=target.channel_there, connector=one["connector"], acquirer_merchant_id=one["merchant"]
+            channel=target.channel_there, connector=account["connector"], acquirer_merchant_id=account["merchant"]
         )
         for name in _NAMED:
-            if one[name] is not None:
-                setattr(row, name, list(one[name]) if isinstance(one[name], tuple) else one[name])
-        row.active = one["active"]
-        seal_account_secrets(row, _texts(target, one["secretFiles"], "", d.DocumentFaults()))
+            if account[name] is not None:
+                setattr(row, name, list(account[name]) if isinstance(account[name], tuple) else account[name])
+        row.active = account["active"]
+        seal_account_secrets(row, _read_secret_files(target, account["secretFiles"], "", d.DocumentFaults()))
         row.save()
     clear_account_cache_after_commit()
 
 
 def _show(target: ConfigurationTarget) -> dict[str, Any]:
-    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+    rows = sorted(_accounts_of_channel(target).values(), key=lambda row: row.id)
     return {
         "accounts": [
             {
@@ -273,9 +277,9 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
     }
 
 
-def _brief(target: ConfigurationTarget) -> dict[str, Any]:
-    """With the moments at which secrets were set: a new key is a change."""
-    rows = sorted(_rows(target).values(), key=lambda row: row.id)
+def _show_for_audit(target: ConfigurationTarget) -> dict[str, Any]:
+    """Includes when secrets were set, so that a new key shows as a change."""
+    rows = sorted(_accounts_of_channel(target).values(), key=lambda row: row.id)
     shown = _show(target)["accounts"]
     return {
         "accounts": [
@@ -289,10 +293,10 @@ ACQUIRERS_SECTION: Final = ConfigurationSection(
     name="acquirers",
     shape=_shape,
     check=_check,
-    ask=_ask,
+    ask=_check_ownership,
     apply=_apply,
     show=_show,
-    brief=_brief,
+    brief=_show_for_audit,
     about="Accounts at processors, each named by connector and merchant. A secret comes from a file beside the "
     "document. Accounts that are not named stay.",
 )

@@ -1,4 +1,4 @@
-"""A configuration document: validated wholly, then applied in one transaction, with its audit entries."""
+"""Applies a configuration document: validated as a whole, then applied in one transaction, with audit log entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.models import Channel, Merchant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionChange:
-    """What applying changed in one section."""
+    """What changed in one section."""
 
     section: str
     before: Any
@@ -26,7 +26,7 @@ class SectionChange:
 
 
 def find_configuration_target(entity: UUID) -> ConfigurationTarget | None:
-    """Who has this entityId: a channel, or a merchant as a whole."""
+    """The channel, or merchant as a whole, with this entityId."""
     channel = Channel.objects.select_related("merchant").filter(pk=entity).first()
     if channel is not None:
         return ConfigurationTarget(merchant=channel.merchant, channel=channel)
@@ -35,14 +35,14 @@ def find_configuration_target(entity: UUID) -> ConfigurationTarget | None:
 
 
 def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tuple[ConfigurationSection, Any]]:
-    """The document's sections in our order, each with its value. Raises document.Unreadable with every fault."""
+    """The document's sections in fixed order, each with its value. Raises InvalidDocumentError with every fault."""
     faults = d.DocumentFaults()
     if not isinstance(document, Mapping):
         raise d.InvalidDocumentError(
             [d.DocumentFault(path="", message=f"must be an object with {', '.join(CONFIGURATION_SECTIONS)}")]
         )
     d.refuse_unknown_members(document, CONFIGURATION_SECTIONS, "", faults)
-    found = []
+    sections = []
     for name, section in CONFIGURATION_SECTIONS.items():
         if name not in document:
             continue
@@ -53,14 +53,14 @@ def parse_configuration(target: ConfigurationTarget, document: Any) -> list[tupl
         value = section.shape(document[name], name, faults)
         if len(faults) == before:
             section.check(target, value, name, faults)
-        found.append((section, value))
+        sections.append((section, value))
     if faults:
         raise d.InvalidDocumentError(faults)
-    return found
+    return sections
 
 
-def _ask(target: ConfigurationTarget, document: Any) -> None:
-    """Let sections ask others, while nobody waits for a lock of ours. What is wrong with the document is told later."""
+def _ask_sections(target: ConfigurationTarget, document: Any) -> None:
+    """Let sections ask external parties before any lock is taken. Faults of the document are reported later."""
     for name, section in CONFIGURATION_SECTIONS.items() if isinstance(document, Mapping) else ():
         if name in document and not (section.of_channel and target.channel is None):
             faults = d.DocumentFaults()
@@ -72,17 +72,17 @@ def _ask(target: ConfigurationTarget, document: Any) -> None:
 def apply_configuration(
     target: ConfigurationTarget, document: Any, *, by: audit_log.Actor, dry_run: bool = False
 ) -> list[SectionChange]:
-    """Apply a document and say what it changed; with ``dry_run`` nothing stays. Raises document.Unreadable."""
+    """Apply a document and return what it changed; with ``dry_run`` nothing is saved. Raises InvalidDocumentError."""
     changes = []
-    _ask(target, document)
+    _ask_sections(target, document)
     with transaction.atomic():
-        # One document after the other: two at once would read lists that the other is writing.
+        # One document at a time: two at once would read lists that the other one writes.
         Merchant.objects.select_for_update().get(pk=target.merchant.pk)
         subject = target.channel or target.merchant
         for section, value in parse_configuration(target, document):
-            before = section.told(target)
+            before = section.show_for_audit(target)
             section.apply(target, value)
-            after = section.told(target)
+            after = section.show_for_audit(target)
             if before != after:
                 changes.append(SectionChange(section=section.name, before=before, after=after))
                 audit_log.record_audit_entry(
@@ -94,7 +94,7 @@ def apply_configuration(
 
 
 def export_configuration(target: ConfigurationTarget) -> dict[str, Any]:
-    """What is configured now, as a document; secrets are left out."""
+    """The current configuration as a document, without secrets."""
     return {
         name: section.show(target)
         for name, section in CONFIGURATION_SECTIONS.items()

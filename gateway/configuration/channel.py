@@ -1,4 +1,4 @@
-"""What a channel takes and how strictly it is read: the sections channel and limits."""
+"""Sections ``channel`` and ``limits``: what a channel accepts, how strictly requests are read, request limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def _zone(value: Any, path: str, faults: d.DocumentFaults) -> str:
-    """The zone of subscription jobs; empty: the merchant's."""
+    """The time zone of subscription jobs; empty: the merchant's."""
     if not isinstance(value, str) or (value and value not in available_timezones()):
         faults.add(path, "must be a time zone such as Europe/Berlin, or empty for the merchant's")
         return ""
@@ -29,7 +29,7 @@ def _zone(value: Any, path: str, faults: d.DocumentFaults) -> str:
 
 
 def _descriptor(value: Any, path: str, faults: d.DocumentFaults) -> str:
-    """The descriptor of payments that are sent without one; empty: the merchant's name."""
+    """The statement descriptor of payments that are sent without one; empty: the merchant's name."""
     says = f"a text of up to {MAX_DESCRIPTOR_CHARS} characters that can be printed, or empty for the merchant's name"
     return "" if value == "" else d.text_shape(1, MAX_DESCRIPTOR_CHARS, r".*\S.*", says=says)(value, path, faults)
 

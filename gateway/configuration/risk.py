@@ -1,4 +1,4 @@
-"""The sections risk and cardTesting: rule sets, lists, which set screens a channel, the guard's limits."""
+"""Sections ``risk`` and ``cardTesting``: rule sets, lists, the set that screens a channel, the guard's limits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_RISK_SETS: Final = 50
 MAX_RISK_LISTS: Final = 100
 
 
-def _kept_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """A rule set, kept as it was written; it is read only to be validated."""
+def _rule_set(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """A rule set, stored as it was written; it is parsed only for validation."""
     parse_rule_set(value, path, faults)
     return value
 
@@ -47,39 +47,39 @@ _LIST: Final = d.object_shape(
 
 def _list(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
-    found = _LIST(value, path, faults)
+    section = _LIST(value, path, faults)
     if len(faults) > before:
-        return found
-    for place, entry in enumerate(found["entries"]):
-        if fault := fields.find_entry_fault(found["field"], entry):
+        return section
+    for place, entry in enumerate(section["entries"]):
+        if fault := fields.find_entry_fault(section["field"], entry):
             faults.add(f"{path}.entries[{place}]", f"{fault}, not {d.abbreviate_value(entry)}")
-    return found
+    return section
 
 
 _RISK: Final = d.object_shape(
     set=d.optional_member(d.text_shape(0, 255)),
-    sets=d.optional_member(d.list_shape(_kept_set, most=MAX_RISK_SETS), ()),
+    sets=d.optional_member(d.list_shape(_rule_set, most=MAX_RISK_SETS), ()),
     lists=d.optional_member(d.list_shape(_list, most=MAX_RISK_LISTS), ()),
 )
 
 
-def _named(rows: Any, name: str) -> list[str]:
+def _names(rows: Any, name: str) -> list[str]:
     return [str(row[name]) for row in rows if isinstance(row, Mapping) and row.get(name)]
 
 
 def _risk(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _RISK(value, path, faults)
+    section = _RISK(value, path, faults)
     for name, key in (("sets", "key"), ("lists", "name")):
         seen: set[str] = set()
-        for place, one in enumerate(_named(found[name] or (), key)):
+        for place, one in enumerate(_names(section[name] or (), key)):
             if one in seen:
                 faults.add(f"{d.member_path(path, name)}[{place}].{key}", f"is there twice: {d.abbreviate_value(one)}")
             seen.add(one)
-    return found
+    return section
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
-    """What only the database knows: whether the named set, lists and payments exist."""
+    """Check against the database: the named set, lists and payments exist."""
     kept = {row.name: row.field for row in RiskList.objects.filter(merchant=target.merchant)}
     lists = kept | {one["name"]: one["field"] for one in value["lists"]}
     for at, one in enumerate(value["sets"]):
@@ -92,7 +92,7 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
     for place, named in enumerate(value["lists"]):
         if named["field"] == "account":
             for entry_at, entry in enumerate(named["entries"]):
-                if _payment(target, entry) is None:
+                if _find_payment(target, entry) is None:
                     words = f"{entry} names no payment of this merchant with a card or an account"
                     faults.add(f"{path}.lists[{place}].entries[{entry_at}]", words)
     if value["set"] and target.channel is None:
@@ -118,7 +118,7 @@ def _check_list(when: Mapping[str, Any], lists: Mapping[str, str], path: str, fa
         faults.add(path, f"{d.abbreviate_value(name)} is a list of {lists[name]}, and the rule looks at {field}")
 
 
-def _payment(target: ConfigurationTarget, entry: str) -> Payment | None:
+def _find_payment(target: ConfigurationTarget, entry: str) -> Payment | None:
     ident = identifiers.parse_id(entry)
     if ident is None:
         return None
@@ -142,7 +142,7 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
 
 
 def _apply_list(target: ConfigurationTarget, named: Mapping[str, Any]) -> None:
-    """A list becomes exactly what the document says."""
+    """Make a list exactly what the document says."""
     row, _ = RiskList.objects.select_for_update().get_or_create(
         merchant=target.merchant, name=named["name"], defaults={"field": named["field"]}
     )
@@ -156,13 +156,13 @@ def _apply_list(target: ConfigurationTarget, named: Mapping[str, Any]) -> None:
     new = [RiskListEntry(list=row, value=value) for value in wanted if value not in kept]
     if row.field == "account":
         for entry in new:
-            _seal(target, entry)
+            _seal_account(target, entry)
     RiskListEntry.objects.bulk_create(new, batch_size=1000)
 
 
-def _seal(target: ConfigurationTarget, entry: RiskListEntry) -> None:
-    """Take the account out of the payment that names it, sealed for the entry."""
-    payment = _payment(target, entry.value)
+def _seal_account(target: ConfigurationTarget, entry: RiskListEntry) -> None:
+    """Copy the account of the payment that the entry names, sealed for the entry."""
+    payment = _find_payment(target, entry.value)
     assert payment is not None
     assert payment.means_sealed is not None
     keys = current_vault()
@@ -184,7 +184,7 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
     }
 
 
-def _brief(target: ConfigurationTarget) -> dict[str, Any]:
+def _show_for_audit(target: ConfigurationTarget) -> dict[str, Any]:
     shown = _show(target)
     return shown | {"lists": [one | {"entries": len(one["entries"])} for one in shown["lists"]]}
 
@@ -200,7 +200,7 @@ RISK_SECTION: Final = ConfigurationSection(
     check=_check,
     apply=_apply,
     show=_show,
-    brief=_brief,
+    brief=_show_for_audit,
     of_channel=False,
     about="Rule sets and lists of the merchant, and set: the key of the set that screens this channel. Sets and lists "
     "that are not named stay; a list that is named becomes exactly what is written.",

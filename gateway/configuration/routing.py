@@ -1,4 +1,4 @@
-"""The section routing: which of a channel's accounts takes which payment, rule by rule.
+"""Section ``routing``: which of a channel's accounts takes which payment, rule by rule.
 
 {"routing": {"rules": [{"name": "Cards of the euro", "when": {"currencies": ["EUR"]},
                         "to": [{"connector": "stub", "merchant": "M-1", "weight": 3}]}]}}
@@ -21,7 +21,7 @@ MAX_ROUTING_TARGETS: Final = 20
 MAX_ROUTING_BINS: Final = 500
 MAX_TARGET_WEIGHT: Final = 1_000
 FIRST_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
-"""Payment types that are routed: follow-ups go where the money is."""
+"""Payment types that are routed; follow-ups go to the acquirer of the first payment."""
 _DIGITS: Final = f"[0-9]{{{MIN_BIN_DIGITS},{ROUTING_BIN_DIGITS}}}"
 _BIN: Final = d.text_shape(
     MIN_BIN_DIGITS,
@@ -31,8 +31,8 @@ _BIN: Final = d.text_shape(
 )
 
 
-def _bins(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    """One range; its ends are put in as ``from-to``."""
+def _bin_range(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """One BIN range, written as ``from-to``."""
     before = len(faults)
     _BIN(value, path, faults)
     if len(faults) > before:
@@ -47,7 +47,7 @@ _WHEN: Final = d.object_shape(
     brands=d.optional_member(
         d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True), ()
     ),
-    bins=d.optional_member(d.list_shape(_bins, most=MAX_ROUTING_BINS), ()),
+    bins=d.optional_member(d.list_shape(_bin_range, most=MAX_ROUTING_BINS), ()),
     currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True), ()),
     amountFrom=d.optional_member(d.amount_shape),
     amountTo=d.optional_member(d.amount_shape),
@@ -62,17 +62,17 @@ _WHEN: Final = d.object_shape(
 )
 
 
-def _when(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+def _conditions(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     before = len(faults)
-    found = _WHEN(value, path, faults)
+    conditions = _WHEN(value, path, faults)
     if len(faults) > before:
-        return found
-    low, high = found["amountFrom"], found["amountTo"]
-    if (low is not None or high is not None) and not found["amountCurrency"]:
+        return conditions
+    low, high = conditions["amountFrom"], conditions["amountTo"]
+    if (low is not None or high is not None) and not conditions["amountCurrency"]:
         faults.add(d.member_path(path, "amountCurrency"), "is required with an amount: which money it is")
     if low is not None and high is not None and low > high:
         faults.add(d.member_path(path, "amountTo"), f"must not be less than amountFrom, {low}")
-    return found
+    return conditions
 
 
 _TO: Final = d.object_shape(
@@ -82,7 +82,7 @@ _TO: Final = d.object_shape(
 )
 _RULE: Final = d.object_shape(
     name=d.required_member(d.text_shape(1, 64)),
-    when=d.optional_member(_when, {}),
+    when=d.optional_member(_conditions, {}),
     to=d.required_member(d.list_shape(_TO, least=1, most=MAX_ROUTING_TARGETS)),
     active=d.optional_member(d.boolean_shape, True),
 )
@@ -90,9 +90,9 @@ _RULES: Final = d.object_shape(rules=d.required_member(d.list_shape(_RULE, most=
 
 
 def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _RULES(value, path, faults)
+    rules = _RULES(value, path, faults)
     names: set[str] = set()
-    for place, rule in enumerate(found["rules"] or ()):
+    for place, rule in enumerate(rules["rules"] or ()):
         where = f"{path}.rules[{place}]"
         if rule["name"] in names:
             faults.add(d.member_path(where, "name"), f"is there twice: {d.abbreviate_value(rule['name'])}")
@@ -103,7 +103,7 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
             if key in seen:
                 faults.add(f"{where}.to[{number}]", "is the same account as one before")
             seen.add(key)
-    return found
+    return rules
 
 
 def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAccount]:
@@ -111,8 +111,8 @@ def _accounts(target: ConfigurationTarget) -> dict[tuple[str, str], AcquirerAcco
     return {(row.connector, row.acquirer_merchant_id): row for row in rows}
 
 
-def _strangers(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
-    """Accounts that the channel does not have."""
+def _unknown_accounts(value: Mapping[str, Any], there: Mapping[tuple[str, str], AcquirerAccount]) -> d.DocumentFaults:
+    """A fault for every account that the channel does not have."""
     faults = d.DocumentFaults()
     known = ", ".join(f"{connector} {merchant}" for connector, merchant in there) or "none yet"
     for place, rule in enumerate(value["rules"]):
@@ -135,17 +135,17 @@ _COLUMNS: Final = {
 
 
 def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
-    """The channel's rules are those of the document, in its order. Raises Unreadable for accounts that it does not
-    have: those that the same document brings are there by now."""
+    """Replace the channel's rules by those of the document, in its order. Raises InvalidDocumentError for accounts that
+    it does not have; accounts of the same document have been applied before."""
     there = _accounts(target)
-    if faults := _strangers(value, there):
+    if faults := _unknown_accounts(value, there):
         raise d.InvalidDocumentError(faults)
     RoutingRule.objects.filter(channel=target.channel_there).delete()
     for place, rule in enumerate(value["rules"]):
         when = {
-            column: list(found) if isinstance(found, tuple) else found
+            column: list(condition) if isinstance(condition, tuple) else condition
             for name, column in _COLUMNS.items()
-            if (found := rule["when"].get(name)) is not None
+            if (condition := rule["when"].get(name)) is not None
         }
         row = RoutingRule.objects.create(
             channel=target.channel_there, position=place, name=rule["name"], active=rule["active"], **when
@@ -159,11 +159,11 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
 
 
 def render_routing_conditions(row: RoutingRule) -> dict[str, Any]:
-    """What a rule asks for, as the document says it; conditions that hold always are left out."""
-    found = {name: getattr(row, column) for name, column in _COLUMNS.items()}
+    """A rule's conditions, as in the document; empty conditions are left out."""
+    conditions = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     return {
         name: format_amount(value) if name in ("amountFrom", "amountTo") else value
-        for name, value in found.items()
+        for name, value in conditions.items()
         if value not in (None, "", [])
     }
 

@@ -1,4 +1,4 @@
-"""One part of a configuration document: each topic brings its own."""
+"""One section of a configuration document; each subject defines its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.models import Channel, Merchant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationTarget:
-    """Whose configuration it is. ``channel`` is None for a merchant as a whole; ``folder``: what file names in the
-    document are relative to."""
+    """The merchant or channel to configure. ``channel`` is None for a merchant as a whole; ``folder``: what file names
+    in the document are relative to."""
 
     merchant: Merchant
     channel: Channel | None
@@ -22,7 +22,7 @@ class ConfigurationTarget:
 
     @property
     def channel_there(self) -> Channel:
-        """The channel, where a section has made sure that there is one."""
+        """The channel, in a section that has made sure that there is one."""
         assert self.channel is not None
         return self.channel
 
@@ -31,18 +31,18 @@ def _no_check(target: ConfigurationTarget, value: Any, path: str, faults: Docume
     return None
 
 
-def _ask_nobody(target: ConfigurationTarget, value: Any) -> None:
+def _no_question(target: ConfigurationTarget, value: Any) -> None:
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationSection:
-    """``shape`` reads and validates without the database; ``check`` looks into it; ``apply`` writes, inside the
-    document's transaction; ``show`` tells what is configured now, as the document would say it and without secrets.
+    """``shape`` reads and validates without the database; ``check`` validates against it; ``apply`` writes, inside the
+    document's transaction; ``show`` returns the current configuration as a document, without secrets.
 
-    ``ask``: what has to be asked of others, before the transaction; ``check`` looks for what they said.
-    ``of_channel``: it belongs to a channel, and a merchant's document may not hold it. ``brief``: ``show`` for the
-    audit trail, where that would be too long.
+    ``ask``: asks external parties, before the transaction; ``check`` uses their answers.
+    ``of_channel``: a section of channels, not allowed in a merchant's document. ``brief``: a shorter ``show`` for the
+    audit log.
     """
 
     name: str
@@ -51,10 +51,10 @@ class ConfigurationSection:
     apply: Callable[[ConfigurationTarget, Any], None]
     show: Callable[[ConfigurationTarget], Any]
     check: Callable[[ConfigurationTarget, Any, str, DocumentFaults], None] = _no_check
-    ask: Callable[[ConfigurationTarget, Any], None] = _ask_nobody
+    ask: Callable[[ConfigurationTarget, Any], None] = _no_question
     of_channel: bool = True
     brief: Callable[[ConfigurationTarget], Any] | None = None
 
-    def told(self, target: ConfigurationTarget) -> Any:
-        """For the audit trail."""
+    def show_for_audit(self, target: ConfigurationTarget) -> Any:
+        """The current configuration for the audit log."""
         return (self.brief or self.show)(target)

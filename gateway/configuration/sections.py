@@ -1,4 +1,4 @@
-"""The sections a configuration document may have. A topic adds its own here."""
+"""The sections that a configuration document may have."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ CONFIGURATION_SECTIONS: Final[Mapping[str, ConfigurationSection]] = MappingProxy
 
 
 def register_configuration_section(section: ConfigurationSection) -> None:
-    """A section of an app above this one; it says so when it is loaded."""
+    """Add a section of an app above this one; the app calls this when it is loaded."""
     _SECTIONS[section.name] = section

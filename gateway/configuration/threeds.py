@@ -1,4 +1,4 @@
-"""The section threeDSecure: whether a channel authenticates, and how."""
+"""Section ``threeDSecure``: whether and how a channel authenticates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section wallets: the keys that open a channel's wallet tokens. Private keys stand in files of their own."""
+"""Section ``wallets``: the keys that decrypt a channel's wallet tokens. Private keys are in files of their own."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _ENTRY: Final = d.object_shape(
 
 
 def _entry(value: Any, path: str, faults: d.DocumentFaults) -> Any:
-    found = _ENTRY(value, path, faults)
-    if (found["keyFile"] is None) == (found["keyHash"] is None):
+    entry = _ENTRY(value, path, faults)
+    if (entry["keyFile"] is None) == (entry["keyHash"] is None):
         faults.add(path, "give either keyFile, the file of a private key in PEM, or keyHash, of a key that is here")
-    return found
+    return entry
 
 
 _SHAPE: Final = d.object_shape(
@@ -61,8 +61,8 @@ _SHAPE: Final = d.object_shape(
 )
 
 
-def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentFaults) -> str:
-    """A file beside the document; its content is never shown."""
+def _read_file(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentFaults) -> str:
+    """The content of a file next to the document; it is never shown."""
     try:
         text = Path(target.folder, name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -77,14 +77,14 @@ def _text(target: ConfigurationTarget, name: str, path: str, faults: d.DocumentF
     return text
 
 
-def _facts(
+def _key_facts(
     target: ConfigurationTarget, entry: Mapping[str, Any], path: str, faults: d.DocumentFaults
 ) -> dict[str, Any]:
-    found = {name: value for name, value in (entry["facts"] or {}).items() if value}
-    files = [_text(target, name, f"{path}.rootFiles[{n}]", faults) for n, name in enumerate(entry["rootFiles"])]
+    facts = {name: value for name, value in (entry["facts"] or {}).items() if value}
+    files = [_read_file(target, name, f"{path}.rootFiles[{n}]", faults) for n, name in enumerate(entry["rootFiles"])]
     if files:
-        found["roots"] = files
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        facts["roots"] = files
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
 
 
 def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
@@ -97,8 +97,8 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
                     faults.add(d.member_path(where, "keyHash"), "is no key of this channel and wallet")
                 continue
             before = len(faults)
-            key = Secret(_text(target, entry["keyFile"], d.member_path(where, "keyFile"), faults))
-            facts = _facts(target, entry, where, faults)
+            key = Secret(_read_file(target, entry["keyFile"], d.member_path(where, "keyFile"), faults))
+            facts = _key_facts(target, entry, where, faults)
             if len(faults) == before:
                 try:
                     parse_wallet_keys(wallet, key, facts, check=True)
@@ -115,8 +115,8 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
                 row.name = entry["name"] or row.name
             else:
                 faults = d.DocumentFaults()
-                key = Secret(_text(target, entry["keyFile"], "", faults))
-                row = store_wallet_key(channel, wallet, key, _facts(target, entry, "", faults), name=entry["name"])
+                key = Secret(_read_file(target, entry["keyFile"], "", faults))
+                row = store_wallet_key(channel, wallet, key, _key_facts(target, entry, "", faults), name=entry["name"])
             row.active = entry["active"]
             row.save(update_fields=["name", "active"])
 

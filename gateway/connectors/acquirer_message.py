@@ -43,7 +43,7 @@ def forwardable_parameters(values: Mapping[str, str | Secret]) -> dict[str, str]
     found: dict[str, str] = {}
     for name, value in values.items():
         row = PAYMENT_ENDPOINT.catalogue.find(name)
-        if row is None or not row[0].param.onwards or row[0].param.private or row[0].param.echo is Echo.NEVER:
+        if row is None or not row[0].param.forwarded or row[0].param.private or row[0].param.echo is Echo.NEVER:
             continue
         if row[0].param.echo is Echo.MASK:
             found[name] = mask_account_number(value.reveal() if isinstance(value, Secret) else value)

@@ -1,6 +1,6 @@
-"""What a result code means for people: what a developer does next, and what the shopper may be told.
+"""Plain-language advice per result code: what a developer does next, and what the shopper may see.
 
-A table by family, with rows for single codes where the family is too coarse. The shopper's text never tells
+A table by result family, with rows for single codes where the family is too coarse. The shopper's text never says
 that a card is reported lost or stolen or that fraud is suspected: the person at the screen may be the thief.
 """
 
@@ -129,12 +129,12 @@ _NOT_FOR_SHOPPERS: Final = frozenset(
 
 
 def get_developer_advice(code: str) -> str:
-    """What a developer does next. KeyError for a code that neither table nor family knows."""
+    """The developer's next step for a code. KeyError for a code that is in neither table nor family."""
     return _CODE_ADVICE.get(code) or DEVELOPER_ADVICE[find_result_family(code)]
 
 
 def get_shopper_message(code: str) -> str | None:
-    """What the shopper may be told; None where only the merchant can act. KeyError as `get_developer_advice`."""
+    """The text a shopper may see; None where only the merchant can act. Raises KeyError as `get_developer_advice`."""
     if code in _NOT_FOR_SHOPPERS:
         return None
     return _CODE_SHOPPER.get(code) or SHOPPER_MESSAGES.get(find_result_family(code))

@@ -1,9 +1,8 @@
 """Payment brands: which brand a card number belongs to, what its cards look like, and who issued them.
 
-The table is `data/brands.json` (the widget reads the same file), issuers are in `data/issuers.tsv`. An
-unknown brand code is no error of format: `find_brand()` answers None and the caller refuses the payment with
-600.200.200.
-Source: Part A, Payment request (paymentBrand); Part B, Query (paymentMethods), Response parameters (card.*).
+Brands are in `data/brands.json` (the widget reads the same file), issuers in `data/issuers.tsv`. An unknown brand
+code is not a format error: `find_brand()` returns None and the caller refuses the payment with 600.200.200.
+Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Payment response (card.*).
 """
 
 import csv
@@ -18,10 +17,10 @@ from typing import Any, Final
 _DATA: Final = Path(__file__).parents[1] / "data"
 
 ISSUER_BIN_DIGITS: Final = 6
-# Fewer digits than any card has: only a prefix is known, so lengths are not asked.
+# Fewer digits than any card has: only a prefix is known, so lengths are not checked.
 _MIN_CARD_DIGITS: Final = 12
 
-# Payment method codes of the query. The spec lists the codes only; the words are our reading of them.
+# Payment method codes of the query. The spec lists the codes only; the labels are our reading of them.
 PAYMENT_METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "DD": "Direct debit",
@@ -57,10 +56,10 @@ class Brand:
 class CardBrand(Brand):
     """A card brand.
 
-    `ranges` are the numbers that may carry the brand, `detected` those that name it without being told
-    (narrower, or empty, for brands that share another's numbers). A range is two prefixes of equal length,
-    both included. A CVV length of 0: cards without a CVV exist. `beside`: brands one card may carry together
-    with this one.
+    `ranges`: prefix ranges that may carry the brand. `detected`: ranges from which the brand is detected when the
+    request names none (narrower, or empty, for brands that share another's numbers). A range is two prefixes of
+    equal length, both included. A CVV length of 0 means that cards without a CVV exist. `beside`: brands that one
+    card may carry together with this one.
     """
 
     ranges: tuple[tuple[str, str], ...]
@@ -74,7 +73,7 @@ class CardBrand(Brand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issuer:
-    """Who issued the cards of one BIN. `type` is CREDIT, DEBIT or PREPAID; `country` ISO 3166-1 alpha-2."""
+    """The issuer of one BIN. `type` is CREDIT, DEBIT or PREPAID; `country` ISO 3166-1 alpha-2."""
 
     bin: str
     bank: str
@@ -86,15 +85,15 @@ class Issuer:
     country: str
 
 
-def _range(text: str) -> tuple[str, str]:
+def _parse_range(text: str) -> tuple[str, str]:
     low, _, high = text.partition("-")
     if len(high or low) != len(low):
         raise ValueError(f"unequal ends of a range: {text}")
     return low, high or low
 
 
-def _card(row: dict[str, Any]) -> CardBrand:
-    ranges = tuple(_range(text) for text in row["ranges"])
+def _parse_card_brand(row: dict[str, Any]) -> CardBrand:
+    ranges = tuple(_parse_range(text) for text in row["ranges"])
     return CardBrand(
         code=row["code"],
         label=row["label"],
@@ -102,7 +101,7 @@ def _card(row: dict[str, Any]) -> CardBrand:
         means="card",
         redirect=False,
         ranges=ranges,
-        detected=tuple(_range(text) for text in row["detect"]) if "detect" in row else ranges,
+        detected=tuple(_parse_range(text) for text in row["detect"]) if "detect" in row else ranges,
         lengths=frozenset(row["lengths"]),
         cvv_lengths=frozenset(row["cvv"]),
         luhn=row["luhn"],
@@ -112,14 +111,16 @@ def _card(row: dict[str, Any]) -> CardBrand:
 
 
 _TABLE: Final = json.loads((_DATA / "brands.json").read_text(encoding="utf-8"))
-CARD_BRANDS: Final[Mapping[str, CardBrand]] = MappingProxyType({row["code"]: _card(row) for row in _TABLE["cards"]})
+CARD_BRANDS: Final[Mapping[str, CardBrand]] = MappingProxyType(
+    {row["code"]: _parse_card_brand(row) for row in _TABLE["cards"]}
+)
 PAYMENT_BRANDS: Final[Mapping[str, Brand]] = MappingProxyType(
     {**CARD_BRANDS, **{row["code"]: Brand(**row) for row in _TABLE["others"]}}
 )
 
 
 def find_brand(code: str) -> Brand | None:
-    """The brand of that code, card or not; None for one nobody knows."""
+    """The brand with this code, card or not; None for an unknown code."""
     return PAYMENT_BRANDS.get(code)
 
 
@@ -136,26 +137,26 @@ def _longest_prefix(ranges: tuple[tuple[str, str], ...], number: str) -> int:
 
 
 def detect_brands(pan: str) -> tuple[str, ...]:
-    """Card brands of a number or of its first digits, best first; empty when none takes it.
+    """Card brands of a number or of its first digits, best match first; empty when no range fits.
 
     The most specific range wins; brands that share a scheme's numbers (Visa Electron, Carte Bancaire) come
-    after the schemes, since whoever takes them takes the scheme. Luhn is not asked.
+    after the schemes, since an acquirer that takes them takes the scheme. The check digit is not looked at.
     """
     return detect_brands_by_prefix(pan, len(pan))
 
 
 def detect_brands_by_prefix(prefix: str, length: int) -> tuple[str, ...]:
-    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least, or all."""
-    found = [
+    """Like `detect_brands`, for a number of ``length`` digits of which ``prefix`` holds at least eight, or all."""
+    matches = [
         (card.after_scheme, -matched, place, card.code)
         for place, card in enumerate(CARD_BRANDS.values())
         if (matched := _longest_prefix(card.detected, prefix)) and (length < _MIN_CARD_DIGITS or length in card.lengths)
     ]
-    return tuple(code for *_, code in sorted(found))
+    return tuple(code for *_, code in sorted(matches))
 
 
 def detect_brand(pan: str) -> str | None:
-    """The best of `detect_brands`."""
+    """The best match of `detect_brands`, or None."""
     return next(iter(detect_brands(pan)), None)
 
 
@@ -165,13 +166,13 @@ def fits_brand(code: str, pan: str) -> bool:
 
 
 def prefix_fits_brand(code: str, prefix: str, length: int) -> bool:
-    """The same of a number of ``length`` digits, of which ``prefix`` holds eight at least."""
+    """Like `fits_brand`, for a number of ``length`` digits of which ``prefix`` holds at least eight."""
     card = CARD_BRANDS.get(code)
     return card is not None and _longest_prefix(card.ranges, prefix) > 0 and length in card.lengths
 
 
 def is_valid_cvv_length(code: str, digits: int) -> bool:
-    """True when a security code of so many digits is one of the brand's cards; 3 or 4 for an unknown brand."""
+    """True when the brand's cards have security codes of this length; 3 or 4 for an unknown brand."""
     card = CARD_BRANDS.get(code)
     return digits in (card.cvv_lengths if card else {3, 4})
 
@@ -183,7 +184,7 @@ def is_cvv_required(code: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _issuers() -> Mapping[str, Issuer]:
+def _load_issuers() -> Mapping[str, Issuer]:
     with (_DATA / "issuers.tsv").open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         return MappingProxyType(
@@ -204,5 +205,5 @@ def _issuers() -> Mapping[str, Issuer]:
 
 
 def find_issuer(bin6: str) -> Issuer | None:
-    """The issuer of a number's first six digits (more may be given), None when the file does not know it."""
-    return _issuers().get(bin6[:ISSUER_BIN_DIGITS])
+    """The issuer of a number's first six digits (more may be given); None when the file does not list it."""
+    return _load_issuers().get(bin6[:ISSUER_BIN_DIGITS])

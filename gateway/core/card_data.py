@@ -1,10 +1,10 @@
-"""Card numbers and security codes in free text, however they are written: the one detector that everything asks.
+"""Detects and masks card numbers and security codes in free text, in any notation. The only detector in the system.
 
-A number counts when it has 13 to 19 digits of a range that a card brand uses (12 in Maestro's), the length of that
-brand and a right check digit, in digits of any script, with blanks, dots, hyphens, slashes, underscores or colons
-between its groups, and with signs of lists or brackets around the groups that cards are printed in. A security code
-counts beside a word for it ("cvc2: 737"). Times, amounts, decimals, hexadecimal ids, IBANs, EANs and telephone numbers
-are left alone. Linear in the length of the text.
+A number counts when it has 13 to 19 digits (12 for Maestro) in a range that a card brand uses, the length of that
+brand and a valid check digit. Digits may be of any script, with blanks, dots, hyphens, slashes, underscores or colons
+between groups, and with list separators or brackets around the groups that cards are printed in. A security code
+counts next to a keyword for it ("cvc2: 737"). Times, amounts, decimals, hexadecimal ids, IBANs, EANs and telephone
+numbers are left alone. Linear in the length of the text.
 Source: docs/decisions/0052-card-data-in-free-text.md.
 """
 
@@ -19,10 +19,10 @@ from typing import Final
 from gateway.core.brands import CARD_BRANDS
 
 MIN_PAN_DIGITS: Final = 13
-"""Digits of the shortest number that is altered where it is stored; what is only shown is masked from 12 digits on."""
+"""Shortest number, in digits, that is masked in stored text; text that is only displayed is masked from 12 digits."""
 MAX_PAN_DIGITS: Final = 19
 _BIN: Final = 8
-"""Digits that the longest prefix of a brand has."""
+"""Length of the longest brand prefix, in digits."""
 
 _BLANKS: Final = r"\s\u00ad\u180e\u200b-\u200f\u2060\ufeff"
 _HYPHENS: Final = r"\-\u2010-\u2015\u2043\u2212\ufe58\ufe63\uff0d"
@@ -30,9 +30,9 @@ _DOTS: Final = r".\u00b7\u2022\u2024\u2027\u2219\u30fb\u3002\uff0e"
 _SLASHES: Final = r"/\u2044\u2215\uff0f"
 _OTHERS: Final = r"_\uff3f:\uff1a\ufe55+"
 _LISTING: Final = ",;|'’~=#*\\"
-"""Signs that mostly stand between different numbers: they only count in the groups that cards are printed in."""
+"""Separators that mostly stand between different numbers: they count only in the groups that cards are printed in."""
 _BRACKETS: Final = "()[]{}<>"
-"""Around groups they count as signs of lists do, whatever groups they are around."""
+"""Brackets: around a group they count like list separators, whatever the grouping."""
 _SEPARATOR: Final = (
     r"(?:%(?:20|09|2[DdEeFfBbCc]|3[AaBb]|5[Ff]|[Cc]2%[Aa]0|[Ee]2%80%[0-9A-Fa-f]{2})"
     r"|&(?:nbsp|\#160|\#x[Aa]0|thinsp|ndash|shy);"
@@ -42,9 +42,9 @@ _SEPARATOR: Final = (
 _BETWEEN: Final = rf"{_SEPARATOR}{{1,3}}"
 
 _PRECHECK: Final = re.compile(rf"\d(?:{_SEPARATOR}{{0,3}}\d){{11}}")
-"""What every text is asked first: twelve digits with no more than separators between them."""
+"""Cheap first test of every text: twelve digits with at most separators between them."""
 
-# Tokens that hold digits and are no number of a card, then chains of digits.
+# Tokens that hold digits but are not card numbers, then chains of digits.
 _TOKENS: Final = re.compile(
     rf"""
     (?P<skip>
@@ -67,7 +67,7 @@ _CHAIN: Final = re.compile(rf"\d+(?:{_BETWEEN}\d+)*")
 _GROUP: Final = re.compile(rf"(?P<between>{_SEPARATOR})|(?P<digits>\d+)")
 
 THREE_DIGITS_PATTERN: Final = re.compile(r"\d\D*\d\D*\d")
-"""What every text is asked before anything else: the shortest code has three."""
+"""Cheap first test for security codes: the shortest has three digits."""
 _CODE_WORDS: Final = (
     r"cvv2?|cvc2?|cvn2?|csc|cav2|dtvc"
     r"|(?:card[ _-]?)?security[ _-]?(?:code|number)|card[ _-]?(?:verification|validation)[ _-]?(?:code|value|number)?"
@@ -81,7 +81,7 @@ _FILLING: Final = r"[^\w\n]{0,6}(?:(?:is|ist|was|war|lautet|code|number|nummer|v
 _SECURITY_CODES: Final = re.compile(
     rf"(?<![A-Za-z])(?:{_CODE_WORDS})"
     rf"(?:(?:{_FILLING})(?P<after>{_CODE})(?![\d])"
-    # In the next line: after a colon, or alone there. What else begins with three digits there is of another matter.
+    # On the next line: after a colon, or alone on it. Other text that begins with three digits there is unrelated.
     rf"|[^\w\n]{{0,4}}[:=][^\w\n]{{0,3}}\n\s{{0,4}}(?P<told>{_CODE})(?![\d]|[.,:/-]\d)"
     rf"|[^\w\n]{{0,4}}\n\s{{0,4}}(?P<alone>{_CODE})(?=[^\w\n]{{0,4}}(?:\n|\Z)))"
     rf"|(?<![\d.,])(?P<before>\d{{3,4}})[^\w\n]{{1,3}}(?:{_CODE_WORDS})(?![A-Za-z0-9])(?!{_FILLING}\d)",
@@ -99,8 +99,8 @@ _MIN_CODE_CHARS: Final = len("cvv737")
 TextSpan = tuple[int, int]
 
 
-def _merged(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
-    """Ranges of prefixes as disjoint intervals of eight digits: their beginnings and their ends."""
+def _merge_ranges(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
+    """Merge prefix ranges into disjoint intervals of eight digits; returns their starts and their ends."""
     spans = sorted((int(low.ljust(_BIN, "0")), int(high.ljust(_BIN, "9"))) for low, high in ranges)
     starts: list[int] = []
     ends: list[int] = []
@@ -114,7 +114,7 @@ def _merged(ranges: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
 
 
 _RANGES: Final = {
-    length: _merged([each for brand in CARD_BRANDS.values() if length in brand.lengths for each in brand.ranges])
+    length: _merge_ranges([each for brand in CARD_BRANDS.values() if length in brand.lengths for each in brand.ranges])
     for length in range(12, MAX_PAN_DIGITS + 1)
 }
 _FIRST: Final = frozenset(low[0] for brand in CARD_BRANDS.values() for low, _ in brand.ranges)
@@ -122,7 +122,7 @@ _EVEN: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
 def is_in_card_range(digits: str) -> bool:
-    """Whether a brand has cards with this prefix and of this length."""
+    """True if a brand has cards with this prefix and of this length."""
     known = _RANGES.get(len(digits))
     if known is None:
         return False
@@ -133,49 +133,51 @@ def is_in_card_range(digits: str) -> bool:
 
 
 def fold_digits(text: str) -> str:
-    """The digits of ``text`` alone, those of other scripts as 0 to 9."""
+    """The digits of ``text`` only, those of other scripts as 0 to 9."""
     if text.isascii():
         return re.sub("[^0-9]+", "", text)
     return "".join(char if char.isascii() else str(unicodedata.decimal(char)) for char in re.findall(r"\d", text))
 
 
 def find_security_codes(text: str) -> list[TextSpan]:
-    """Where a security code stands beside a word for it."""
+    """Spans of the security codes that stand next to a keyword for one."""
     if len(text) < _MIN_CODE_CHARS or not _CODE_PRECHECK.search(text):
         return []
-    return [found.span(found.lastgroup or 0) for found in _SECURITY_CODES.finditer(text)]
+    return [match.span(match.lastgroup or 0) for match in _SECURITY_CODES.finditer(text)]
 
 
 def find_card_numbers(text: str, shortest: int = MIN_PAN_DIGITS) -> Iterator[list[int]]:
-    """The places of the digits of every card number in ``text``."""
+    """The positions of the digits of every card number in ``text``."""
     if len(text) < shortest or not _PRECHECK.search(text):
         return
-    for found in _TOKENS.finditer(text):
-        if (chain := found["chain"]) is not None:
-            yield from _in_chain(chain, found.start(), shortest, text)
-        elif (iban := found["iban"]) is not None and not has_iban_check_digits(iban):
-            for part in _CHAIN.finditer(text, *found.span()):
-                yield from _in_chain(part[0], part.start(), shortest, text)
+    for match in _TOKENS.finditer(text):
+        if (chain := match["chain"]) is not None:
+            yield from _find_in_chain(chain, match.start(), shortest, text)
+        elif (iban := match["iban"]) is not None and not has_iban_check_digits(iban):
+            for part in _CHAIN.finditer(text, *match.span()):
+                yield from _find_in_chain(part[0], part.start(), shortest, text)
 
 
 def is_card_number(digits: str) -> bool:
-    """Whether digits of their own are a card number: of a known range and its length, with the right check digit."""
-    return len(digits) >= MIN_PAN_DIGITS and _checks(_sums(digits), 0, len(digits)) and is_in_card_range(digits)
+    """True if a string of digits is a card number: a known range, its length, a valid check digit."""
+    return (
+        len(digits) >= MIN_PAN_DIGITS and _passes_luhn(_luhn_sums(digits), 0, len(digits)) and is_in_card_range(digits)
+    )
 
 
 def may_contain_card_number(text: str) -> bool:
-    """Whether ``text`` has to be looked through for card numbers, which costs up to 2 µs a character."""
+    """Cheap test whether ``text`` needs a full search for card numbers, which costs up to 2 µs a character."""
     return _PRECHECK.search(text) is not None
 
 
 def contains_card_data(text: str) -> bool:
-    """Whether a card number of 13 digits or more, or a security code, stands in ``text``."""
+    """True if ``text`` contains a card number of 13 digits or more, or a security code."""
     return next(find_card_numbers(text), None) is not None or bool(find_security_codes(text))
 
 
 def mask_card_data(text: str, star: str = "*", *, shortest: int = MIN_PAN_DIGITS) -> str:
-    """``text`` with card numbers cut to their first six and last four digits and security codes to stars; the same
-    object where there are none. ``star``: what stands in place of a digit."""
+    """``text`` with card numbers reduced to their first six and last four digits and security codes replaced; the same
+    object if there are none. ``star``: the replacement for one digit."""
     if not THREE_DIGITS_PATTERN.search(text):
         return text
     places: set[int] = set()
@@ -193,36 +195,36 @@ def mask_card_data(text: str, star: str = "*", *, shortest: int = MIN_PAN_DIGITS
 
 
 def has_iban_check_digits(text: str) -> bool:
-    """Whether the check digits of an IBAN are right; its country and its length are not looked at."""
+    """True if the IBAN check digits are right; country and length are not checked."""
     packed = text.replace(" ", "")
     return int("".join(str(int(char, 36)) for char in packed[4:] + packed[:4])) % 97 == 1
 
 
-def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[list[int]]:
-    """The numbers in one chain of groups, each beginning and ending with a group."""
+def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[list[int]]:
+    """The card numbers in one chain of groups; each begins and ends at a group's boundary."""
     if len(chain) < shortest:
         return
     groups: list[TextSpan] = []
     between: list[str] = [""]
     places: list[int] = []
-    for found in _GROUP.finditer(chain):
-        if (digits := found["digits"]) is None:
-            # An escape stands for a sign of its own, and never for one of a list.
-            between[-1] += found[0] if len(found[0]) == 1 else " "
+    for group in _GROUP.finditer(chain):
+        if (digits := group["digits"]) is None:
+            # An escape stands for a character of its own, never for a list separator.
+            between[-1] += group[0] if len(group[0]) == 1 else " "
             continue
         if len(digits) > MAX_PAN_DIGITS:
-            # No card has so many digits in a row: the chain breaks here.
+            # No card number has so many digits in a row: the chain breaks here.
             groups.append((len(places), len(places)))
             between.append("\0")
         else:
             groups.append((len(places), len(places) + len(digits)))
-            places.extend(range(found.start(), found.end()))
+            places.extend(range(group.start(), group.end()))
             between.append("")
     if len(places) < shortest:
         return
     plain = "".join([chain[at] for at in places])
     digits = plain if plain.isascii() else fold_digits(plain)
-    sums = _sums(digits)
+    sums = _luhn_sums(digits)
     for first, (start, _) in enumerate(groups):
         if start < len(digits) and digits[start] in _FIRST:
             for last in range(first, len(groups)):
@@ -231,16 +233,18 @@ def _in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterator[lis
                     break
                 if (
                     end - start >= shortest
-                    and _checks(sums, start, end)
+                    and _passes_luhn(sums, start, end)
                     and is_in_card_range(digits[start:end])
-                    and _is_written_so(groups[first : last + 1], between[first + 1 : last + 1])
-                    and not _is_other(digits[start:end], first == last, first == 0 and _after_plus(text, offset))
+                    and _is_printed_grouping(groups[first : last + 1], between[first + 1 : last + 1])
+                    and not _is_other_number(
+                        digits[start:end], first == last, first == 0 and _follows_plus(text, offset)
+                    )
                 ):
                     yield [offset + at for at in places[start:end]]
 
 
-def _sums(digits: str) -> tuple[list[int], list[int]]:
-    """Running sums of the check digit's rule, doubling the digits of even places, and of odd ones."""
+def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:
+    """Running Luhn sums, doubling the digits at even positions, and those at odd positions."""
     sums: tuple[list[int], list[int]] = ([0], [0])
     for at, char in enumerate(digits):
         digit = int(char)
@@ -249,20 +253,22 @@ def _sums(digits: str) -> tuple[list[int], list[int]]:
     return sums
 
 
-def _checks(sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
-    """Luhn: the last digit is not doubled, the one before it is."""
+def _passes_luhn(sums: tuple[list[int], list[int]], start: int, end: int) -> bool:
+    """True if the Luhn check passes: the last digit is not doubled, the one before it is."""
     running = sums[end % 2]
     return (running[end] - running[start]) % 10 == 0
 
 
-def _is_written_so(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
-    """Whether a card number may be written in these groups, with this between them."""
+def _is_printed_grouping(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
+    """True if a card number may be written in these groups with these separators."""
     lengths = [end - start for start, end in groups]
     if len(lengths) == 1:
         return True
     head, last = lengths[:-1], lengths[-1]
-    if any(sign in _LISTING or sign in _BRACKETS for each in between for sign in each):
-        bare = {"".join(sign for sign in each if sign not in _BRACKETS and not sign.isspace()) for each in between}
+    if any(sign in _LISTING or sign in _BRACKETS for separator in between for sign in separator):
+        bare = {
+            "".join(sign for sign in separator if sign not in _BRACKETS and not sign.isspace()) for separator in between
+        }
         return len(bare) == 1 and ((set(head) == {4} and last <= 4) or head == [4, 6])
     if all(length >= 4 for length in head) and last >= 3:
         return True
@@ -271,8 +277,8 @@ def _is_written_so(groups: Sequence[TextSpan], between: Sequence[str]) -> bool:
     return (all(2 <= length <= 6 for length in head) and last <= 6) or (len(set(head)) == 1 and last <= head[0])
 
 
-def _is_other(digits: str, whole: bool, after_plus: bool) -> bool:
-    """Thirteen digits that are an article's number, or up to fifteen after a plus: a telephone's."""
+def _is_other_number(digits: str, whole: bool, after_plus: bool) -> bool:
+    """True for other numbers: 13 digits that are an EAN, or up to 15 after a plus (a telephone number)."""
     if after_plus and len(digits) <= 15:
         return True
     if not whole or len(digits) != 13:
@@ -280,5 +286,5 @@ def _is_other(digits: str, whole: bool, after_plus: bool) -> bool:
     return sum(int(char) * (3 if at % 2 else 1) for at, char in enumerate(digits)) % 10 == 0
 
 
-def _after_plus(text: str, at: int) -> bool:
+def _follows_plus(text: str, at: int) -> bool:
     return at > 0 and text[at - 1] == "+" and (at == 1 or not (text[at - 2].isalnum() or text[at - 2] in "=%&"))

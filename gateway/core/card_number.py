@@ -1,6 +1,6 @@
-"""What may be known of a card number without the number: its first and last digits, its length, its check digit.
+"""Facts about a card number that may be used without the number: first and last digits, length, check digit.
 
-Worked out once, where the number arrives. What follows looks at this, and the number itself stays a Secret.
+Computed once, where the number arrives. Later code uses these facts, and the number itself stays a Secret.
 Source: PCI DSS 4.0.1, 3.4.1 and 3.5.1.
 """
 
@@ -20,7 +20,7 @@ LAST4_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardNumber:
-    """Facts about one number. ``is_luhn``: its check digit is right."""
+    """Facts about one card number. ``is_luhn``: its check digit is valid."""
 
     bin6: str
     bin8: str = field(repr=False)
@@ -41,19 +41,19 @@ class CardNumber:
 
     @property
     def brand(self) -> str | None:
-        """The best of the brands it names by itself."""
+        """The best match of the brands detected from the number."""
         return next(iter(brands.detect_brands_by_prefix(self.bin8, self.length)), None)
 
     def fits(self, code: str) -> bool:
-        """Whether it has a prefix and a length of card brand ``code``."""
+        """True if it has a prefix and a length of card brand ``code``."""
         return brands.prefix_fits_brand(code, self.bin8, self.length)
 
     def has_right_check_digit(self, code: str | None) -> bool:
-        """Also true where the brand (None: not known) is one that does not use it."""
+        """True if the check digit is valid, or the brand (None: unknown) does not use one."""
         card = brands.CARD_BRANDS.get(code) if code else None
         return self.is_luhn or (card is not None and not card.luhn)
 
 
 def detect_brand_of_number(number: Secret | None) -> str | None:
-    """The brand that a number names by itself; None for none, and where there is no number."""
+    """The brand detected from a number; None if none matches or there is no number."""
     return brands.detect_brand(number.reveal()) if number is not None else None

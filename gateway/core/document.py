@@ -1,9 +1,9 @@
-"""JSON documents that people write: what they may hold, as values, and every fault of one at once.
+"""Validation of hand-written JSON documents: shapes as values, and all faults of a document at once.
 
-A shape turns a JSON value into a value of ours and says what is wrong with it, with its path and what is allowed:
+A shape converts a JSON value and reports what is wrong with it, with its path and what is allowed:
 
-    SHAPE = record(name=need(text(1, 64)), rules=may(list_shape(RULE, most=200), ()))
-    value, faults = read(SHAPE, document, "risk")
+    SHAPE = object_shape(name=required_member(text_shape(1, 64)), rules=optional_member(list_shape(RULE, most=200), ()))
+    value, faults = parse_document(SHAPE, document, "risk")
 
 Used by rule sets (gateway.risk) and by ``manage.py configure``.
 """
@@ -22,7 +22,7 @@ from gateway.core.spelling import find_closest_name
 
 MAX_SHOWN_CHARS: Final = 40
 MAX_DOCUMENT_FAULTS: Final = 200
-"""More faults of one document help nobody."""
+"""Most faults reported for one document."""
 _PLAIN: Final = re.compile("[A-Za-z_][A-Za-z0-9_-]*")
 _DURATION: Final = re.compile("([1-9][0-9]{0,6})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -30,7 +30,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFault:
-    """One thing that is wrong. ``path`` as in ``risk.sets[0].rules[2].then``; ``message`` says what is allowed."""
+    """One fault. ``path`` as in ``risk.sets[0].rules[2].then``; ``message`` says what is allowed."""
 
     path: str
     message: str
@@ -40,7 +40,7 @@ class DocumentFault:
 
 
 class DocumentFaults(list[DocumentFault]):
-    """What was found so far."""
+    """The faults found so far."""
 
     def add(self, path: str, message: str) -> None:
         if len(self) < MAX_DOCUMENT_FAULTS:
@@ -48,7 +48,7 @@ class DocumentFaults(list[DocumentFault]):
 
 
 DocumentShape = Callable[[Any, str, DocumentFaults], Any]
-"""(value, its path, where faults go) → the value read; what it answers for a faulty value is not used."""
+"""(value, its path, fault list) → the converted value; for a faulty value the result is not used."""
 
 
 class InvalidDocumentError(ValueError):
@@ -60,26 +60,26 @@ class InvalidDocumentError(ValueError):
 
 
 def parse_document(shape: DocumentShape, document: Any, path: str = "") -> tuple[Any, DocumentFaults]:
-    """The document's value and all its faults; with any fault the value is not to be used."""
+    """Convert a document and collect its faults; the value must not be used if there are any."""
     faults = DocumentFaults()
     return shape(document, path, faults), faults
 
 
 def member_path(path: str, name: str) -> str:
-    """The path of a member of an object."""
+    """The path of an object's member."""
     if not _PLAIN.fullmatch(name):
         return f'{path}["{name[:MAX_SHOWN_CHARS]}"]'
     return f"{path}.{name}" if path else name
 
 
 def abbreviate_value(value: Any) -> str:
-    """A value as an error may repeat it: short."""
+    """A value shortened for an error message."""
     said = str(value) if not isinstance(value, str) else f'"{value}"'
     return said if len(said) <= MAX_SHOWN_CHARS else f"{said[: MAX_SHOWN_CHARS - 1]}…"
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """`` - did you mean X?``, or nothing."""
+    """`` - did you mean X?``, or an empty string."""
     near = find_closest_name(name, list(known))
     return f" - did you mean {near}?" if near else ""
 
@@ -88,13 +88,13 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
 
 def text_shape(least: int = 1, most: int = 255, pattern: str = "", *, says: str = "") -> DocumentShape:
-    """Text of a length, and of a pattern (the whole text) that ``says`` explains."""
+    """A text of limited length, optionally matching a pattern (the whole text) that ``says`` describes."""
     compiled = re.compile(pattern) if pattern else None
     allowed = says or f"a text of {least} to {most} characters"
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, str):
-            faults.add(path, f"must be {allowed}, not {_kind(value)}")
+            faults.add(path, f"must be {allowed}, not {_json_type(value)}")
         elif not least <= len(value) <= most or not value.isprintable() or (compiled and not compiled.fullmatch(value)):
             faults.add(path, f"must be {allowed}, not {abbreviate_value(value)}")
         return value
@@ -103,7 +103,7 @@ def text_shape(least: int = 1, most: int = 255, pattern: str = "", *, says: str 
 
 
 def choice_shape(*allowed: str) -> DocumentShape:
-    """One of some words; a near miss is suggested."""
+    """One of several words; a near miss gets a suggestion."""
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, str) or value not in allowed:
@@ -115,7 +115,7 @@ def choice_shape(*allowed: str) -> DocumentShape:
 
 
 def integer_shape(least: int, most: int) -> DocumentShape:
-    """A whole number in a range."""
+    """An integer in a range."""
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -126,14 +126,14 @@ def integer_shape(least: int, most: int) -> DocumentShape:
 
 
 def boolean_shape(value: Any, path: str, faults: DocumentFaults) -> Any:
-    """true or false."""
+    """A boolean."""
     if not isinstance(value, bool):
         faults.add(path, f"must be true or false, not {abbreviate_value(value)}")
     return value
 
 
 def amount_shape(value: Any, path: str, faults: DocumentFaults) -> Any:
-    """An amount as the wire writes it, as text: "500" or "500.00"."""
+    """An amount in API notation, as text: "500" or "500.00"."""
     try:
         return parse_amount(value if isinstance(value, str) else "")
     except ValueError:
@@ -142,7 +142,7 @@ def amount_shape(value: Any, path: str, faults: DocumentFaults) -> Any:
 
 
 def currency_shape(value: Any, path: str, faults: DocumentFaults) -> Any:
-    """A currency of ISO 4217."""
+    """An ISO 4217 currency code."""
     if not isinstance(value, str) or value not in CURRENCY_CODES:
         faults.add(path, f"must be a currency of ISO 4217, e.g. EUR, not {abbreviate_value(value)}")
     return value
@@ -165,11 +165,11 @@ def duration_shape(most: timedelta) -> DocumentShape:
 
 
 def list_shape(item: DocumentShape, *, least: int = 0, most: int = 1000, distinct: bool = False) -> DocumentShape:
-    """A list, each of whose items has a shape; read as a tuple."""
+    """A list whose items all have one shape; converted to a tuple."""
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, list):
-            faults.add(path, f"must be a list, not {_kind(value)}")
+            faults.add(path, f"must be a list, not {_json_type(value)}")
             return ()
         if not least <= len(value) <= most:
             faults.add(path, f"must have {least} to {most:,} items, not {len(value):,}")
@@ -190,7 +190,7 @@ def list_shape(item: DocumentShape, *, least: int = 0, most: int = 1000, distinc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectMember:
-    """One name of an object. ``missing``: the value when it is not there."""
+    """One member of an object. ``missing``: the value when it is absent."""
 
     shape: DocumentShape
     required: bool
@@ -198,23 +198,25 @@ class ObjectMember:
 
 
 def required_member(shape: DocumentShape) -> ObjectMember:
+    """A member that must be present."""
     return ObjectMember(shape=shape, required=True)
 
 
 def optional_member(shape: DocumentShape, missing: Any = None) -> ObjectMember:
+    """A member that may be absent; ``missing`` is its value then."""
     return ObjectMember(shape=shape, required=False, missing=missing)
 
 
 def object_shape(**members: ObjectMember) -> DocumentShape:
-    """An object with these names and no others, read as a mapping that has all of them.
+    """An object with these members and no others, converted to a mapping that has all of them.
 
-    A name with a trailing underscore stands for the one without (``in_``).
+    A trailing underscore is dropped from a member's name (``in_``).
     """
     known = {name.removesuffix("_"): member for name, member in members.items()}
 
     def shape(value: Any, path: str, faults: DocumentFaults) -> Any:
         if not isinstance(value, Mapping):
-            faults.add(path, f"must be an object with {', '.join(known)}, not {_kind(value)}")
+            faults.add(path, f"must be an object with {', '.join(known)}, not {_json_type(value)}")
             return {name: member.missing for name, member in known.items()}
         refuse_unknown_members(value, known, path, faults)
         return read_members(value, known, path, faults)
@@ -225,20 +227,20 @@ def object_shape(**members: ObjectMember) -> DocumentShape:
 def read_members(
     value: Mapping[str, Any], known: Mapping[str, ObjectMember], path: str, faults: DocumentFaults
 ) -> dict[str, Any]:
-    """The members ``known`` of an object, each read by its shape."""
-    found = {}
+    """The ``known`` members of an object, each converted by its shape."""
+    members = {}
     for name, member in known.items():
         if name in value:
-            found[name] = member.shape(value[name], member_path(path, name), faults)
+            members[name] = member.shape(value[name], member_path(path, name), faults)
         else:
-            found[name] = member.missing
+            members[name] = member.missing
             if member.required:
                 faults.add(member_path(path, name), "is required")
-    return found
+    return members
 
 
 def refuse_unknown_members(value: Mapping[str, Any], known: Iterable[str], path: str, faults: DocumentFaults) -> None:
-    """A fault for every name of an object that is not known."""
+    """Add a fault for every unknown member of an object."""
     allowed = list(known)
     for name in value:
         if name not in allowed:
@@ -246,8 +248,8 @@ def refuse_unknown_members(value: Mapping[str, Any], known: Iterable[str], path:
             faults.add(member_path(path, str(name)), words)
 
 
-def _kind(value: Any) -> str:
-    """What a JSON value is, for an error."""
+def _json_type(value: Any) -> str:
+    """The JSON type of a value, for an error message."""
     if value is None:
         return "null"
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list"}

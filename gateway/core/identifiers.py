@@ -1,7 +1,7 @@
-"""Ids: what they look like and where they come from (D14).
+"""Identifiers: their formats and how they are generated (D14).
 
-Rows carry time-ordered UUIDs (version 7), so that inserts stay at the end of their index; anything that is a
-capability (an access token, a checkout) is random. Source: Part A, Resource identifiers; Part B, Payment response.
+Rows have time-ordered UUIDs (version 7), so that inserts stay at the end of their index; anything that grants access
+(an access token, a checkout id) is random. Source: Part A, Resource identifiers; Part B, Payment response.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid_utils import compat
 
 TOKEN_PREFIX: Final = "tollhouse_"  # noqa: S105 - the public part of a token, so that leaks can be searched for
 _SHORT_ID_MODULUS: Final = 10**12
-# Coprime to the modulus: neighbours in the sequence look apart on paper, and no two numbers give one short id.
+# Coprime to the modulus: neighbouring numbers get dissimilar short ids, and no two numbers the same one.
 _SHORT_ID_FACTOR: Final = 387_420_489_111
 _ID = re.compile("[0-9a-f]{32}")
 
@@ -26,7 +26,7 @@ def row_id() -> UUID:
 
 
 def entity_id() -> UUID:
-    """A random id for a merchant or channel: it tells nothing of when the merchant came."""
+    """A random id for a merchant or channel: it does not reveal when the merchant was created."""
     return UUID(bytes=secrets.token_bytes(16))
 
 
@@ -36,7 +36,7 @@ def generate_access_token() -> str:
 
 
 def parse_id(text: str) -> UUID | None:
-    """A payment id as the API writes it (32 lower-case hex digits), or None: then nothing has that id."""
+    """A payment id in API notation (32 lower-case hex digits); None for any other text."""
     return UUID(text) if _ID.fullmatch(text) else None
 
 
@@ -47,17 +47,17 @@ def format_short_id(number: int) -> str:
 
 
 def parse_short_id(text: str) -> int | None:
-    """The payment number behind a short id, or None when the text is none."""
+    """The payment number of a short id; None when the text is not one."""
     if not re.fullmatch(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}", text):
         return None
     return int(text.replace(".", "")) * pow(_SHORT_ID_FACTOR, -1, _SHORT_ID_MODULUS) % _SHORT_ID_MODULUS
 
 
 def format_ndc(request: UUID, entity: str = "") -> str:
-    """The request's public id: the entity that asked, a hyphen, the request (1-69 letters, digits, hyphen)."""
+    """The public id of a request: entity id, hyphen, request id (1-69 letters, digits, hyphen)."""
     return f"{entity}-{request.hex}" if entity else request.hex
 
 
 def parse_ndc(text: str) -> UUID | None:
-    """The request an ``format_ndc`` names, or None."""
+    """The request id of an ndc (see :func:`format_ndc`), or None."""
     return parse_id(text.rpartition("-")[2])

@@ -1,7 +1,6 @@
-"""The 25 languages of the form and the shopper's pages: the spec's codes, their ISO_LANGUAGE_CODES names, and the texts
-of each.
+"""The 25 languages of the payment form and the shopper pages: the spec's codes, their ISO 639-1 codes, and the texts.
 
-Source: Part A, What the service does, 8; decisions, section 7.
+Source: Part A, What the service does, 8; rulings, section 7.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ LANGUAGE_CODES: Final = (
 DEFAULT_LANGUAGE: Final = "en"
 RIGHT_TO_LEFT_LANGUAGES: Final = frozenset({"ar"})
 ISO_LANGUAGE_CODES: Final[Mapping[str, str]] = {"dk": "da", "se": "sv", "cz": "cs", "cn": "zh", "gr": "el", "no": "nb"}
-"""Spec code → ISO_LANGUAGE_CODES 639-1, where they differ: what a page's ``lang`` attribute says."""
+"""Spec code → ISO 639-1 code, where they differ; used in a page's ``lang`` attribute."""
 LANGUAGE_ALIASES: Final[Mapping[str, str]] = {iso: code for code, iso in ISO_LANGUAGE_CODES.items()} | {"nn": "no"}
 _FOLDER: Final = Path(__file__).parents[2] / "checkout" / "widget" / "locales"
 
 
 def resolve_language(text: str) -> str | None:
-    """The spec's code for what was asked for (``da``, ``de_AT``, ``zh-CN`` …), None for a language there is not."""
+    """The spec's code for a requested language (``da``, ``de_AT``, ``zh-CN`` …); None if it is not supported."""
     code = text.replace("_", "-").partition("-")[0].lower()
     code = LANGUAGE_ALIASES.get(code, code)
     return code if code in LANGUAGE_CODES else None
 
 
 def negotiate_language(accept_language: str) -> str:
-    """The first language of an Accept-Language header that there is; English otherwise. Weights come in order."""
+    """The first supported language of an Accept-Language header, else English. Weights are expected in order."""
     for part in accept_language[:500].split(","):
         if (code := resolve_language(part.partition(";")[0].strip())) is not None:
             return code
@@ -44,14 +43,15 @@ def iso_language_code(code: str) -> str:
 
 
 def text_direction(code: str) -> str:
+    """``rtl`` or ``ltr``, for a page's ``dir`` attribute."""
     return "rtl" if code in RIGHT_TO_LEFT_LANGUAGES else "ltr"
 
 
 @lru_cache(maxsize=len(LANGUAGE_CODES))
 def load_texts(code: str) -> Mapping[str, str]:
-    """Every text of a language, by key; English ones where a language has none."""
-    found = _read(code)
-    return {**load_texts(DEFAULT_LANGUAGE), **found} if code != DEFAULT_LANGUAGE else found
+    """Every text of a language, by key; English where a text is missing."""
+    texts = _read_texts(code)
+    return {**load_texts(DEFAULT_LANGUAGE), **texts} if code != DEFAULT_LANGUAGE else texts
 
 
 @lru_cache(maxsize=len(LANGUAGE_CODES))
@@ -62,13 +62,13 @@ def load_form_texts(code: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=len(LANGUAGE_CODES))
 def load_page_texts(code: str) -> Mapping[str, str]:
-    """The texts of the shopper's pages by key, without ``page.``; the form's beside them."""
+    """The texts of the shopper pages by key, without ``page.``, and those of the form."""
     return {key.removeprefix("page."): text for key, text in load_texts(code).items()}
 
 
 @lru_cache(maxsize=len(LANGUAGE_CODES))
 def load_mail_texts(code: str) -> Mapping[str, str]:
-    """The texts of mails by key, without ``mail.``; those of pages and forms beside them."""
+    """The texts of mails by key, without ``mail.``, and those of pages and form."""
     own = {key.removeprefix("mail."): text for key, text in load_texts(code).items() if key.startswith("mail.")}
     return {**load_page_texts(code), **own}
 
@@ -79,7 +79,7 @@ def load_bank_texts(code: str) -> Mapping[str, str]:
     return {key.removeprefix("bank."): text for key, text in load_texts(code).items() if key.startswith("bank.")}
 
 
-def _read(code: str) -> dict[str, str]:
+def _read_texts(code: str) -> dict[str, str]:
     try:
         found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Masking: card numbers, security codes and tokens disappear from any text before it is written down.
+"""Masking of card numbers, security codes and tokens in any text before it is written to a log or stored.
 
-`mask_text` is the last line of defence, for log lines, URLs and JSON that should not hold such a value.
-It rather masks a harmless number than leave a card number, and leaves ids, times and amounts alone.
+`mask_text` is the last line of defence, for log lines, URLs and JSON that should not contain such values. It masks a
+harmless number rather than leave a card number, and leaves ids, times and amounts alone.
 """
 
 import re
@@ -12,7 +12,7 @@ from gateway.core.luhn import is_luhn_valid
 
 MASK_STARS: Final = "***"
 
-# Cheap question asked of every line, beside the detector's own: a word before a secret.
+# Cheap first test of every line, next to the detector's own: a keyword of a secret.
 _SUSPICIOUS: Final = re.compile(
     r"cvv|dtvc|pin|bearer|iban|number|cryptogram|paymenttoken|password|secret", re.IGNORECASE
 )
@@ -36,7 +36,7 @@ _KEYED: Final = re.compile(
 _SEPARATOR: Final = r"(?:[ +-]|%20|%2[Dd])"
 _ACCOUNT_NUMBER: Final = re.compile(rf"[0-9](?:{_SEPARATOR}?[0-9]){{7,31}}")
 _MIN_SHOWN_DIGITS: Final = 12
-"""Digits of the shortest number that nobody is shown: Maestro's."""
+"""Shortest number, in digits, that is masked on display: Maestro's."""
 
 
 def mask_pan(number: str) -> str:
@@ -61,7 +61,7 @@ def looks_like_pan(digits: str) -> bool:
 
 
 def mask_note(text: str, most: int) -> str:
-    """Somebody's words as they may be kept: masked, on one line, up to ``most`` characters."""
+    """A person's note ready to store: masked, on one line, up to ``most`` characters."""
     return mask_text("".join(char if char.isprintable() else " " for char in text).strip())[:most]
 
 
@@ -73,21 +73,21 @@ def mask_text(text: str) -> str:
     masked = text
     if _SUSPICIOUS.search(text):
         masked = _BEARER.sub(rf"\g<1>{MASK_STARS}", masked)
-        masked = _KEYED.sub(_mask_keyed, masked)
+        masked = _KEYED.sub(_mask_keyed_value, masked)
     masked = card_data.mask_card_data(masked, shortest=_MIN_SHOWN_DIGITS)
     return text if masked == text else masked
 
 
-def _mask_keyed(found: re.Match[str]) -> str:
-    value = found["quoted"] or found["bare"]
-    key = found["key"].lower()
+def _mask_keyed_value(match: re.Match[str]) -> str:
+    value = match["quoted"] or match["bare"]
+    key = match["key"].lower()
     if key == "number":
         # "invoice number: A-17" and house numbers stay.
         if not _ACCOUNT_NUMBER.fullmatch(value):
-            return found[0]
+            return match[0]
         shown = mask_pan(re.sub(_SEPARATOR, "", value))
     elif key == "iban":
         shown = mask_iban(value)
     else:
         shown = MASK_STARS
-    return f"{found['head']}{found['quote'] or ''}{shown}"
+    return f"{match['head']}{match['quote'] or ''}{shown}"

@@ -1,8 +1,8 @@
-"""Money: a Decimal that never loses its currency.
+"""Money: a decimal amount with its currency.
 
-Amounts travel as text with none or exactly two decimals, whatever the currency (D26); currencies and
+Amounts in requests and answers are text with no or exactly two decimals, whatever the currency (D26); currencies and
 exponents come from ISO 4217 as published (`iso4217` package).
-Source: Part A, format notation (decimal amount); Part B, Response parameters (amount).
+Source: Part A, Resources and their fields (decimal amount); Part B, Payment response (amount).
 """
 
 import re
@@ -20,19 +20,19 @@ _LIMIT = Decimal(10) ** 18  # sums stay far inside the 28 digits Decimal compute
 def _exponents() -> dict[str, int]:
     """Alphabetic code -> number of decimals of the minor unit, for currencies a payment can be made in.
 
-    Left out: units without a minor unit (XXX, XTS, XAU, XDR …), which nobody can be charged in, and the codes
+    Left out: units without a minor unit (XXX, XTS, XAU, XDR …), in which nothing can be charged, and the codes
     that ISO marks as funds (BOV, CHE, CHW, CLF, COU, MXV, USN, UYI) with UYW and XAD, units of account of the
     same kind: no card scheme settles in them. The X codes that circulate (XAF, XCD, XCG, XOF, XPF) stay.
     """
     units_of_account = {"UYW", "XAD"}
-    found: dict[str, int] = {}
+    exponents: dict[str, int] = {}
     for entry in iso4217.raw_xml.iterfind("CcyTbl/CcyNtry"):
         code, decimals, name = entry.findtext("Ccy"), entry.findtext("CcyMnrUnts", ""), entry.find("CcyNm")
         if code is None or name is None or not decimals.isdecimal():
             continue
         if name.get("IsFund") is None and code not in units_of_account:
-            found[code] = int(decimals)
-    return found
+            exponents[code] = int(decimals)
+    return exponents
 
 
 _EXPONENT: Final = _exponents()
@@ -40,12 +40,12 @@ CURRENCY_CODES: Final = frozenset(_EXPONENT)
 
 
 class CurrencyMismatchError(ValueError):
-    """Two amounts of different currencies were put together."""
+    """Amounts of different currencies were combined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """An amount of one currency. Any sign, at most two decimals; ValueError for anything else."""
+    """An amount in one currency. Any sign, at most two decimals; ValueError for anything else."""
 
     amount: Decimal
     currency: str
@@ -62,7 +62,7 @@ class Money:
 
     @classmethod
     def parse(cls, amount: str, currency: str) -> Self:
-        """From the wire's text: "92" or "92.00". ValueError for "92.0", "1e3", "-1", an unknown currency."""
+        """From an API amount: "92" or "92.00". ValueError for "92.0", "1e3", "-1", an unknown currency."""
         return cls(parse_amount(amount), currency)
 
     @classmethod
@@ -74,7 +74,7 @@ class Money:
         return format_amount(self.amount)
 
     def minor_units(self) -> int:
-        """Whole number of the smallest unit, as host messages carry it: JPY 92 -> 92, BHD 1.25 -> 1250.
+        """The amount in minor units, as host messages carry it: JPY 92 -> 92, BHD 1.25 -> 1250.
 
         ValueError when the amount is finer than the currency, which `fits_currency` refuses beforehand.
         """
@@ -85,7 +85,7 @@ class Money:
 
     @classmethod
     def from_minor_units(cls, units: int, currency: str) -> Self:
-        """The way back from a host message. ValueError when the result needs a third decimal."""
+        """From a host message's minor units. ValueError when the result needs a third decimal."""
         return cls(Decimal(units).scaleb(-currency_exponent(currency)), currency)
 
     def _same(self, other: "Money") -> Decimal:
@@ -122,14 +122,14 @@ class Money:
 
 
 def parse_amount(text: str) -> Decimal:
-    """The wire's amount: up to 10 integer digits, then nothing or a dot and two decimals; else ValueError."""
+    """Parse an API amount: up to 10 integer digits, then nothing or a dot and two decimals; else ValueError."""
     if not _AMOUNT.fullmatch(text):
         raise ValueError("an amount is up to 10 digits, then nothing or a dot and two decimals")
     return Decimal(text)
 
 
 def format_amount(amount: Decimal) -> str:
-    """Two decimals, as every answer carries them (D13). ValueError when that would round."""
+    """Two decimals, as in every answer (D13). ValueError when that would round."""
     quantized = amount.quantize(_CENT)
     if quantized != amount:
         raise ValueError("amount has more than two decimals")

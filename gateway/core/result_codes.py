@@ -1,8 +1,8 @@
-"""Result codes: the table, the families clients match by prefix, and the HTTP status that goes with a code.
+"""Result codes: the table, the families that clients match by prefix, and the HTTP status of a code.
 
-The texts live in `data/result-codes.tsv` (code, group, meaning), one row per code. Nothing here makes a code
-up: `find_result_code()` raises KeyError for a code that the table does not hold.
-Source: Part B, Response parameters (result.code AN 2-11, result.description AN 0-255).
+The descriptions are in `data/result-codes.tsv` (code, group, meaning), one row per code. Only codes of the table are
+used: `find_result_code()` raises KeyError for any other.
+Source: Part B, Payment response (result.code AN 2-11, result.description AN 0-255).
 """
 
 import csv
@@ -27,7 +27,7 @@ SUCCESS_CODES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultCode:
-    """One row of the table. `group` is the table's own sorting, used when no family takes the code."""
+    """One row of the table. `group` is the table's own grouping, used when no family matches the code."""
 
     code: str
     group: str
@@ -35,7 +35,7 @@ class ResultCode:
 
 
 class ResultFamily(enum.Enum):
-    """The families of section 3 of the decisions; a value is the name the table's group column uses."""
+    """Result families (rulings, section 3); the values are the names of the table's group column."""
 
     SUCCESS = "success"
     REVIEW = "success-review"
@@ -63,13 +63,13 @@ class ResultFamily(enum.Enum):
     AMOUNT = "validation-amount"
     RISK_MANAGEMENT = "validation-risk"
     CHARGEBACK = "chargeback"
-    # No prefix of the wire reaches these; only the group column leads here.
+    # No prefix leads to these, only the group column.
     RATING = "legacy-rating-success"
     ACCOUNT_UPDATER = "account-updater"
     ADVICE_BLOCK = "rejected-mac"
 
 
-# First match wins, in this order. Clients of this wire carry these patterns in their code: do not tidy them.
+# First match wins, in this order. Clients of this API carry these patterns in their code: do not tidy them.
 FAMILY_PATTERNS: Final[tuple[tuple[ResultFamily, re.Pattern[str]], ...]] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -105,7 +105,7 @@ FAMILY_PATTERNS: Final[tuple[tuple[ResultFamily, re.Pattern[str]], ...]] = tuple
     )
 )
 
-# Families that answer HTTP 200 (D11). A chargeback's code tells its reason; recording it has worked.
+# Families that answer HTTP 200 (D11). A chargeback's code states its reason; recording it has worked.
 _OK_FAMILIES: Final = frozenset(
     {
         ResultFamily.SUCCESS,
@@ -134,10 +134,10 @@ CHARGEBACK_WITHOUT_REASON: Final = "000.100.200"
 
 
 def find_result_code(code: str) -> ResultCode:
-    """The table's row for `code`. KeyError when there is none: our own code never makes one up.
+    """The table's row for `code`. KeyError when there is none.
 
-    A chargeback's reason may have any two digits at its end (Part A, Errors, 4): one that the table does not explain
-    has the words of a chargeback without a reason.
+    A chargeback's reason may have any two digits at its end (Part A, Errors, 4): one that the table does not list
+    gets the description of a chargeback without a reason.
     """
     if code not in RESULT_CODES and CHARGEBACK_CODE.fullmatch(code):
         return replace(RESULT_CODES[CHARGEBACK_WITHOUT_REASON], code=code)
@@ -145,7 +145,7 @@ def find_result_code(code: str) -> ResultCode:
 
 
 def find_result_family(code: str) -> ResultFamily:
-    """The first family whose prefix takes `code`, else its group's family. KeyError when neither knows it."""
+    """The first family whose prefix matches `code`, else its group's family. KeyError when neither applies."""
     for name, pattern in FAMILY_PATTERNS:
         if pattern.match(code):
             return name
@@ -157,12 +157,12 @@ def is_success(code: str) -> bool:
 
 
 def is_review(code: str) -> bool:
-    """Accepted, but a person should look at it."""
+    """Accepted, but a person should review it."""
     return find_result_family(code) is ResultFamily.REVIEW
 
 
 def is_pending(code: str) -> bool:
-    """Open, for minutes (shopper) or for days (bank)."""
+    """Not final yet, for minutes (shopper) or for days (bank)."""
     return find_result_family(code) in (ResultFamily.PENDING, ResultFamily.PENDING_LONG)
 
 
@@ -176,5 +176,5 @@ def is_chargeback(code: str) -> bool:
 
 
 def http_status(code: str) -> int:
-    """200 or 400 by family (D11). 401, 403, 404 and 429 come from the place that knows why."""
+    """200 or 400 by family (D11). 401, 403, 404 and 429 are set where the reason is known."""
     return 200 if find_result_family(code) in _OK_FAMILIES else 400

@@ -1,6 +1,6 @@
-"""Secrets are typed: a `Secret` shows as "•••" wherever it is printed, and only `.reveal()` gives the text.
+"""Secret values as a type: a `Secret` prints as "•••", and only `.reveal()` returns the text.
 
-Meant for card numbers, CVVs, PINs, passwords, tokens and keys. No Django and no I/O here.
+For card numbers, CVVs, PINs, passwords, tokens and keys. No Django and no I/O here.
 """
 
 import hmac
@@ -10,7 +10,7 @@ SECRET_MASK: Final = "•••"  # noqa: S105
 
 
 class _Hidden:
-    """What both kinds share: nothing that prints, pickles or compares byte by byte gives the value away."""
+    """Base of both types: printing, pickling and byte-wise comparison do not disclose the value."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class _Hidden:
 
 @final
 class Secret(_Hidden):
-    """A text nobody should see by accident. Empty text is false, like any string."""
+    """A secret text. Empty text is false, like any string."""
 
     __slots__ = ("_text",)
     _text: str
@@ -78,7 +78,7 @@ class Secret(_Hidden):
 
 @final
 class SecretBytes(_Hidden):
-    """The same for key material."""
+    """Secret bytes: key material."""
 
     __slots__ = ("_octets",)
     _octets: bytes
@@ -99,7 +99,7 @@ class SecretBytes(_Hidden):
 
 
 class RedactedDict(dict[str, Any]):
-    """A message on its way out that holds secrets in clear: equal to any dictionary, and printed by nobody."""
+    """An outgoing message that holds secrets in clear: equal to any dictionary, and never printed."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} fields>"

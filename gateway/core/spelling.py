@@ -1,4 +1,4 @@
-"""Near misses: which known name was probably meant by an unknown one (D16)."""
+"""Finds the known name that an unknown one probably meant, by edit distance (D16)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_closest_name(name: str, known: Iterable[str], max_edits: int = MAX_NAME
 
 
 def edit_distance(a: str, b: str, limit: int) -> int:
-    """Edits between two names, or ``limit + 1`` as soon as it is certain that there are more."""
+    """Edits between two names, or ``limit + 1`` as soon as there must be more."""
     if a == b:
         return 0
     # A common start and end cost nothing; names of one structure share long starts.

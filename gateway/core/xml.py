@@ -1,7 +1,7 @@
-"""Banks' XML, read as it streams: elements begin and end, each with its text. Strangers wrote it.
+"""Streaming reader for XML from banks: calls back at each element's start and end. The input is untrusted.
 
-What no bank's message has is refused before it costs anything: a document type, entities, processing instructions,
-deep nesting, encodings that are not read here. Text is kept up to a limit, whatever a file holds.
+What no bank message contains is refused early: a document type, entities, processing instructions, deep nesting,
+unsupported encodings. Text is kept up to a limit, however large the file.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any, Final
 from xml.parsers import expat
 
 XML_CHUNK_BYTES: Final = 64 * 1024
-"""What whoever feeds reads at a time."""
+"""Bytes to read at a time, for callers of :meth:`XmlStreamReader.feed`."""
 MAX_XML_DEPTH: Final = 40
 MAX_XML_TEXT_CHARS: Final = 1_000
-"""Characters of one element, and of one attribute, that are kept."""
+"""Most characters that are kept of one element, and of one attribute."""
 MAX_VALUES_PER_PATH: Final = 50
-"""For whoever collects: values of one path within a record that are kept; further ones are passed over."""
+"""For callers that collect values: most values of one path within a record; further ones are dropped."""
 _SPACE: Final = re.compile(r"\s+")
 
 
 class XmlStreamReader:
-    """The elements of one document. ``path``: the names of those that are open, the root first.
+    """Parses one document. ``path``: the names of the open elements, the root first.
 
     ``start(name, namespace, currency)`` is called when an element has begun and is the last of ``path``; ``currency``:
-    its attribute Ccy, the only one that money needs, or None. ``end(name, text)`` when it ends and still is the last;
-    ``text``: what stands directly in it since its last child, white space made one space. ``fault`` is raised, with a
-    text that says what is wrong with the XML; the callbacks may raise it, too.
+    its attribute Ccy, the only one that money needs, or None. ``end(name, text)`` is called when it ends and still is
+    the last; ``text``: its text since its last child, white space normalised. ``fault`` is the exception type raised,
+    with a text that says what is wrong with the XML; the callbacks may raise it, too.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class XmlStreamReader:
         self._kept = 0
         parser = expat.ParserCreate(namespace_separator="|")
         parser.buffer_text = True
-        parser.StartElementHandler = self._begun
-        parser.EndElementHandler = self._ended
-        parser.CharacterDataHandler = self._characters
+        parser.StartElementHandler = self._start_element
+        parser.EndElementHandler = self._end_element
+        parser.CharacterDataHandler = self._add_text
         parser.StartDoctypeDeclHandler = self._refuse("a document type")
         parser.EntityDeclHandler = self._refuse("an entity")
         parser.ExternalEntityRefHandler = self._refuse("an outside entity")
@@ -49,17 +49,17 @@ class XmlStreamReader:
         self._parser = parser
 
     def feed(self, chunk: bytes) -> None:
-        """Parse on; b'' ends the document. Raises ``fault``."""
+        """Parse a chunk; b'' ends the document. Raises ``fault``."""
         try:
             self._parser.Parse(chunk, not chunk)
         except expat.ExpatError as fault:
             words = expat.ErrorString(fault.code)
             raise self._fault(f"the XML is broken at line {fault.lineno:,}: {words}") from None
         except (LookupError, ValueError):
-            # What expat raises for an encoding that Python does not know, or that has more bytes a character.
+            # What expat raises for an encoding that Python does not know, or with several bytes per character.
             raise self._fault("the XML has an encoding that is not read here; write UTF-8") from None
 
-    def _begun(self, name: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition("|")
         self.path.append(local)
         if len(self.path) > MAX_XML_DEPTH:
@@ -68,12 +68,12 @@ class XmlStreamReader:
         currency = attributes.get("Ccy")
         self._start(local, space, currency if currency is None else currency[:MAX_XML_TEXT_CHARS])
 
-    def _characters(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._kept < MAX_XML_TEXT_CHARS:
             self._text.append(text[: MAX_XML_TEXT_CHARS - self._kept])
             self._kept += len(text)
 
-    def _ended(self, name: str) -> None:
+    def _end_element(self, name: str) -> None:
         text = _SPACE.sub(" ", "".join(self._text)).strip()
         self._text, self._kept = [], 0
         self._end(self.path[-1], text)

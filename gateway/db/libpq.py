@@ -1,8 +1,8 @@
-"""One prepared statement, straight through libpq: no cursor, no generator, no guessing of types.
+"""Runs one prepared statement directly through libpq: no cursor, no generator, no type guessing.
 
-A payment is three statements, and a cursor costs more than all its parameters. What is sent is the same: values as
-text, bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that
-are a transaction of their own: there a statement that the server has forgotten can be prepared and sent once more.
+A payment is three statements, and a cursor costs more than all their parameters. The same is sent: values as text,
+bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that are a
+transaction of their own: if the server has dropped a prepared statement, it is prepared and sent once more.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.types.json import Jsonb
 
 MAX_PREPARED_STATEMENTS: Final = 200
-"""Statements prepared on one connection; further ones are planned each time they are sent."""
+"""Most statements prepared on one connection; further ones are planned each time they are sent."""
 _TEXT, _BINARY = 0, 1
 _INT4, _INT8 = 23, 20
 _TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
-"""PostgreSQL's own numbers for its types, the same in every installation."""
+"""PostgreSQL's type OIDs, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
@@ -42,10 +42,10 @@ def execute_prepared(
     line: psycopg.Connection[Any], sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
     """Run one statement in a transaction of its own and return all rows. Raises psycopg's errors."""
-    text, names, bare = _numbered(sql)
+    text, names, bare = _number_placeholders(sql)
     chosen: Any = values if names is None else [values[name] for name in names]  # type: ignore[call-overload]
-    octets, formats = _sent(line, chosen)
-    types = _types(chosen, bare) if bare else ()
+    octets, formats = _encode_values(line, chosen)
+    types = _type_oids(chosen, bare) if bare else ()
     kept = _kept.get(line)
     if kept is None:
         kept = _kept[line] = {}
@@ -53,20 +53,22 @@ def execute_prepared(
         name = kept.get((text, types))
         if name is None:
             if len(kept) >= MAX_PREPARED_STATEMENTS:
-                return _rows(line, _checked(line, line.pgconn.exec_params(text, octets, types or None, formats)))
+                return _read_rows(
+                    line, _check_result(line, line.pgconn.exec_params(text, octets, types or None, formats))
+                )
             name = b"direct_%d" % len(kept)
-            _checked(line, line.pgconn.prepare(name, text, types or None))
+            _check_result(line, line.pgconn.prepare(name, text, types or None))
             kept[text, types] = name
         result = line.pgconn.exec_prepared(name, octets, formats)
         if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) != _FORGOTTEN:
             break
-        # DEALLOCATE ALL, which psycopg sends after some rollbacks, takes ours as well.
+        # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
         kept.clear()
-    return _rows(line, _checked(line, result))
+    return _read_rows(line, _check_result(line, result))
 
 
-def _checked(line: psycopg.Connection[Any], result: Any) -> Any:
-    """``result``, or the error it tells of."""
+def _check_result(line: psycopg.Connection[Any], result: Any) -> Any:
+    """``result``, or raise the error it reports."""
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
     if line.pgconn.status == ConnStatus.BAD:
@@ -74,7 +76,7 @@ def _checked(line: psycopg.Connection[Any], result: Any) -> Any:
     raise errors.error_from_result(result, encoding=line.info.encoding)
 
 
-def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
+def _read_rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
     if not result.ntuples:
         return []
     reader = Transformer(line)
@@ -83,32 +85,32 @@ def _rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
 
 
 @lru_cache(maxsize=512)
-def _numbered(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
-    """``sql`` with the server's own placeholders; the names of its parameters in their order, if they have any; and
-    the places of those without a cast, which have to say of what type they are."""
+def _number_placeholders(sql: str) -> tuple[bytes, tuple[str, ...] | None, tuple[int, ...]]:
+    """``sql`` with the server's own placeholders; the names of its parameters in order, if they are named; and the
+    positions of those without a cast, whose type has to be sent."""
     names: dict[str, int] = {}
     bare: dict[int, None] = {}
     count = 0
 
-    def number(found: re.Match[str]) -> str:
+    def number(match: re.Match[str]) -> str:
         nonlocal count
-        if found[0] == "%%":
+        if match[0] == "%%":
             return "%"
-        if found[1] is None:
+        if match[1] is None:
             count += 1
             place = count
         else:
-            place = names.setdefault(found[1], len(names) + 1)
-        if not found[2]:
+            place = names.setdefault(match[1], len(names) + 1)
+        if not match[2]:
             bare[place - 1] = None
-        return f"${place}{found[2] or ''}"
+        return f"${place}{match[2] or ''}"
 
     text = _PLACE.sub(number, sql).encode()
     return text, tuple(names) if names else None, tuple(bare)
 
 
-def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
-    """Types of the parameters: what the values say where no cast does, else 0, which leaves it to the server."""
+def _type_oids(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
+    """Type OIDs of the parameters: derived from the values where no cast does it, else 0 (the server decides)."""
     types = [0] * len(values)
     for place in bare:
         value = values[place]
@@ -120,44 +122,44 @@ def _types(values: Sequence[Any], bare: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(types)
 
 
-def _string(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     octets = value.encode()
     if b"\0" in octets:
         raise psycopg.DataError("PostgreSQL text cannot contain NUL (0x00) bytes")
     return octets
 
 
-def _json(value: Jsonb) -> bytes:
+def _encode_json(value: Jsonb) -> bytes:
     return _encode(value.obj).encode()
 
 
 _AS_TEXT: Final[dict[type, Callable[[Any], bytes]]] = {
-    str: _string,
+    str: _encode_text,
     int: b"%d".__mod__,
     bool: lambda value: b"t" if value else b"f",
     UUID: lambda value: value.hex.encode(),
     Decimal: lambda value: str(value).encode(),
     datetime: lambda value: value.isoformat().encode(),
-    Jsonb: _json,
+    Jsonb: _encode_json,
 }
 
 
-def _inherited(kind: type) -> Callable[[Any], bytes] | None:
-    """How a kind of text (a state, an event) is written, learnt for the next time; None for what is no text."""
+def _encoder_of_subclass(kind: type) -> Callable[[Any], bytes] | None:
+    """The encoder for a subclass of str (a state, an event), cached by type; None for other types."""
     if not issubclass(kind, str):
         return None
-    return _AS_TEXT.setdefault(kind, _string)
+    return _AS_TEXT.setdefault(kind, _encode_text)
 
 
-def _sent(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Values and their formats as libpq takes them."""
+def _encode_values(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+    """Values and their formats for libpq."""
     octets: list[Any] = []
     formats: list[int] = []
     for value in values:
         form = _TEXT
         if value is None:
             octets.append(None)
-        elif (write := _AS_TEXT.get(type(value)) or _inherited(type(value))) is not None:
+        elif (write := _AS_TEXT.get(type(value)) or _encoder_of_subclass(type(value))) is not None:
             octets.append(write(value))
         elif isinstance(value, bytes | memoryview | bytearray):
             octets.append(bytes(value))

@@ -1,4 +1,4 @@
-"""Several rows in one statement.
+"""Several row changes in one SQL statement.
 
 A payment's answer moves its state and writes an event, an exchange, a notification and a log row. As five statements
 that is five round trips; as one it is one, and one commit. ``WriteStatement`` folds them with common table expressions,
@@ -31,7 +31,7 @@ from gateway.db import libpq
 
 
 class WriteStatement:
-    """Inserts, and at most two compare-and-set updates that all of them hang on: both are made, or nothing is."""
+    """Inserts, and at most two compare-and-set updates that guard them: all of it is written, or nothing."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -39,31 +39,31 @@ class WriteStatement:
         self._guarded = self._twice = False
         self._asked: dict[str, tuple[str, Sequence[Any]]] = {}
         self.returned: dict[str, Any] = {}
-        """What :meth:`bring` asked for, once the statement has run."""
+        """Values requested by :meth:`returning`, set once the statement has run."""
 
     def update(
         self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
     ) -> None:
-        """Change one row, if it still is as ``expecting`` says. Must come first; a second may follow a first."""
+        """Change one row if it still matches ``expecting``. Must come first; a second update may follow the first."""
         if len(self._parts) > int(self._guarded) or self._twice:
             raise ValueError("updates come first, two at most: the inserts depend on them")
         model = type(row)
         changed = _shape(model, tuple(changes))
         where = {"id": row.pk, **(expecting or {})}
-        found = _shape(model, tuple(where))
+        rows = _shape(model, tuple(where))
         first = ""
         if self._guarded:
             self._twice = True
             self._parts[0] = f"first_{self._parts[0]}"
             first = " AND EXISTS (SELECT 1 FROM first_moved)"
         self._parts.append(
-            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{first} RETURNING 1)"
+            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{first} RETURNING 1)"
         )
-        self._values += changed.adapt(changes) + found.adapt(where)
+        self._values += changed.adapt(changes) + rows.adapt(where)
         self._guarded = True
 
     def insert(self, model: type[models.Model], **values: Any) -> None:
-        """One row; names are attribute names (``payment_id``)."""
+        """Insert one row; names are attribute names (``payment_id``)."""
         shape = _shape(model, tuple(values))
         source = " FROM moved" if self._guarded else ""
         self._parts.append(
@@ -73,24 +73,24 @@ class WriteStatement:
 
     def update_related(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
         """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        changed, found = _shape(model, tuple(changes)), _shape(model, tuple(where))
+        changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
         self._parts.append(
-            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {found.conditions}{guard})"
+            f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{guard})"
         )
-        self._values += changed.adapt(changes) + found.adapt(where)
+        self._values += changed.adapt(changes) + rows.adapt(where)
 
     def delete(self, model: type[models.Model], where: Mapping[str, Any]) -> None:
         """Delete rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        found = _shape(model, tuple(where))
+        rows = _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
-        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {found.table} WHERE {found.conditions}{guard})")
-        self._values += found.adapt(where)
+        self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {rows.table} WHERE {rows.conditions}{guard})")
+        self._values += rows.adapt(where)
 
     def increment_counts(self, model: type[models.Model], by: Mapping[str, int], **key: Any) -> None:
-        """Add to the counters of the row with this primary key, which is made where it is not there.
+        """Add to the counters of the row with this primary key, which is created if missing.
 
-        ``key`` has the columns of the primary key first. Writers of several rows raise them in one order, always.
+        ``key`` has the columns of the primary key first. Callers that raise several rows must use one fixed order.
         """
         names = [field.attname for field in model._meta.pk_fields]
         found, shape = _shape(model, tuple(names)), _shape(model, (*key, *by))
@@ -103,21 +103,21 @@ class WriteStatement:
         self._values += shape.adapt({**key, **by})
 
     def returning(self, name: str, select: str, values: Sequence[Any]) -> None:
-        """Bring back one value that ``select`` finds, as the database was before this statement, in ``brought``."""
+        """Return one value that ``select`` finds, as of before this statement, in ``returned``."""
         self._asked[name] = (select, values)
 
     def run(self) -> bool:
-        """Execute. False when a guarded row had moved on: then nothing at all was written."""
+        """Execute. False when a guarded row had changed: then nothing was written."""
         if not self._parts:
             return True
         columns = ["(SELECT count(*) FROM moved)" if self._guarded else "1"]
         if self._twice:
-            # The first moved and the second did not: the statement fails, which takes the first back.
+            # The first update matched and the second did not: the statement fails, which undoes the first.
             columns = ["CASE WHEN EXISTS (SELECT 1 FROM first_moved) THEN 1 / (SELECT count(*) FROM moved) ELSE 0 END"]
         values = list(self._values)
-        for select, asked in self._asked.values():
+        for select, arguments in self._asked.values():
             columns.append(f"({select})")
-            values += asked
+            values += arguments
         try:
             first = execute_sql(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
         except DataError as fault:
@@ -132,53 +132,53 @@ def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tup
     """Run one statement with parameters bound by the server and its plan kept; return all rows."""
     own = connections[DEFAULT_DB_ALIAS]
     own.ensure_connection()
-    step: Any = _run
+    step: Any = _execute
     for wrapper in reversed(own.execute_wrappers):
-        step = _wrapped(wrapper, step)
+        step = _wrap_execution(wrapper, step)
     rows: list[tuple[Any, ...]] = step(sql, values, False, {"connection": own, "cursor": None})
     return rows
 
 
 def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> Any:
-    """A model out of its columns, as unpickling makes one: its constructor costs more than asking for the row.
+    """Build a model instance from its columns the way unpickling does: the constructor costs more than the query.
 
-    Django leaves JSON as text on its connections, to decode it field by field. A column that was not asked for is
-    fetched when somebody looks at it.
+    Django's connections return JSON as text and decode it field by field. A column that was not selected is fetched
+    when it is accessed.
     """
     row = model.__new__(model)
     row._state = ModelState()
     row._state.adding, row._state.db = False, "default"
     row.__dict__.update(zip(names, values, strict=True))
-    for name in _json_of(model):
+    for name in _json_columns(model):
         if isinstance(text := row.__dict__.get(name), str):
             row.__dict__[name] = json.loads(text)
     return row
 
 
 @lru_cache
-def _json_of(model: type[models.Model]) -> frozenset[str]:
+def _json_columns(model: type[models.Model]) -> frozenset[str]:
     return frozenset(field.attname for field in model._meta.concrete_fields if isinstance(field, models.JSONField))
 
 
-def _run(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
+def _execute(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any, ...]]:
     own = context["connection"]
     line = own.connection
     with own.wrap_database_errors:
         if line.autocommit and line.info.transaction_status == TransactionStatus.IDLE:
             return libpq.execute_prepared(line, sql, values)
-        # Inside a transaction psycopg keeps the book of what is open and what was prepared.
+        # Inside a transaction psycopg tracks what is open and what was prepared.
         with psycopg.Cursor(line) as cursor:
             cursor.execute(sql.encode(), values)
             return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
 
 
-def _wrapped(wrapper: Any, step: Any) -> Any:
+def _wrap_execution(wrapper: Any, step: Any) -> Any:
     return lambda sql, params, many, context: wrapper(step, sql, params, many, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
-    """Some columns of one model as pieces of SQL; made once per set of names."""
+    """Some columns of one model as pieces of SQL; built once per set of names."""
 
     table: str
     columns: str
@@ -207,11 +207,11 @@ def _shape(model: type[models.Model], names: tuple[str, ...]) -> _Shape:
 
 @lru_cache
 def _columns(model: type[models.Model]) -> dict[str, tuple[str, str, bool]]:
-    """Attribute name → (quoted column, typed placeholder, is JSON). Casts carry no length: PostgreSQL would cut."""
-    found = {}
+    """Attribute name → (quoted column, typed placeholder, is JSON). Casts have no length: PostgreSQL would truncate."""
+    columns = {}
     for field in model._meta.concrete_fields:
-        # A foreign key has no type of its own: its column has the type of what it points at.
+        # A foreign key has no type of its own: its column has the type of its target.
         target = field.target_field if isinstance(field, models.ForeignKey) else field
         kind = (target.db_type(connection) or "text").split("(")[0]
-        found[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
-    return found
+        columns[field.attname] = (f'"{field.column}"', f"%s::{kind}", isinstance(field, models.JSONField))
+    return columns

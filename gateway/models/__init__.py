@@ -1,4 +1,4 @@
-"""What is kept: columns and constraints. Verbs live in the modules named after their noun."""
+"""Database models: columns and constraints. Functions on them are in modules named after the model."""
 
 from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenMove
 from gateway.models.approvals import Approval, BackgroundWork, HandCount, HandMove

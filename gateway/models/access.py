@@ -1,4 +1,4 @@
-"""Who may call: access tokens, and the counters that throttle them. Source: Part A, Authentication; Limits."""
+"""Access tokens and the counters of throttling. Source: Part A, Authentication; Limits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def all_scopes() -> list[str]:
 
 
 class AccessToken(models.Model):
-    """A bearer token. Only its SHA-256 is kept: it has 256 random bits, so a plain hash cannot be guessed back.
+    """A bearer token. Only its SHA-256 is stored: it has 256 random bits, so a plain hash cannot be reversed.
 
-    ``channel``: None lets it speak for every channel of the merchant. ``ends_at``: expiry, or the end of the overlap
+    ``channel``: None lets it act for every channel of the merchant. ``ends_at``: expiry, or the end of the overlap
     after a rotation. ``hint``: the last characters, to tell tokens apart in a list. ``approved_at``: until then the
-    API refuses it; ``requested_by``: the user who made it, None for a command. ``max_amount``: of one payment,
+    API refuses it; ``requested_by``: the user who created it, None for a command. ``max_amount``: of one payment,
     ``max_day_amount``: of all within 24 hours in one currency, ``operations``: payment types it may make; None and
     empty: no limit.
     """
@@ -84,10 +84,10 @@ class AccessToken(models.Model):
 
 
 class TokenMove(models.Model):
-    """Money that a token with a limit of 24 hours moved, or is about to: it is kept before the payment begins.
+    """Usage of a token's 24-hour limit: one payment, written before the payment begins.
 
-    ``payment``: None until the payment has begun; a worker that died between leaves it so, and the amount counts.
-    ``at``: real time. Rows older than the limit looks back are deleted (gateway.api.token_limits).
+    ``payment``: None until the payment has begun; if the worker dies in between it stays None, and the amount counts.
+    ``at``: real time. Rows older than the limit's period are deleted (gateway.api.token_limits).
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -102,7 +102,7 @@ class TokenMove(models.Model):
 
 
 class ThrottleWindow(models.Model):
-    """Requests of one entity and operation in one window; the window is its number since the epoch."""
+    """Number of requests of one entity and operation in one window; the window is its number since the epoch."""
 
     pk = models.CompositePrimaryKey("entity_id", "operation", "window_s", "window")
     entity_id = models.UUIDField()

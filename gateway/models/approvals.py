@@ -1,6 +1,6 @@
-"""What people do in the back office: requests that a second person decides, and long work. Columns and constraints.
+"""Approval requests that a second person decides, hand-made money moves, and background work of the back office.
 
-Verbs: gateway.backoffice.follow_ups.approvals, gateway.background.queue.
+Functions: gateway.backoffice.follow_ups.approvals, gateway.background.queue.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gateway.models.payments import Payment
 
 
 class Approval(models.Model):
-    """A follow-up that one person asked for and another one decides. Times are real time.
+    """A follow-up payment that one user requested and another one decides. Times are real time.
 
-    ``payment``: what the follow-up speaks of. ``follow_up``: the id that the follow-up gets, given by the statement
-    that approves, so that however often it is carried out there is one. ``asked_by``/``decided_by``: users' keys; the
-    names beside them stay when a user goes. ``over``: which limit of the one who asked was met; ``over_limit`` its
-    amount and ``moved`` what of it was used before, None for requests older than these columns.
+    ``payment``: the payment that the follow-up refers to. ``follow_up``: the follow-up's id, given by the statement
+    that approves, so that there is one however often it is carried out. ``asked_by``/``decided_by``: users' keys; the
+    names next to them stay when a user is deleted. ``over``: which limit of the requester was exceeded; ``over_limit``
+    its amount and ``moved`` what of it was used before, None for requests older than these columns.
     """
 
     class Over(models.TextChoices):
@@ -66,7 +66,7 @@ class Approval(models.Model):
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(amount__gt=0), name="approval_amount_positive"),
-            # Four eyes are four also where a program forgets: the database refuses an approval of one's own request.
+            # Four eyes must be enforced even where the code forgets: the database refuses approving one's own request.
             models.CheckConstraint(
                 condition=models.Q(state__in=["ASKED", "WITHDRAWN", "REJECTED"])
                 | (models.Q(decided_by__isnull=False) & ~models.Q(decided_by=models.F("asked_by"))),
@@ -83,10 +83,10 @@ class Approval(models.Model):
 
 
 class HandMove(models.Model):
-    """Money that somebody moved by hand: with nobody agreeing, or by approving what somebody else asked for.
+    """Money that a user moved by hand: without a second person, or by approving another user's request.
 
-    ``user``: a user's key, who answers for it. ``payment``: the follow-up, which is there later than this row when it
-    was approved. ``at``: real time. Kept as long as limits look back (gateway.backoffice.follow_ups.clerk_limits).
+    ``user``: the key of the responsible user. ``payment``: the follow-up, which is written later than this row when it
+    was approved. ``at``: real time. Retained as long as limits look back (gateway.backoffice.follow_ups.clerk_limits).
     """
 
     payment = models.UUIDField(primary_key=True)
@@ -101,8 +101,8 @@ class HandMove(models.Model):
 
 
 class HandCount(models.Model):
-    """How often a user moved money by hand in a merchant. Each move raises it, so that of two that read the same sum
-    one begins and the other one reads again."""
+    """How often a user moved money by hand in a merchant. Each move increments it by compare-and-set, so that of two
+    that read the same sum one begins and the other one reads again."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     user = models.BigIntegerField()
@@ -114,12 +114,11 @@ class HandCount(models.Model):
 
 
 class BackgroundWork(models.Model):
-    """Long work that somebody asked for in the back office: an export, a bulk replay, an import. Verbs:
-    gateway.background.queue.
+    """A long task requested in the back office: an export, a bulk replay, an import (gateway.background.queue).
 
-    ``kind``: a row of gateway.background.queue.WORK_KINDS. ``parameters``: what was asked for. ``cursor``: where the
-    next slice begins; it moves with ``done`` by compare-and-set on ``slices``. ``total`` is None until it is known.
-    ``file``: below GATEWAY_WORK_DIR, empty for none. ``lease_until``: real time, while a worker is at it.
+    ``kind``: a row of gateway.background.queue.WORK_KINDS. ``parameters``: its input. ``cursor``: where the next slice
+    begins; it moves with ``done`` by compare-and-set on ``slices``. ``total`` is None until it is known. ``file``: path
+    below GATEWAY_WORK_DIR, empty for none. ``lease_until``: real time, while a worker runs it.
     """
 
     class State(models.TextChoices):

@@ -1,6 +1,6 @@
-"""Captures that wait for their acquirer's batch, and the batches themselves (docs/decisions/0040).
+"""Captures that wait for their acquirer's batch, and the batches (docs/decisions/0040).
 
-Nothing of the gateway reads them but the connector "iso8583", what tells payments of them, and the back office.
+Read only by the connector "iso8583", the timer that updates payments from it, and the back office.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gateway.models.entities import Channel, Merchant
 
 
 class CaptureBatch(models.Model):
-    """One batch of one account, in one currency: decided here first, and sent until its host agrees with its sums.
+    """One capture batch of one account and currency: decided here first, and sent until the host agrees with its sums.
 
     ``account``: the merchant's id in the acquirer account; ``number``: counts the account's batches, and stays however
-    often the batch is sent. ``count`` and ``total`` are of the captures that the host has granted, once their sums were
-    asked about. ``round``: how often the captures were uploaded after sums that differed. ``asked``: the sums of this
-    round may have gone out. ``answer``: what the host said last about sums; ``findings``: what somebody has to know, in
-    words. ``opened_at``: the merchant's clock; ``due_at`` (none: somebody has to look), ``lease_until``, ``closed_at``:
-    real time. ``tries`` tells one sender of it from the next; ``failures``: in a row, each with a longer pause.
+    often the batch is sent. ``count`` and ``total``: of the captures that the host has granted, set once its sums were
+    requested. ``round``: how often the captures were uploaded after sums that differed. ``asked``: the sums of this
+    round may have been sent. ``answer``: the host's last answer about sums; ``findings``: notes for an operator.
+    ``opened_at``: the merchant's clock; ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``:
+    real time. ``tries``: distinguishes one sender from the next; ``failures``: in a row, each with a longer pause.
     """
 
     class State(models.TextChoices):
@@ -70,13 +70,13 @@ class CaptureBatch(models.Model):
 
 
 class BatchedCapture(models.Model):
-    """One capture that its host hears of by batch.
+    """One capture that is sent to its host by batch.
 
-    ``payment``: the gateway's id of it. ``message_sealed``: the message as it will be sent, account and all; gone once
-    the capture has ended. ``reference``: the message as later ones name it, with what the host added. ``present_at``:
+    ``payment``: the gateway's id of it. ``message_sealed``: the message to send, account included; erased once the
+    capture has ended. ``reference``: the message as later ones refer to it, with what the host added. ``present_at``:
     when it goes into a batch, by the merchant's clock. ``sends``: how often it was sent in this round; ``uploaded``:
     the round in which the host took it again. ``code``: the host's DE39, ``answer`` its fields, masked. ``told``: the
-    payment has been moved by how it ended, or had no need to be.
+    result has been applied to the payment, or did not need to be.
     """
 
     class State(models.TextChoices):

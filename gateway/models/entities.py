@@ -1,4 +1,4 @@
-"""Who takes money: PSP → division → merchant → channel, and the acquirer accounts behind a channel.
+"""The entity tree: PSP → division → merchant → channel, and the acquirer accounts of a channel.
 
 An ``entityId`` is a channel's id, or a merchant's where channel dispatching is active. Source: Part A, Authentication.
 """
@@ -18,7 +18,7 @@ MAX_CLOCK_OFFSET = timedelta(days=366 * 50)
 
 
 class Entity(models.Model):
-    """What every node of the tree has."""
+    """Base of every node of the tree."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
     name = models.CharField(max_length=128)
@@ -62,7 +62,7 @@ class Merchant(Entity):
 
     @property
     def works(self) -> bool:
-        """Neither the merchant nor what it belongs to is switched off."""
+        """True unless the merchant or a node above it is switched off."""
         return self.active and self.division.active and self.division.psp.active
 
 
@@ -83,7 +83,7 @@ def _limits(value: Any) -> None:
 
 
 CARD_TESTING_SETTINGS = {"failures": (0, 10_000), "binFailures": (0, 100_000), "windowSeconds": (60, 3600)}
-"""Keys of ``Channel.card_testing`` beside ``enabled``, and from where to where they go."""
+"""Keys of ``Channel.card_testing`` besides ``enabled`` → least and greatest value."""
 
 
 def _card_testing(value: Any) -> None:
@@ -108,15 +108,15 @@ MAX_DESCRIPTOR_CHARS: Final = 127
 THROTTLED_OPERATIONS = (
     "*", "payment", "follow-up", "registration", "status", "checkout", "widget", "query", "report", "test",
 )  # fmt: skip
-"""Keys of ``Channel.limits``: one operation, or ``*`` for every operation that is not named."""
+"""Keys of ``Channel.limits``: an operation, or ``*`` for every operation that is not listed."""
 
 
 class Channel(Entity):
-    """One integration of a merchant: what it takes and how strictly it is read.
+    """One integration of a merchant: what it accepts, and how strictly requests are read.
 
     ``brands``/``currencies``: empty means all. ``limits``: operation → {limit, window_s}, null = unlimited; an
-    operation that is not named follows ``*``, then the settings' default. ``descriptor``: of payments that are sent
-    without one; empty: the merchant's name (gateway.payments.descriptors).
+    operation that is not listed follows ``*``, then the settings' default. ``descriptor``: statement descriptor of
+    payments that are sent without one; empty: the merchant's name (gateway.payments.descriptors).
     """
 
     class Parameters(models.TextChoices):
@@ -185,9 +185,9 @@ class Channel(Entity):
 
 
 class AcquirerAccount(models.Model):
-    """A merchant's account at a processor. ``connector`` names a connector of gateway.connectors; ``settings`` holds
-    what that connector's settings name, ``secrets_sealed`` those that are secret: a JSON object, sealed for this row.
-    ``secrets_set``: the name of each secret → the moment it was set, ISO 8601.
+    """A merchant's account at a processor. ``connector``: a connector of gateway.connectors; ``settings``: values of
+    the connector's settings; ``secrets_sealed``: those that are secret, a JSON object, sealed for this row.
+    ``secrets_set``: name of each secret → when it was set, ISO 8601.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -205,7 +205,7 @@ class AcquirerAccount(models.Model):
     class Meta:
         ordering = ["channel_id", "id"]
         constraints = [
-            # Payments name their account by these.
+            # Payments refer to their account by these.
             models.UniqueConstraint(
                 fields=["channel", "connector", "acquirer_merchant_id"], name="acquirer_account_once"
             )

@@ -1,4 +1,4 @@
-"""What is told and what is kept: the outbox of notifications, the request log, the audit trail."""
+"""The notification outbox, the request log, the audit log and idempotency keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.models.payments import Payment
 
 
 class Notification(models.Model):
-    """The outbox: an event that a merchant's webhook endpoints are to be told, written with the state it tells of.
+    """Outbox row: an event for a merchant's webhook endpoints, written in the transaction of the state change.
 
     ``sequence`` is the payment's event number, so that receivers can put notifications in order. Its references are
     written by the statement that writes what they refer to, so the database need not look them up.
@@ -32,7 +32,7 @@ class Notification(models.Model):
 
 
 class RequestLog(models.Model):
-    """One API request, found again by its ``ndc``. ``parameters``: what was sent, masked, where no payment keeps it."""
+    """One API request, found by its ``ndc``. ``parameters``: what was sent, masked, if no payment stores it."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id)
     at = models.DateTimeField()
@@ -61,8 +61,8 @@ class RequestLog(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who changed what in the back office or by a command, and who looked at what is sensitive. Append-only: the
-    database refuses the rest. ``merchant``: whose it is; None for what belongs to the installation."""
+    """Audit log entry: who changed what in the back office or by a command, or looked at sensitive data. Append-only
+    (enforced by the database). ``merchant``: the owner; None for what belongs to the installation."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(auto_now_add=True)
@@ -90,8 +90,8 @@ class AuditEntry(models.Model):
 class IdempotencyKey(models.Model):
     """One ``Idempotency-Key`` of one token, method and path (D20), claimed in the transaction that begins its payment.
 
-    ``fingerprint``: the vault's keyed fingerprint of the body, CVV left out. ``answer``: the stored answer, None while
-    the payment is still being made. Keys use real time and are forgotten after 24 hours.
+    ``fingerprint``: the vault's keyed fingerprint of the body without the CVV. ``answer``: the stored answer, None
+    while the payment is being made. Keys use real time and are deleted after 24 hours.
     """
 
     pk = models.CompositePrimaryKey("token", "method", "path", "key")

@@ -1,4 +1,4 @@
-"""Mails that a shopper is owed about a direct-debit mandate. Written with the payment's state, sent by a timer."""
+"""Mandate mails to shoppers (SEPA direct debit). Written with the payment's state, sent by a timer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gateway.models.payments import Payment
 
 
 class MandateMail(models.Model):
-    """The mail about the mandate that an approved direct debit was the first to use.
+    """The mail about a mandate, caused by the approved direct debit that first used the mandate.
 
     ``due_at``, ``sent_at``: the merchant's clock; ``lease_until``: real time, when it is tried next. ``failure``: why
-    the last try did not succeed. What was sent is kept as it was, because it is a merchant's evidence.
+    the last try failed. The sent text is stored as sent, because it is a merchant's evidence.
     Source: Part A, Customer (email), Bank account.
     """
 

@@ -1,4 +1,4 @@
-"""Payments, what happened to them, and what was said to acquirers. Columns and constraints; verbs live elsewhere."""
+"""Payments, their events, and the messages exchanged with acquirers. Functions on them are in gateway.payments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.models.entities import Channel, Merchant
 
 
 class Status(models.TextChoices):
-    """The state of one payment. What was captured or refunded are facts of its chain (gateway.payments.chain)."""
+    """The state of one payment. Captured and refunded are properties of its chain (gateway.payments.chain)."""
 
     STARTED = "STARTED"
     PENDING = "PENDING"
@@ -24,14 +24,14 @@ class Payment(models.Model):
     """One money transaction. Source: Part A, Basic payment; Part B, Payment response.
 
     ``chain``: the id of the first payment of the chain (its own for a first payment). ``referenced``: the payment a
-    follow-up speaks of. ``amount``: asked for; ``approved``: granted. ``request``: the accepted parameters as they
-    are echoed, no secret among them. ``answer``: what the answer adds (card facts, resultDetails, AVS, CVV …).
+    follow-up refers to. ``amount``: requested; ``approved``: granted. ``request``: the accepted parameters as they
+    are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``email_key``, ``account_key``: on a first payment, what clerks find it by (gateway.payments.search_keys).
+    ``email_key``, ``account_key``: on a first payment, search keys for clerks (gateway.payments.search_keys).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
     this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
-    ``route``: of a first payment that went to an acquirer, why to this one (gateway.connectors.routing); else null.
+    ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
@@ -40,7 +40,7 @@ class Payment(models.Model):
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     number = models.BigIntegerField(db_default=models.Func(models.Value("gateway_payment_number"), function="nextval"))
-    # Merchants and channels are never deleted (a trigger says so), so no payment has to look whether they are there.
+    # Merchants and channels are never deleted (enforced by a trigger), so payments need no foreign-key check on them.
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, db_constraint=False)
     chain = models.UUIDField()
@@ -49,7 +49,7 @@ class Payment(models.Model):
     brand = models.CharField(max_length=32)
     method = models.CharField(max_length=2)
     status = models.CharField(max_length=8, choices=Status)
-    # Two digits more than one request may ask for: what remains of a chain may be the sum of several.
+    # Two digits more than one request may ask for: the rest of a chain may be the sum of several.
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
     approved = models.DecimalField(max_digits=14, decimal_places=2, null=True)
@@ -84,7 +84,7 @@ class Payment(models.Model):
 
     class Meta:
         indexes = [
-            # Rising, as they are inserted: the pages of a falling one would be split in halves.
+            # Ascending, in insertion order: pages of a descending index would be split in halves.
             models.Index(fields=["merchant", "created_at"], name="payment_merchant_made"),
             models.Index(fields=["chain"], name="payment_chain"),
             models.Index(
@@ -92,7 +92,7 @@ class Payment(models.Model):
                 name="payment_merchant_tx",
                 condition=~models.Q(merchant_transaction_id=""),
             ),
-            # Queries walk these in the order of time; DB, PA, CP and CC are most rows, and found by the first of them.
+            # Queries scan these in time order; DB, PA, CP and CC are most rows, and are found by the first of them.
             models.Index(fields=["channel", "created_at"], name="payment_channel_time"),
             models.Index(
                 fields=["channel", "payment_type", "created_at"],
@@ -156,18 +156,18 @@ class Payment(models.Model):
 
     @property
     def money(self) -> Money:
-        """What was asked for."""
+        """The requested amount."""
         return Money(self.amount, self.currency)
 
 
 class OpenPayment(models.Model):
-    """A payment whose answer is not known yet: it is looked after at ``recover_at`` (real time;
-    gateway.payments.recovery), and was asked about ``inquiries`` times.
+    """A payment whose outcome is not known yet. Recovery looks at it at ``recover_at`` (real time;
+    gateway.payments.recovery); ``inquiries``: how often the acquirer was asked about it.
 
-    ``taken_back``: a void may have gone out. Until it is answered it may still arrive, so that no other answer but a
-    decline is the last word.
+    ``taken_back``: a void may have been sent. Until it is answered it may still take effect, so that no answer but a
+    decline is final.
 
-    The row is there from a payment's beginning until its answer. It stands apart from the payment so that no index of
+    The row exists from a payment's beginning until its outcome. It is separate from the payment so that no index of
     the large table has to follow a time that is set and cleared within milliseconds.
     """
 
@@ -182,9 +182,9 @@ class OpenPayment(models.Model):
 class Suspension(models.Model):
     """A PENDING payment that waits for its shopper, who was sent away to authenticate or to a bank or wallet.
 
-    ``deadline``: the merchant's clock; when it passes, whoever the shopper was sent to is asked for the last time.
-    ``secrets_sealed``: the CVV (or another one-time secret) that the acquirer will need, sealed; it goes with the row,
-    which goes when the payment leaves PENDING. ``lease_until``: real time, while somebody asks.
+    ``deadline``: the merchant's clock; when it passes, the bank, wallet or directory is asked for the last time.
+    ``secrets_sealed``: the CVV (or another one-time secret) that the acquirer will need, sealed; deleted with the row
+    when the payment leaves PENDING. ``lease_until``: real time, while a worker asks.
     """
 
     class Stage(models.TextChoices):
@@ -201,9 +201,9 @@ class Suspension(models.Model):
 
 
 class PaymentEvent(models.Model):
-    """One move of one payment, written in the transaction that made it. Append-only: the database refuses the rest.
+    """One state change of one payment, written in the transaction that made it. Append-only (enforced by the database).
 
-    The statement that writes an event writes its payment, or moves it, so the database need not look that up.
+    The statement that writes an event writes its payment, or updates it, so the database need not look that up.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -224,8 +224,8 @@ class PaymentEvent(models.Model):
 
 
 class AcquirerExchange(models.Model):
-    """One question to an acquirer and its answer, both masked. ``sent`` is kept beside what the payment's row tells:
-    see gateway.payments.acquirer_message_store, which makes the message of both."""
+    """One message to an acquirer and its answer, both masked. ``sent`` is stored as a patch against the payment's row:
+    see gateway.payments.acquirer_message_store, which rebuilds the message."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges", db_constraint=False)

@@ -1,4 +1,4 @@
-"""What processors tell by themselves: their webhooks, each kept once, and what was recorded because of them."""
+"""Processors' webhook events, each stored once, and the payments recorded because of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gateway.models.entities import AcquirerAccount
 
 
 class ProcessorEvent(models.Model):
-    """One event of a processor's webhook. Its body is not kept: what it names is asked about.
+    """One event of a processor's webhook. Its body is not stored: the processor is asked about the object it names.
 
-    ``kind`` and ``object_id``: what it says happened, and to which object there. ``payment``: the payment of ours that
+    ``kind`` and ``object_id``: what the event says happened, and to which object there. ``payment``: our payment that
     it was about, once that is known; ``made``: the payment that was recorded because of it. ``due_at``: when it is
-    acted on, real time; a lease while somebody does. ``why``: why nothing was done, or a person has to look.
+    processed, real time; a lease while a worker does. ``why``: why nothing was done, or a person has to look.
     """
 
     class State(models.TextChoices):
@@ -48,8 +48,8 @@ class ProcessorEvent(models.Model):
 
 
 class ToldByProcessor(models.Model):
-    """What was recorded because a processor told of it, by the processor's own name for it: each thing once, however
-    many events speak of it, and whoever acts on them at the same time."""
+    """What was recorded because of a processor's events, by the processor's own name for it: once, however many events
+    report it, and whatever workers process them at the same time."""
 
     id = models.BigAutoField(primary_key=True)
     account = models.ForeignKey(AcquirerAccount, on_delete=models.PROTECT)

@@ -1,4 +1,4 @@
-"""Stored means of payment and the agreements under which merchants charge them. Columns; verbs live elsewhere."""
+"""Stored means of payment and the agreements under which merchants charge them. Columns and constraints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Registration(models.Model):
     """A means of payment that a merchant may use again. Source: Part B, Tokenization and registration.
 
     ``means``: the kind (gateway.connectors.means); its account is sealed for this row, and erased with the
-    registration. ``details``: what is no secret of the means, by structure, as answers carry it. ``request``: what
-    else a direct registration was sent with. ``payment``: the payment that made it (its own id for a direct one).
+    registration. ``details``: the non-secret data of the means, by structure, as in answers. ``request``: other
+    parameters of a direct registration. ``payment``: the payment that made it (its own id for a direct one).
     ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
     cannot be used; None keeps it for good. Times are the merchant's clock.
     """
@@ -54,16 +54,16 @@ class Registration(models.Model):
 
 
 class Agreement(models.Model):
-    """What a shopper agreed to with an INITIAL payment; payments of the merchant's own draw on it. Its id is that
-    payment's. Source: Part B, Card on file.
+    """A card-on-file agreement that began with an INITIAL payment; merchant-initiated payments refer to it. Its id is
+    that payment's. Source: Part B, Card on file.
 
-    ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or what
-    was brought from another processor. ``network_reference``: what processors are sent of it, the card
-    scheme's own id, or what was brought as it was; empty where there is neither. ``agreement_id``: the one network's
-    linking id, or empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that
-    day. ``frequency``: fewest days between two. ``most``: most authorizations. ``first_at``: when the initial payment
-    took or reserved money (None: it did not, and counts for nothing). ``follow_ups``: how many payments
-    were begun under it; each begins by raising it, so that two that read the same count cannot both begin.
+    ``reference``: by which the merchant names the agreement: the processor's id of the initial transaction, or the
+    one migrated from another processor. ``network_reference``: the reference sent to processors: the card scheme's
+    own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the one network's linking id,
+    or empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that day.
+    ``frequency``: fewest days between two. ``most``: most authorizations. ``first_at``: when the initial payment took
+    or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were begun under it;
+    each begins by raising it, so that two that read the same count cannot both begin.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)

@@ -1,4 +1,4 @@
-"""Rule sets, lists, what was decided, and the counts behind velocities and the card-testing guard."""
+"""Risk rule sets, lists, decisions, rule trials, and the counts behind velocities and the card-testing guard."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from gateway.models.payments import Payment
 
 
 class RiskSet(models.Model):
-    """A merchant's rule set. ``key`` is what risk.channelId names; ``document`` as it was written
-    (gateway.risk.rule_sets), validated before it was kept; ``version`` is raised by every change. Source: Part B,
-    Risk."""
+    """A merchant's rule set. ``key``: the value of risk.channelId that selects it; ``document``: as written
+    (gateway.risk.rule_sets), validated when saved; ``version``: raised by every change. Source: Part B, Risk."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_sets", db_index=False)
@@ -32,7 +31,7 @@ class RiskSet(models.Model):
 
 
 class RiskList(models.Model):
-    """A merchant's list of values of one field, which rules name."""
+    """A merchant's list of values of one field, used by rules."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="risk_lists", db_index=False)
@@ -48,8 +47,8 @@ class RiskList(models.Model):
 
 
 class RiskListEntry(models.Model):
-    """One value. A card or an account is named by a payment made with it (``value`` is that payment's id): its number
-    is sealed, so that the fingerprint that is looked for can follow the vault's keys."""
+    """One value of a list. A card or an account is named by a payment made with it (``value`` is that payment's id):
+    its number is sealed, so that its fingerprint can follow the vault's keys."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     list = models.ForeignKey(RiskList, on_delete=models.CASCADE, related_name="entries", db_index=False)
@@ -72,9 +71,9 @@ class RiskListEntry(models.Model):
 
 
 class RiskDecision(models.Model):
-    """What was decided about a payment, by which version of which set ('' for the card-testing guard), and why.
+    """The risk decision on a payment: by which version of which set ('' for the card-testing guard), and why.
 
-    ``reasons``: [{rule, why, score or verdict}]; they tell limits and counts, never what the shopper sent.
+    ``reasons``: [{rule, why, score or verdict}]; they contain limits and counts, never what the shopper sent.
     """
 
     payment = models.OneToOneField(
@@ -93,8 +92,8 @@ class RiskDecision(models.Model):
 
 
 class RiskObservation(models.Model):
-    """A payment that velocities count by one field. ``key`` is the vault's keyed fingerprint of the value, so the table
-    tells nobody's e-mail or address; ``at`` is the merchant's clock. Kept as long as the longest window."""
+    """A payment counted by velocities under one field. ``key`` is the vault's keyed fingerprint of the value, so the
+    table reveals no e-mail or address; ``at`` is the merchant's clock. Retained for the longest window."""
 
     id = models.BigAutoField(primary_key=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
@@ -109,9 +108,9 @@ class RiskObservation(models.Model):
 
 
 class CardTestingCount(models.Model):
-    """Failed card payments of one address, device or BIN in one slice of time, and those approved while the guard was
-    counting. Several ``shard`` rows, so that payments at once do not wait for each other. ``bucket`` is the slice's
-    number on the merchant's clock; ``at`` is real time, for throwing away. Not worth a write-ahead log."""
+    """Failed card payments of one address, device or BIN in one time slice, and approved ones while the guard was
+    counting. Several ``shard`` rows, so that concurrent payments do not wait for each other. ``bucket``: the slice's
+    number on the merchant's clock; ``at``: real time, for deletion. Unlogged: not worth a write-ahead log."""
 
     pk = models.CompositePrimaryKey("merchant_id", "kind", "key", "bucket", "shard")
     merchant_id = models.UUIDField()
@@ -125,11 +124,11 @@ class CardTestingCount(models.Model):
 
 
 class RiskTrial(models.Model):
-    """A rule set tried over past payments; nothing of them is changed (gateway.backoffice.risk.rule_trials).
+    """A trial of a rule set on past payments; the payments are not changed (gateway.backoffice.risk.rule_trials).
 
-    ``document``: the set as it was tried, kept or not; ``lists``: lists as they were tried, where they differ from the
-    kept ones: name → {field, entries}. ``whole``: all of the merchant's payments, else those that the set screens.
-    ``since``/``until``: the merchant's clock. ``figures``: what came out, once it is finished.
+    ``document``: the set as tried, saved or not; ``lists``: lists as tried, where they differ from the saved ones:
+    name → {field, entries}. ``whole``: all of the merchant's payments, else those that the set screens.
+    ``since``/``until``: the merchant's clock. ``figures``: the results, once it is finished.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -154,8 +153,8 @@ class RiskTrial(models.Model):
 
 
 class RiskTrialPayment(models.Model):
-    """A payment of a trial that the tried rules touch. ``was``/``would``: outcomes (gateway.risk.evaluation); ``held``:
-    places of the rules that hold; ``unjudged``: [place, field or check] of those that what is kept does not tell."""
+    """A payment matched by the rules of a trial. ``was``/``would``: outcomes (gateway.risk.evaluation); ``held``:
+    positions of the rules that match; ``unjudged``: [position, field or check] that stored data cannot decide."""
 
     id = models.BigAutoField(primary_key=True)
     trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="payments", db_index=False)
@@ -176,7 +175,7 @@ class RiskTrialPayment(models.Model):
 
 
 class RiskTrialObservation(models.Model):
-    """What a trial's velocities count, as RiskObservation; gone when the trial ends."""
+    """What a trial's velocities count, like RiskObservation; deleted when the trial ends."""
 
     id = models.BigAutoField(primary_key=True)
     trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="observations", db_index=False)

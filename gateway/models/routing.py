@@ -1,4 +1,4 @@
-"""Which acquirer takes which payment: rules and their targets, and what circuit breakers said. Columns; verbs live in
+"""Routing rules with their targets, and state changes of circuit breakers. Columns and constraints; functions are in
 gateway.connectors."""
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from gateway.models.entities import AcquirerAccount, Channel
 
 
 class RoutingRule(models.Model):
-    """One rule of a channel: the first that fits a payment, by ``position``, decides which accounts may take it.
+    """One rule of a channel: the first that matches a payment, by ``position``, decides which accounts may take it.
 
-    Empty conditions hold always. ``bins``: ranges of leading digits, ``from-to``, both with 6 to 11 digits and both
-    included. ``amount_from`` and ``amount_to`` are included, and speak of payments in ``amount_currency`` alone.
+    Empty conditions always match. ``bins``: ranges of leading digits, ``from-to``, both with 6 to 11 digits and both
+    included. ``amount_from`` and ``amount_to`` are included, and apply to payments in ``amount_currency`` only.
     ``countries``: of billing.country.
     """
 
@@ -60,7 +60,7 @@ class RoutingTarget(models.Model):
 
 class BreakerChange(models.Model):
     """A circuit breaker of one process changed its state. ``account``: the merchant's id at the acquirer; ``process``:
-    host and pid. Written on change alone, and kept for a few days (gateway.connectors.circuit)."""
+    host and pid. Written on change only, and retained for a few days (gateway.connectors.circuit)."""
 
     id = models.BigAutoField(primary_key=True)
     process = models.CharField(max_length=96)

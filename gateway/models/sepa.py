@@ -1,6 +1,6 @@
-"""The books of orders to banks: SEPA direct debits to collect, transfers to pay, their files and what banks told.
+"""Orders to banks: SEPA direct debits to collect, transfers to pay, their files, and the banks' messages.
 
-Nothing of the gateway reads them but the connector "sepa" and what tells payments of it (docs/decisions/0035).
+Read only by the connector "sepa" and the timers that update payments from it (docs/decisions/0035).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gateway.models.entities import Channel, Merchant
 class SepaMandate(models.Model):
     """A mandate as a creditor has used it. ``creditor``: the creditor identifier. ``own``: the merchant named it; else
     we did, for one payment or (``recurring``) for a stored account. ``first``: the payment whose collection was the
-    first to be filed, so that later ones recur; empty again when the bank rejected that one.
+    first to be filed, so that later ones recur; empty again if the bank rejected that one.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -39,13 +39,13 @@ class SepaMandate(models.Model):
 
 
 class BankFile(models.Model):
-    """One file to one bank: decided here first, and made again byte for byte until it is delivered.
+    """One file to one bank: decided here first, and generated again byte for byte until it is delivered.
 
-    ``account``: the merchant's id in the acquirer account; ``creditor``: what of its settings stands in the file, as it
-    was when the file was decided; ``stamped_at``: the merchant's clock, as the file tells. ``sha256``, ``size``: of its
-    bytes, once they were made. WRITTEN: they lie beside their place, under a name that is not looked at; DELIVERED:
-    they were moved into it, or the bank took them. ``bank_status``: of the last status report about the whole file.
-    ``due_at``, ``lease_until``, ``removed_at``: real time.
+    ``account``: the merchant's id in the acquirer account; ``creditor``: the account's settings used in the file, as
+    of when it was decided; ``stamped_at``: the merchant's clock, as in the file. ``sha256``, ``size``: of its bytes,
+    once generated. WRITTEN: it is in the folder under a temporary name; DELIVERED: it was renamed, or the bank took
+    it. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
+    real time.
     """
 
     class Kind(models.TextChoices):
@@ -100,11 +100,11 @@ class BankFile(models.Model):
 class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, or to pay out.
 
-    ``payment``: the gateway's id of the question, which is the order's EndToEndId. ``about``: for a refund, the
+    ``payment``: the gateway's id of the message, which is the order's EndToEndId. ``about``: for a refund, the
     collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what they read.
-    ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked though
-    no statement told so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``:
-    the PmtInfId it stands under. ``reason``: the bank's last one, an ISO 20022 external code.
+    ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked even
+    though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file;
+    ``batch``: the PmtInfId it is listed under. ``reason``: the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):
@@ -159,8 +159,8 @@ class BankOrder(models.Model):
 
 
 class BankMessage(models.Model):
-    """A file that a bank sent: a status report, a notification, a statement, a return. The same bytes are taken in
-    once. ``findings``: what in it could not be used, in words; ``told``: orders that it moved."""
+    """A file that a bank sent: a status report, a notification, a statement, a return. The same bytes are processed
+    once. ``findings``: what in it could not be used, as text; ``told``: number of orders that it changed."""
 
     class Source(models.TextChoices):
         FOLDER = "FOLDER", "folder"
@@ -185,8 +185,8 @@ class BankMessage(models.Model):
 
 
 class BankOrderEvent(models.Model):
-    """One move of one order. ``on``: the bank's day, where it named one. ``told``: the payment has been moved by it, or
-    had no need to be."""
+    """One state change of one order. ``on``: the bank's day, where it gave one. ``told``: the event has been applied
+    to the payment, or did not need to be."""
 
     id = models.BigAutoField(primary_key=True)
     order = models.ForeignKey(BankOrder, on_delete=models.PROTECT, related_name="events")
@@ -205,8 +205,8 @@ class BankOrderEvent(models.Model):
 
 
 class BankOrderFollowUp(models.Model):
-    """Which event made which payment (a chargeback, its reversal): there is one for each event at most, so
-    that nothing is entered twice."""
+    """Which event made which payment (a chargeback, its reversal): at most one per event, so that nothing is recorded
+    twice."""
 
     event = models.OneToOneField(BankOrderEvent, on_delete=models.PROTECT, primary_key=True, related_name="made")
     payment = models.UUIDField(unique=True)

@@ -1,6 +1,6 @@
-"""The simulator's own books: orders that a bank, a wallet or a shopper decides about. Columns only.
+"""The simulator's data: orders that a bank, a wallet or a shopper decides about, and results of the self-test.
 
-They stand for another party's memory: nothing of the gateway reads them but the simulator (docs/decisions/0014).
+They represent another party's memory: only the simulator reads the orders (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from django.db import models
 
 
 class SimulatedOrder(models.Model):
-    """One order that a shopper was sent to decide about, or a transfer that is waited for.
+    """One order that a shopper was sent to decide about, or a transfer that is awaited.
 
-    ``payment``: the gateway's id of the question, not a reference into its books. ``handle``: the secret part of the
+    ``payment``: the gateway's id of the message, not a reference to its tables. ``handle``: the secret part of the
     page's address. ``kind``: a row of gateway.connectors.simulator.orders. ``reference`` and ``descriptor``: what the
     merchant sent, shown on the page. ``language``: two letters. ``decided_at``: real time.
     """
@@ -47,10 +47,10 @@ class SimulatedOrder(models.Model):
 
 
 class SelfTest(models.Model):
-    """How one row of the published test data did when the gateway last tried it on itself. Test environment only.
+    """Result of the last self-test of one row of the published test data. Test environment only.
 
-    ``row``: its key (gateway.portal.self_test_checks). ``fault``: what came instead of what is promised, '' when the
-    promise was kept. ``at``: real time.
+    ``row``: its key (gateway.portal.self_test_checks). ``fault``: the actual result where it differs from the
+    documented one, '' if it does not. ``at``: real time.
     """
 
     row = models.CharField(max_length=120, primary_key=True)

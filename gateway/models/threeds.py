@@ -1,4 +1,4 @@
-"""3-D Secure: how a channel authenticates, and each authentication. Columns and constraints; verbs in gateway.threeds.
+"""3-D Secure: configuration of a channel, and each authentication. Functions are in gateway.threeds.
 
 Source: Part B, 3D Secure; rulings D31 to D35.
 """
@@ -34,8 +34,8 @@ def _requestors(value: Any) -> None:
 
 
 class ThreeDSecureConfiguration(models.Model):
-    """How one channel authenticates. A channel without a row has the defaults; whether it authenticates at all is
-    ``Channel.three_d_secure``.
+    """3-D Secure configuration of one channel. A channel without a row has the defaults; ``Channel.three_d_secure``
+    says whether it authenticates at all.
 
     ``networks``: empty means all. ``requestors``: network → {id, name}, as the network assigned them.
     """
@@ -100,7 +100,7 @@ class ThreeDSecureConfiguration(models.Model):
 
 
 class AuthenticationStep(models.TextChoices):
-    """Whom an authentication waits for."""
+    """The party that an authentication waits for."""
 
     METHOD = "method"
     ASKING = "asking"
@@ -112,11 +112,11 @@ class AuthenticationStep(models.TextChoices):
 class Authentication(models.Model):
     """One authentication; its id is the threeDSServerTransID. ``payment``: None for an authentication alone.
 
-    ``flow``: how it went (frictionless, challenge, decoupled, 3ri). ``code``: the result, empty while it is open and
-    where the payment goes on. ``number_sealed``: the card number, sealed for this row until the directory was asked;
+    ``flow``: frictionless, challenge, decoupled or 3ri. ``code``: the result, empty while it is open and where the
+    payment goes on. ``number_sealed``: the card number, sealed for this row until the directory server was asked;
     ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
-    ``ask``: what the directory still has to be asked with, but the number. ``messages``: the EMV messages, masked.
-    ``request``: an authentication alone keeps its echo. Times are the merchant's clock.
+    ``ask``: the data of the request to the directory server, without the number. ``messages``: the EMV messages,
+    masked. ``request``: the echo of an authentication alone. Times are the merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)

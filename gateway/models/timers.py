@@ -1,4 +1,4 @@
-"""How the timers do: one row each, for the back office and the figures. Nothing is decided by these rows."""
+"""Timer statistics, one row per timer, for the back office and metrics. No decision depends on these rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from django.db import models
 
 
 class TimerRun(models.Model):
-    """What became of one timer's runs, on all machines together. Real time.
+    """Statistics of one timer's runs, on all machines together. Real time.
 
-    ``last_at``: when the last run that was noted began, ``last_ms`` how long it took; runs are noted every few seconds
+    ``last_at``: when the last recorded run began, ``last_ms`` how long it took; runs are recorded every few seconds
     (gateway.timers.registry.RUN_STATISTICS_INTERVAL). ``done``: things done; ``failures``: runs that ended with an
     error, ``last_failure`` its kind; ``busy``: wake-ups that found the timer running already.
     """

@@ -1,4 +1,4 @@
-"""Who works in the back office: grants on the entity tree, sealed secrets, sign-ins. Verbs in
+"""Users of the back office: grants on the entity tree, sealed factor secrets, sign-ins. Functions are in
 gateway.access.permissions, .signin.
 
 Source: Part A, Authentication, 2; docs/decisions/0024.
@@ -16,11 +16,11 @@ from gateway.core import identifiers
 from gateway.models.entities import Channel, Division, Merchant, Psp
 
 ENTITY_LEVELS: Final = ("psp", "division", "merchant", "channel")
-"""From the top of the entity tree down: where a grant may stand."""
+"""From the top of the entity tree down: the nodes a grant may be on."""
 
 
 class Role(models.TextChoices):
-    """What somebody does here; gateway.access.permissions says what each of them may."""
+    """A user's role; gateway.access.permissions lists the permissions of each."""
 
     PSP = "psp", _("PSP staff")
     MANAGER = "manager", _("manager")
@@ -36,11 +36,11 @@ _ONE_NODE = models.Q(
 
 
 class Grant(models.Model):
-    """One role of one user on one node of the entity tree, and on all below it.
+    """One role of one user on one node of the entity tree, and on everything below it.
 
-    ``four_eyes_above``: money that this user moves back or on by hand in one step, in units of the payment's currency;
-    above it a second person has to approve. Empty: no limit. ``four_eyes_day``: the same for all that this user moves
-    in one merchant and currency within 24 hours.
+    ``four_eyes_above``: the amount that this user may refund, capture or reverse by hand in one step, in the payment's
+    currency; above it a second person has to approve. Empty: no limit. ``four_eyes_day``: the same for all that this
+    user moves in one merchant and currency within 24 hours.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -97,15 +97,15 @@ class Grant(models.Model):
 
     @property
     def node(self) -> Psp | Division | Merchant | Channel:
-        """Where it stands."""
-        found = self.psp or self.division or self.merchant or self.channel
-        assert found is not None
-        return found
+        """The node that the grant is on."""
+        node = self.psp or self.division or self.merchant or self.channel
+        assert node is not None
+        return node
 
 
 class FactorSecret(models.Model):
-    """What a second factor (allauth.mfa.models.Authenticator) has to keep secret, sealed for this row: the key of an
-    app, the seed of recovery codes. The authenticator holds this row's id in place of the secret."""
+    """A secret of a second factor (allauth.mfa.models.Authenticator), sealed for this row: the key of an app, the seed
+    of recovery codes. The authenticator holds this row's id in place of the secret."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     sealed = models.BinaryField(editable=False)
@@ -116,7 +116,7 @@ class FactorSecret(models.Model):
 
 
 class UsedPassword(models.Model):
-    """A password that a user has or had, as Django hashed it; the newest ones are not taken again."""
+    """A current or former password of a user, as Django hashed it; the newest ones must not be reused."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="used_passwords")
     hashed = models.CharField(max_length=255, editable=False)
@@ -127,9 +127,9 @@ class UsedPassword(models.Model):
 
 
 class SignIn(models.Model):
-    """One sign-in and the session it began: the session names this row.
+    """One sign-in and the session it began: the session refers to this row.
 
-    ``ended_at``: signed out, by whom or what ``ended_by`` says; the session is refused from then on. Real time.
+    ``ended_at``: when the session ended, ``ended_by``: by whom or what; it is refused from then on. Real time.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -153,11 +153,11 @@ class SignIn(models.Model):
 
 
 class UserHandling(models.Model):
-    """One user of the back office made another one, or gave them a password link, a factor or rights: the first may be
-    acting as the second.
+    """One user of the back office created another one, or gave them a password link, a factor or permissions: the first
+    may be acting as the second.
 
-    One row for each pair; ``at``: the last time. ``confirmed_by``: an independent third person, who knows that ``user``
-    is somebody else than ``by``; handling the user again takes the confirmation away. Verbs:
+    One row per pair; ``at``: the last time. ``confirmed_by``: an independent third person, who knows that ``user`` and
+    ``by`` are different people; handling the user again removes the confirmation. Functions:
     gateway.backoffice.access.independence. Real time. Source: docs/decisions/0053.
     """
 

@@ -9,10 +9,10 @@ from gateway.models.entities import Channel, Merchant
 
 
 class WalletKey(models.Model):
-    """A private key that opens one wallet's tokens on one channel. Several may be active while keys rotate.
+    """A private key that decrypts one wallet's tokens on one channel. Several may be active while keys rotate.
 
-    ``key_sealed``: JSON with ``private`` (PEM), and for a made key ``maker`` (PEM): what signs test tokens. ``facts``
-    are public: what else opening takes (gateway.wallets.keys). ``made``: not a wallet's, but made to try with; live
+    ``key_sealed``: JSON with ``private`` (PEM), and for a test key ``maker`` (PEM), which signs test tokens. ``facts``
+    are public: what else decryption needs (gateway.wallets.keys). ``made``: a test key made here, not a wallet's; live
     ignores it.
     """
 
@@ -46,8 +46,8 @@ class WalletKey(models.Model):
 
 
 class WalletTokenSeen(models.Model):
-    """A token that began a payment: it begins no other of this merchant. ``digest``: SHA-256 of what the token calls
-    itself. After ``until``, real time, the token is refused by its age, and the row may go."""
+    """A token that began a payment: it cannot begin another one of this merchant. ``digest``: SHA-256 of the token's
+    own id. After ``until``, real time, the token is refused by its age, and the row may be deleted."""
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     digest = models.BinaryField(max_length=32)

@@ -1,6 +1,6 @@
-"""Who is told: a merchant's webhook endpoints, what each is to be told, and how every attempt went.
+"""A merchant's webhook endpoints, deliveries to each, and every attempt.
 
-Columns and constraints; the verbs live in gateway.notifications. Source: Part A, Events; decisions, section 6.
+Columns and constraints; functions are in gateway.notifications. Source: Part A, Events; rulings, section 6.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
-"""What there is to be told of."""
+"""Event types that an endpoint may subscribe to."""
 INSPECTOR_URL_PREFIX: Final = "inspector:"
-"""The address of an endpoint that is the back office's own inspector: nothing leaves the house."""
+"""The address of an endpoint that is the back office's own inspector: nothing leaves the installation."""
 
 
 class WebhookEndpoint(models.Model):
-    """An address that is told of a merchant's events; ``channel`` None means all of the merchant's channels.
+    """A webhook address for a merchant's events; ``channel`` None means all of the merchant's channels.
 
-    ``secret_sealed``: 64 hex digits, 32 bytes. ``previous_sealed`` is honoured beside it until ``previous_until`` (real
-    time), where secrets were rotated. ``failures``: attempts that failed one after the other, 0 after a success;
-    ``failing_since``: the first of them (the merchant's clock). A PAUSED endpoint is asked once in a while, next at
-    ``probe_at`` (the merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people.
-    Without ``probe_at`` it was paused by hand: nothing is sent until somebody resumes it. ``untested``: its address or
-    form was changed, and no test message has been answered there since; only such an answer ends that pause.
-    A merchant's one RETURN endpoint stands for the addresses that payments bring themselves (notificationUrl).
+    ``secret_sealed``: 64 hex digits, 32 bytes. ``previous_sealed`` is valid as well until ``previous_until`` (real
+    time), where secrets were rotated. ``failures``: failed attempts in a row, 0 after a success; ``failing_since``: the
+    first of them (the merchant's clock). A PAUSED endpoint is probed from time to time, next at ``probe_at`` (the
+    merchant's clock), after ``probes`` that failed. ``reason``: why it is in its state, for people. Without
+    ``probe_at`` it was paused by hand: nothing is sent until a user resumes it. ``untested``: its address or form was
+    changed, and no test message has been answered there since; only such an answer ends that pause.
+    A merchant's one RETURN endpoint represents the addresses that payments bring themselves (notificationUrl).
     """
 
     class Mode(models.TextChoices):
@@ -92,17 +92,17 @@ class WebhookEndpoint(models.Model):
 
     @property
     def is_held(self) -> bool:
-        """Paused by hand, or until a new address has answered."""
+        """True if paused by hand, or until a new address has answered."""
         return self.state == self.State.PAUSED and self.probe_at is None
 
 
 class WebhookDelivery(models.Model):
-    """One event that one endpoint is to be told, until it says so or its time is over.
+    """One event for one endpoint, until it is delivered or given up.
 
-    ``notification``: the row of the outbox, None for a test message. ``body``: the plain text, made once, so that every
-    attempt tells the same. ``url``: where it goes, if not to the endpoint's. ``due_at``, ``give_up_at`` and
-    ``created_at`` are the merchant's clock; ``lease_until`` is real time, while somebody sends. ``lease`` names that
-    somebody's turn: only they may say how it went.
+    ``notification``: the row of the outbox, None for a test message. ``body``: the plain text, generated once, so that
+    every attempt sends the same. ``url``: the target, if not the endpoint's. ``due_at``, ``give_up_at`` and
+    ``created_at`` are the merchant's clock; ``lease_until`` is real time, while a worker sends. ``lease``: identifies
+    the sender's turn: only that sender may record the result.
     """
 
     class State(models.TextChoices):
@@ -135,7 +135,7 @@ class WebhookDelivery(models.Model):
     class Meta:
         verbose_name_plural = "webhook deliveries"
         constraints = [
-            # The merchant's events of one endpoint, each once; also how replay finds them.
+            # The merchant's events of one endpoint, each once; replay finds them by this, too.
             models.UniqueConstraint(fields=["endpoint", "notification"], name="webhook_delivery_once"),
         ]
         indexes = [
@@ -148,7 +148,7 @@ class WebhookDelivery(models.Model):
 
 
 class WebhookAttempt(models.Model):
-    """One attempt to deliver: ``status`` of the answer and its first bytes, or the ``failure`` and why. ``at``: the
+    """One delivery attempt: ``status`` of the answer and its first bytes, or the ``failure`` and why. ``at``: the
     merchant's clock."""
 
     id = models.BigAutoField(primary_key=True)
@@ -170,8 +170,8 @@ class WebhookAttempt(models.Model):
 
 
 class InspectedWebhook(models.Model):
-    """What an inspector endpoint received, as it would have gone out: ``headers`` {name: value} and ``body`` as sent.
-    ``at``: real time. The newest gateway.notifications.inspector.MAX_INSPECTED_MESSAGES of an endpoint are kept."""
+    """A message received by an inspector endpoint, as it would have been sent: ``headers`` {name: value} and ``body``.
+    ``at``: real time. The newest gateway.notifications.inspector.MAX_INSPECTED_MESSAGES per endpoint are retained."""
 
     id = models.BigAutoField(primary_key=True)
     endpoint = models.ForeignKey(
@@ -191,10 +191,10 @@ class InspectedWebhook(models.Model):
 
 
 class FannedOut(models.Model):
-    """How far the outbox has been handed to the endpoints: one row.
+    """How far the outbox has been fanned out to endpoints: one row.
 
-    Every notification up to ``position`` was handed on, except those in ``gaps``: numbers that were not visible when
-    their neighbours were, because their transaction was open or never came to be.
+    Every notification up to ``position`` was fanned out, except those in ``gaps``: numbers that were not visible when
+    their neighbours were, because their transaction was open or was rolled back.
     gaps: [{first, last, xid, at}]; ``xid``: transactions below it are older than the gap; ``at``: real time, ISO 8601.
     """
 

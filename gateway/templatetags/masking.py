@@ -1,6 +1,6 @@
 """``{{ text|masked }}``: what a merchant wrote, with a card number in it masked before a person reads it.
 
-Ids are stored and told to the merchant as they were sent (docs/decisions/0052).
+Ids are stored and returned to the merchant as they were sent (docs/decisions/0052).
 """
 
 from __future__ import annotations

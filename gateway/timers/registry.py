@@ -1,7 +1,7 @@
-"""What falls due: every timed thing of the product is one timer, and the database holds its due times.
+"""Timers: each kind of timed work is one timer, and the database holds its due times.
 
-A timer finds rows whose time has come and acts on each once. Who wakes it does not matter: Celery's beat, `manage.py
-tick`, a wake-up after a commit, or the test environment's clock when it is moved. config.timers lists all of them.
+A timer finds rows whose time has come and acts on each once. What wakes it does not matter: Celery beat,
+`manage.py tick`, a wake-up after a commit, or the test environment's clock when it is moved. config.timers lists all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 
 RUN_STATISTICS_INTERVAL: Final = timedelta(seconds=5)
-"""How often a process notes what its runs of one timer came to: a tick that finds nothing writes nothing."""
+"""How often a process writes the statistics of its runs of one timer: a tick that finds nothing writes nothing."""
 MAX_TIMER_NAME_CHARS: Final = 40
 
 log = structlog.get_logger(__name__)
@@ -32,11 +32,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """One kind of timed thing.
+    """One kind of timed work.
 
     ``run``: do what is due now, for one merchant or (None) for all; returns how many things it did. It takes rows by
-    lease or compare-and-set, so that two that run at once do nothing twice, and returns when there is nothing left
-    that is due (or after a bounded batch, when more than that is due: then it returns more than zero).
+    lease or compare-and-set, so that two runs at once do nothing twice, and returns when nothing due is left (or after
+    a bounded batch, when more than that is due: then it returns more than zero).
     ``next_at``: when this merchant's next thing falls due, by the merchant's clock; None when nothing waits. A timer
     without it follows real time alone, and moving a merchant's clock does not touch it.
     ``every_s``: how often beat wakes it, unless the back office says otherwise.
@@ -54,11 +54,11 @@ class Timer:
 
 _TIMERS: Final[dict[str, Timer]] = {}
 TIMERS: Final[Mapping[str, Timer]] = MappingProxyType(_TIMERS)
-"""Name → timer, in the order in which they were added."""
+"""Name → timer, in the order of registration."""
 
 
 def register_timer(timer: Timer) -> None:
-    """Make ``timer`` known; config does so when it is loaded."""
+    """Register ``timer``; config does so when it is loaded."""
     if len(timer.name) > MAX_TIMER_NAME_CHARS or timer.at_once < 1 or timer.every_s <= 0:
         raise ValueError(
             f"timer {timer.name!r}: a name up to {MAX_TIMER_NAME_CHARS} characters, and numbers above zero"
@@ -67,17 +67,17 @@ def register_timer(timer: Timer) -> None:
 
 
 def run_timer_now(name: str) -> int | None:
-    """Run the timer ``name`` for all merchants; how many things it did. None when it runs elsewhere as often as it
-    may, or failed: a failure is logged and noted, and never ends the caller. What is due stays due.
+    """Run the timer ``name`` for all merchants; returns how many things it did. None when it already runs elsewhere
+    as often as it may, or failed: a failure is logged and counted, and never raised. What is due stays due.
 
-    Raises KeyError for a name that is none.
+    Raises KeyError for an unknown name.
     """
     timer = TIMERS[name]
     began, at = time.perf_counter(), clock.real_now()
     done: int | None = None
     busy, failure = False, ""
     try:
-        with _slot(timer) as free:
+        with _claim_slot(timer) as free:
             busy = not free
             if free:
                 done = timer.run(None)
@@ -85,38 +85,38 @@ def run_timer_now(name: str) -> int | None:
         log.exception("timer_failed", timer=name)
         failure = f"{type(fault).__module__}.{type(fault).__qualname__}"
         if isinstance(fault, DatabaseError | InterfaceError):
-            connection.close()  # the next run makes a new one
-    _note(name, at, int((time.perf_counter() - began) * 1000), done=done or 0, busy=busy, failure=failure)
+            connection.close()  # the next run opens a new one
+    _record_run(name, at, int((time.perf_counter() - began) * 1000), done=done or 0, busy=busy, failure=failure)
     return done
 
 
 def run_all_timers() -> dict[str, int]:
-    """Run every timer once, one after the other; what each did. One that runs elsewhere, or failed, counts 0."""
+    """Run every timer once, in turn; timer → things done. One that runs elsewhere, or failed, counts 0."""
     return {name: run_timer_now(name) or 0 for name in tuple(TIMERS)}
 
 
-# Two of one timer are harmless, since rows are leased; they would only be in each other's way. The lock is the
-# session's: it goes with a process that dies.
+# Two runs of one timer are harmless, since rows are leased; they would only be in each other's way. The lock is the
+# session's: it ends with a process that dies.
 @contextmanager
-def _slot(timer: Timer) -> Iterator[bool]:
-    """Whether there may be one more run of ``timer``, for the time of the block."""
+def _claim_slot(timer: Timer) -> Iterator[bool]:
+    """Yields whether one more run of ``timer`` is allowed, and holds its place for the time of the block."""
     kind = zlib.crc32(f"timer {timer.name}".encode()) - 2**31
-    taken = next((slot for slot in range(timer.at_once) if _locked("pg_try_advisory_lock", kind, slot)), None)
+    taken = next((slot for slot in range(timer.at_once) if _try_lock("pg_try_advisory_lock", kind, slot)), None)
     try:
         yield taken is not None
     finally:
         if taken is not None:
             with suppress(DatabaseError, InterfaceError):
-                _locked("pg_advisory_unlock", kind, taken)
+                _try_lock("pg_advisory_unlock", kind, taken)
 
 
-def _locked(what: str, kind: int, slot: int) -> bool:
+def _try_lock(what: str, kind: int, slot: int) -> bool:
     return bool(execute_sql(f"SELECT {what}(%s::int, %s::int)", [kind, slot])[0][0])
 
 
 @dataclass(slots=True, kw_only=True)
-class _Sum:
-    """What this process has not noted yet of one timer."""
+class _RunStatistics:
+    """This process's unwritten statistics of one timer."""
 
     noted: float = field(default=-RUN_STATISTICS_INTERVAL.total_seconds())
     runs: int = 0
@@ -127,7 +127,7 @@ class _Sum:
     last_failure: str = ""
 
 
-_sums: Final[dict[str, _Sum]] = {}
+_sums: Final[dict[str, _RunStatistics]] = {}
 _summing: Final = threading.Lock()
 _NOTE: Final = """
 INSERT INTO gateway_timerrun AS t (name, last_at, last_ms, runs, done, busy, failures, failed_at, last_failure)
@@ -140,20 +140,34 @@ ON CONFLICT (name) DO UPDATE SET
 """
 
 
-def _note(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
-    """Add up, and write it down when its time has come. Figures only: a database that is away loses some."""
+def _record_run(name: str, at: datetime, took_ms: int, *, done: int, busy: bool, failure: str) -> None:
+    """Add up, and write when the interval is over. Statistics only: while the database is away some are lost."""
     with _summing:
-        one = _sums.setdefault(name, _Sum())
-        one.done += done
-        one.busy += busy
-        one.runs += not busy
+        statistics = _sums.setdefault(name, _RunStatistics())
+        statistics.done += done
+        statistics.busy += busy
+        statistics.runs += not busy
         if failure:
-            one.failures, one.failed_at, one.last_failure = one.failures + 1, at, failure[:200]
+            statistics.failures, statistics.failed_at, statistics.last_failure = (
+                statistics.failures + 1,
+                at,
+                failure[:200],
+            )
         now = time.monotonic()
-        if busy or now - one.noted < RUN_STATISTICS_INTERVAL.total_seconds():
+        if busy or now - statistics.noted < RUN_STATISTICS_INTERVAL.total_seconds():
             return
-        _sums[name] = _Sum(noted=now)
-    values = [name, at, took_ms, one.runs, one.done, one.busy, one.failures, one.failed_at, one.last_failure]
+        _sums[name] = _RunStatistics(noted=now)
+    values = [
+        name,
+        at,
+        took_ms,
+        statistics.runs,
+        statistics.done,
+        statistics.busy,
+        statistics.failures,
+        statistics.failed_at,
+        statistics.last_failure,
+    ]
     try:
         execute_sql(_NOTE, values)
     except (DatabaseError, InterfaceError):

@@ -1,8 +1,7 @@
-"""Wake-ups: after a commit the timer that has something to do is woken at once; the next tick is the net.
+"""Wake-ups: after a commit a timer with new work is woken at once; if that fails, the next tick finds the work.
 
-A wake-up is a hint and nothing more. It costs its caller a flag that is set; a thread of this process sends what is
-flagged, each timer at most every WAKE_UP_PAUSE_S. When the broker is away, hints are dropped and it is tried again
-seldom.
+A wake-up is only a hint. It costs its caller a flag; a thread of this process sends what is flagged, each timer at most
+every WAKE_UP_PAUSE_S. While the broker is away, hints are dropped and sending is retried at longer intervals.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from kombu.connection import Connection
 from gateway.timers import registry
 
 WAKE_UP_PAUSE_S: Final = 0.1
-"""From one wake-up of this process to the next: under load the worker takes many rows at a time."""
+"""Pause between two wake-ups of this process: under load the worker takes many rows at a time."""
 WAKE_UP_EXPIRY_S: Final = 5.0
-"""A wake-up that waited longer is of no use: a tick has come by."""
+"""Expiry of a wake-up message: a tick has come by then."""
 MAX_QUEUED_WAKE_UPS: Final = 200
-"""Messages in the broker from which on no more are sent: nobody is there to take them."""
+"""Messages in the broker above which none are sent: no worker is taking them."""
 BACKLOG_CHECK_INTERVAL_S: Final = 1.0
 BROKER_CONNECT_TIMEOUT_S: Final = 1.0
 MAX_BROKER_PAUSE_S: Final = 30.0
@@ -35,15 +34,15 @@ log = structlog.get_logger(__name__)
 
 
 def notify_timer(name: str) -> None:
-    """The timer ``name`` has something to do, which is committed. Never waits, never raises; a name that is no
-    timer's, or no broker at all, means that nothing happens."""
+    """Wake the timer ``name``: it has work that is committed. Never waits, never raises; an unknown name or a missing
+    broker has no effect."""
     if not settings.GATEWAY_WAKE_UPS or name not in registry.TIMERS:
         return
     _sender.flag(name)
 
 
 class BrokerBacklog:
-    """How many messages wait in the broker, looked at every BACKLOG_CHECK_INTERVAL_S at most; a worker that is away for
+    """Number of messages waiting in the broker, read at most every BACKLOG_CHECK_INTERVAL_S; a worker that was away for
     a day must not find a million of them."""
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class BrokerBacklog:
         self._full = False
 
     def is_full(self, connection: Connection) -> bool:
-        """Whether nothing more should be sent. Raises what the broker raises when it is away."""
+        """True if no more should be sent. Raises the broker's errors when it is away."""
         if time.monotonic() - self._looked >= BACKLOG_CHECK_INTERVAL_S:
             self._looked = time.monotonic()
             self._full = count_queued_tasks(connection) >= MAX_QUEUED_WAKE_UPS
@@ -59,7 +58,7 @@ class BrokerBacklog:
 
 
 def count_queued_tasks(connection: Connection) -> int:
-    """Tasks in the broker that nobody took yet. Raises what the broker raises when it is away."""
+    """Tasks in the broker that no worker has taken. Raises the broker's errors when it is away."""
     queue = current_app.conf.task_default_queue
     channel: Any = connection.channel()  # type: ignore[no-untyped-call]
     try:
@@ -88,7 +87,7 @@ class _Sender:
             self._something.set()
 
     def _start(self) -> None:
-        # A fork may have come while another thread held the lock: then this child goes without wake-ups for once.
+        # A fork may have come while another thread held the lock: then this child does without wake-ups once.
         if not self._starting.acquire(blocking=False):
             return
         try:
@@ -105,7 +104,7 @@ class _Sender:
             try:
                 self._send_for_ever()
             except Exception as fault:
-                # Seldom in the log: while the broker is away the ticks of `manage.py tick` or nobody does the work.
+                # Rarely logged: while the broker is away, ticks by `manage.py tick` (if it runs) do the work.
                 if away_s == 0.0:
                     log.warning("broker_away", fault=type(fault).__qualname__)
                 away_s = min(MAX_BROKER_PAUSE_S, max(1.0, away_s * 2))
@@ -128,7 +127,7 @@ class _Sender:
 
 
 def open_broker_connection() -> Connection:
-    """A connection of its own to the broker that gives up soon, for whoever may not wait."""
+    """A new connection to the broker with a short timeout, for callers that must not wait."""
     options = dict(current_app.conf.broker_transport_options)
     if current_app.conf.broker_write_url.startswith("redis"):
         options |= {"socket_connect_timeout": BROKER_CONNECT_TIMEOUT_S, "socket_timeout": BROKER_CONNECT_TIMEOUT_S}

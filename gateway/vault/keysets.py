@@ -1,8 +1,8 @@
-"""The vault's keyset: where it is kept, and how it is made, rotated and shortened.
+"""The vault's keyset: where it is stored, and how it is created, rotated and pruned.
 
 A keyset is one JSON document with two Tink keysets, ``seal`` and ``fingerprint``, whose keys come in pairs of one id,
-and ``since``: key id → when that pair became the primary one (real time). It lives in a file, or in the environment,
-and may be wrapped by a KMS. Only a plain file can be changed from here. Source: design goals R8, R9.
+and ``since``: key id → when that pair became the primary one (real time). It is in a file or in the environment, and
+may be wrapped by a KMS. Only a plain file can be changed from here. Source: goals R8, R9 (docs/spec/goals.md).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ KeysetPrimitives = tuple[aead.Aead, prf.PrfSet]
 
 
 class VaultError(Exception):
-    """The vault cannot be used: the message says why and names no secret."""
+    """The vault cannot be used: the message says why and contains no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPair:
-    """One pair of keys. ``since``: when it became the primary one, None when it never was or nobody noted it."""
+    """One pair of keys. ``since``: when it became the primary one, None when it never was or that is not recorded."""
 
     id: int
     primary: bool
@@ -46,8 +46,8 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysetLocation:
-    """Where a keyset is kept: ``text`` (the environment) goes before ``path``; ``kms`` names the callable that makes
-    the stored bytes plain, "package.module:function", or is empty."""
+    """Where a keyset is stored. ``text`` (the environment) takes precedence over ``path``; ``kms`` names the callable
+    that decrypts the stored bytes, "package.module:function", or is empty."""
 
     path: Path
     text: str = ""
@@ -62,24 +62,24 @@ class KeysetLocation:
         return not self.text and not self.kms
 
     def stamp(self) -> tuple[int, int, int] | None:
-        """Changes when the file does; None while there is no file. What the environment holds never changes."""
+        """Changes when the file does; None if there is no file. A keyset in the environment never changes."""
         if self.text:
             return (0, 0, 0)
         try:
-            found = self.path.stat()
+            stat = self.path.stat()
         except OSError:
             return None
-        return (found.st_mtime_ns, found.st_ino, found.st_size)
+        return (stat.st_mtime_ns, stat.st_ino, stat.st_size)
 
     def read(self) -> KeysetDocument:
-        """The keyset as it is stored now. Raises VaultError when it is missing or no keyset."""
+        """The keyset as it is stored now. Raises VaultError when it is missing or invalid."""
         try:
             stored = self.text.encode() if self.text else self.path.read_bytes()
         except FileNotFoundError:
             raise VaultError(f"The vault keyset {self} is missing: sealed cards cannot be opened without it.") from None
         except OSError as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {fault.strerror}.") from None
-        plain = _kms(self.kms)(stored) if self.kms else stored
+        plain = _load_kms(self.kms)(stored) if self.kms else stored
         try:
             document = json.loads(plain)
             ids = [{key["keyId"] for key in document[part]["key"]} for part in KEYSET_PARTS]
@@ -88,13 +88,13 @@ class KeysetLocation:
         except (KeyError, TypeError, ValueError) as fault:
             raise VaultError(f"The vault keyset {self} cannot be read: {type(fault).__name__}.") from None
         if ids[0] != ids[1]:
-            _pair(document)
+            _pair_keys(document)
         return dict(document)
 
 
 def open_keyset(document: KeysetDocument) -> KeysetPrimitives:
-    """The primitives of a keyset. Raises VaultError when a part of it is no keyset."""
-    _register()
+    """The primitives of a keyset. Raises VaultError when a part of it is invalid."""
+    _register_primitives()
     try:
         seal, fingerprint = (
             json_proto_keyset_format.parse(json.dumps(document[part]), secret_key_access.TOKEN) for part in KEYSET_PARTS
@@ -119,7 +119,7 @@ def list_key_pairs(document: KeysetDocument) -> list[KeyPair]:
 
 
 def build_keyset() -> KeysetDocument:
-    """A keyset with one pair of keys."""
+    """A new keyset with one pair of keys."""
     first = _new_pair(set())
     return promote_key_pair({part: {"key": [first[part]]} for part in KEYSET_PARTS}, first["seal"]["keyId"])
 
@@ -134,20 +134,20 @@ def add_key_pair(document: KeysetDocument) -> tuple[KeysetDocument, int]:
 
 
 def promote_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
-    """``document`` with the pair ``key`` as the one that seals and makes fingerprints from now on."""
+    """``document`` with the pair ``key`` as the primary one, for sealing and for fingerprints."""
     changed = copy.deepcopy(document)
     for part in KEYSET_PARTS:
-        _entry(changed, part, key)
+        _find_key(changed, part, key)
         changed[part]["primaryKeyId"] = key
     changed.setdefault("since", {})[str(key)] = clock.real_now().isoformat(timespec="milliseconds")
     return changed
 
 
 def remove_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
-    """``document`` with the pair ``key`` taken out for ever. Raises VaultError for the primary one."""
+    """``document`` without the pair ``key``, irrevocably. Raises VaultError for the primary one."""
     changed = copy.deepcopy(document)
     for part in KEYSET_PARTS:
-        entry = _entry(changed, part, key)
+        entry = _find_key(changed, part, key)
         if changed[part]["primaryKeyId"] == key:
             raise VaultError(f"Key {key} is the primary key: rotate first.")
         changed[part]["key"].remove(entry)
@@ -156,19 +156,19 @@ def remove_key_pair(document: KeysetDocument, key: int) -> KeysetDocument:
 
 
 def find_superseded_at(document: KeysetDocument, key: int) -> datetime | None:
-    """When another key took over from ``key``; None when it never was primary, or still is."""
-    own = next((found.since for found in list_key_pairs(document) if found.id == key), None)
-    later = [found.since for found in list_key_pairs(document) if found.since and (own is None or found.since > own)]
+    """When another key replaced ``key`` as primary; None when it never was primary, or still is."""
+    own = next((pair.since for pair in list_key_pairs(document) if pair.id == key), None)
+    later = [pair.since for pair in list_key_pairs(document) if pair.since and (own is None or pair.since > own)]
     return min(later, default=None)
 
 
 def create_keyset_file(place: KeysetLocation) -> None:
-    """Make a keyset file, mode 0600. Raises VaultError when there is one already."""
+    """Create a keyset file, mode 0600. Raises VaultError when there is one already."""
     _refuse_unchangeable(place)
     document = build_keyset()
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
-        with _written(place.path, document) as temporary:
+        with _write_temporary(place.path, document) as temporary:
             # A link, not a rename: it fails when another process was faster, and never replaces a key in use.
             os.link(temporary, place.path)
     except FileExistsError:
@@ -178,7 +178,7 @@ def create_keyset_file(place: KeysetLocation) -> None:
 
 
 def change_keyset_file(place: KeysetLocation, edit: Callable[[KeysetDocument], KeysetDocument]) -> KeysetDocument:
-    """Replace the keyset file by ``edit`` of it, whole or not at all, one changer at a time; return what it is now."""
+    """Replace the keyset file by ``edit`` of it, atomically and under a lock; returns the new keyset."""
     _refuse_unchangeable(place)
     try:
         folder = os.open(place.path.resolve().parent, os.O_RDONLY)
@@ -188,7 +188,7 @@ def change_keyset_file(place: KeysetLocation, edit: Callable[[KeysetDocument], K
             open_keyset(document)
             # The file itself, where the path is a link to it.
             path = place.path.resolve()
-            with _written(path, document, like=path.stat()) as temporary:
+            with _write_temporary(path, document, like=path.stat()) as temporary:
                 temporary.replace(path)
             os.fsync(folder)
         finally:
@@ -199,14 +199,14 @@ def change_keyset_file(place: KeysetLocation, edit: Callable[[KeysetDocument], K
 
 
 @contextlib.contextmanager
-def _written(path: Path, document: KeysetDocument, *, like: os.stat_result | None = None) -> Iterator[Path]:
-    """``document`` in a temporary file beside ``path``, on disk, for its owner only."""
+def _write_temporary(path: Path, document: KeysetDocument, *, like: os.stat_result | None = None) -> Iterator[Path]:
+    """``document`` in a temporary file in the folder of ``path``, synced to disk, for its owner only."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
             if like is not None and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
-                # Written by root, it stays the service's.
+                # Written by root, it remains the service's.
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
             json.dump(document, file)
             file.flush()
@@ -223,7 +223,7 @@ def _refuse_unchangeable(place: KeysetLocation) -> None:
         )
 
 
-def _entry(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
+def _find_key(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
     for entry in document[part]["key"]:
         if entry["keyId"] == key:
             return dict(entry)
@@ -233,7 +233,7 @@ def _entry(document: KeysetDocument, part: str, key: int) -> dict[str, Any]:
 
 def _new_pair(taken: set[int]) -> dict[str, dict[str, Any]]:
     """One key for each part, both with the id of the first: fingerprints carry none, so theirs may be any."""
-    _register()
+    _register_primitives()
     while True:
         pair: dict[str, dict[str, Any]] = {}
         for part, template in (
@@ -247,16 +247,16 @@ def _new_pair(taken: set[int]) -> dict[str, dict[str, Any]]:
             return pair
 
 
-def _pair(document: KeysetDocument) -> None:
-    """Give the keys of a keyset whose two parts were made apart one id per pair."""
+def _pair_keys(document: KeysetDocument) -> None:
+    """Give the keys of a keyset whose two parts were created separately one id per pair."""
     seal, fingerprint = document["seal"], document["fingerprint"]
     if len(seal["key"]) != 1 or len(fingerprint["key"]) != 1:
         raise VaultError("The vault keyset's parts do not have the same keys.")
     fingerprint["key"][0]["keyId"] = fingerprint["primaryKeyId"] = seal["primaryKeyId"]
 
 
-def _kms(name: str) -> Callable[[bytes], bytes | str]:
-    """The KMS add-on. Its faults become a VaultError that names it and nothing of what it said."""
+def _load_kms(name: str) -> Callable[[bytes], bytes | str]:
+    """The KMS add-on. Its errors become a VaultError that names it but repeats nothing of its message."""
     module, _, function = name.partition(":")
     try:
         unwrap = getattr(import_module(module), function)
@@ -275,6 +275,6 @@ def _kms(name: str) -> Callable[[bytes], bytes | str]:
 
 
 @lru_cache(maxsize=1)
-def _register() -> None:
+def _register_primitives() -> None:
     aead.register()
     prf.register()

@@ -1,6 +1,6 @@
-"""What the vault has sealed: how many rows each key holds, and sealing them anew under the primary key.
+"""Rewrapping: counts sealed values per vault key, and seals them again under the primary key.
 
-Source: design goals R8, R9.
+Source: goals R8, R9 (docs/spec/goals.md).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from gateway.vault.sealing import SEALED_PREFIX_BYTES, Vault, VaultError, build_
 
 REWRAP_BATCH: Final = 500
 _LOCK: Final = 0x7661756C74
-"""PostgreSQL advisory lock of whoever seals anew: two at once would lock the same rows in different orders."""
+"""PostgreSQL advisory lock of a rewrap run: two at once would lock the same rows in different orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedColumn:
-    """A column that holds sealed values, each bound to its row's ``key``, and the column of their fingerprints ('' for
-    values that are never looked for)."""
+    """A column of sealed values, each bound to its row's ``key``, and the column of their fingerprints ('' for values
+    that are never looked up)."""
 
     model: type[models.Model]
     sealed: str
@@ -69,48 +69,48 @@ SEALED_COLUMNS: Final = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrapProgress:
-    """``resealed`` and ``unopened`` rows so far; ``unopened`` stay as they are."""
+    """Rows so far: ``resealed``, and ``unopened`` (could not be decrypted, left unchanged)."""
 
     resealed: int
     unopened: int
 
 
 class RewrapRunningError(Exception):
-    """Somebody else seals anew at this moment."""
+    """Another rewrap is running."""
 
 
 def count_sealed_by_key() -> Counter[int | None]:
-    """Key id → how many sealed values it holds; None counts what no vault has sealed."""
+    """Key id → number of values it sealed; None counts values that no vault sealed."""
     return Counter({key: kinds.total() for key, kinds in count_sealed_by_key_and_kind().items()})
 
 
 def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
-    """Key id → of what it holds how many sealed values: payments, wallet keys, second factors …"""
-    found: dict[int | None, Counter[str]] = {}
+    """Key id → number of sealed values per kind: payments, wallet keys, second factors …"""
+    counts: dict[int | None, Counter[str]] = {}
     for column in SEALED_COLUMNS:
         with translation.override(None):
             kind = str(column.model._meta.verbose_name_plural)
         rows = execute_sql(
-            f"SELECT substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}), count(*) FROM {_table(column)}"
+            f"SELECT substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}), count(*) FROM {_table_name(column)}"
             f" WHERE {column.sealed} IS NOT NULL GROUP BY 1",
             {},
         )
         for prefix, number in rows:
-            found.setdefault(parse_key_id(prefix), Counter())[kind] += number
-    return found
+            counts.setdefault(parse_key_id(prefix), Counter())[kind] += number
+    return counts
 
 
 def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator[RewrapProgress]:
-    """Seal every value that another key holds under ``vault``'s primary key and renew its fingerprint.
+    """Seal every value of another key again under ``vault``'s primary key and renew its fingerprint.
 
-    A batch is one statement that changes a row only if it still is as it was read; what is done stays done, so an
-    interrupted run is simply run again. Yields after each batch. Raises RewrapRunningError.
+    A batch is one statement that changes a row only if it still is as it was read. Finished batches stay, so an
+    interrupted run is simply started again. Yields after each batch. Raises RewrapRunningError.
     """
     resealed = unopened = 0
-    with _alone():
+    with _lock_rewrap():
         for column in SEALED_COLUMNS:
             last = UUID(int=0)
-            while rows := _next(column, vault, last, batch):
+            while rows := _read_batch(column, vault, last, batch):
                 last = rows[-1][0]
                 renewed = []
                 for row, sealed in rows:
@@ -120,24 +120,24 @@ def rewrap_sealed_values(vault: Vault, *, batch: int = REWRAP_BATCH) -> Iterator
                         unopened += 1
                         continue
                     renewed.append((row, sealed, vault.seal(secret, row), vault.fingerprint(secret)))
-                resealed += _replace(column, renewed) if renewed else 0
+                resealed += _replace_values(column, renewed) if renewed else 0
                 yield RewrapProgress(resealed=resealed, unopened=unopened)
 
 
-def _next(column: SealedColumn, vault: Vault, last: UUID, batch: int) -> list[tuple[Any, ...]]:
+def _read_batch(column: SealedColumn, vault: Vault, last: UUID, batch: int) -> list[tuple[Any, ...]]:
     return execute_sql(
-        f"SELECT {column.key}, {column.sealed} FROM {_table(column)}"
+        f"SELECT {column.key}, {column.sealed} FROM {_table_name(column)}"
         f" WHERE {column.key} > %(last)s AND {column.sealed} IS NOT NULL"
         f" AND substring({column.sealed} FROM 1 FOR {SEALED_PREFIX_BYTES}) <> %(prefix)s ORDER BY 1 LIMIT %(batch)s",
         {"last": last, "prefix": build_sealed_prefix(vault.primary), "batch": batch},
     )
 
 
-def _replace(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes]]) -> int:
+def _replace_values(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes]]) -> int:
     rows, before, after, fingerprints = (list(part) for part in zip(*renewed, strict=True))
     renews = f", {column.fingerprint} = v.fingerprint" if column.fingerprint else ""
     done = execute_sql(
-        f"UPDATE {_table(column)} t SET {column.sealed} = v.after{renews}"
+        f"UPDATE {_table_name(column)} t SET {column.sealed} = v.after{renews}"
         " FROM unnest(%(rows)s::uuid[], %(before)s::bytea[], %(after)s::bytea[], %(fingerprints)s::bytea[])"
         f" AS v(key, before, after, fingerprint) WHERE t.{column.key} = v.key AND t.{column.sealed} = v.before"
         " RETURNING 1",
@@ -147,7 +147,7 @@ def _replace(column: SealedColumn, renewed: list[tuple[UUID, bytes, bytes, bytes
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _lock_rewrap() -> Iterator[None]:
     if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": _LOCK})[0][0]:
         raise RewrapRunningError
     try:
@@ -157,5 +157,5 @@ def _alone() -> Iterator[None]:
             execute_sql("SELECT pg_advisory_unlock(%(lock)s)", {"lock": _LOCK})
 
 
-def _table(column: SealedColumn) -> str:
+def _table_name(column: SealedColumn) -> str:
     return f'"{column.model._meta.db_table}"'

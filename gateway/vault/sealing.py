@@ -1,8 +1,8 @@
-"""The vault: card data sealed with authenticated encryption, and keyed fingerprints to compare without opening.
+"""The vault: seals card data with authenticated encryption, and makes keyed fingerprints to compare without opening.
 
 Several keys may be active, and a ciphertext names its own. A sealed value is bound to its row's id: copied to another
-row it does not open. A process that runs picks up a changed keyset file by itself: it looks once a second, and at
-once when something does not open or match. Source: design goals R8, R9; Part A, Card account.
+row it does not open. A running process picks up a changed keyset file by itself: it checks once a second, and at once
+when something does not open or match. Source: goals R8, R9 (docs/spec/goals.md); Part A, Card account.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 FINGERPRINT_BYTES: Final = 16
 KEYSET_CHECK_INTERVAL_S: Final = 1.0
-"""How long a process may work with a keyset that was changed meanwhile."""
+"""Seconds that a process may work with an outdated keyset."""
 SEALED_PREFIX_BYTES: Final = 5
 """A sealed value begins with 01 and its key's id, four bytes."""
 
@@ -47,8 +47,8 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """An opened keyset. ``seal`` and ``open`` take about 2 µs; the object may be shared by threads. What is sealed
-    and fingerprinted by one object is under one key: callers that need both take the vault once."""
+    """An opened keyset. ``seal`` and ``open`` take about 2 µs; the object may be shared by threads. One object seals
+    and fingerprints under one key: callers that need both call :func:`current_vault` once."""
 
     primary: int
     keys: frozenset[int]
@@ -61,7 +61,7 @@ class Vault:
         return bytes(self._aead.encrypt(secret.reveal().encode(), row.bytes))
 
     def open(self, sealed: bytes | memoryview, row: UUID) -> Secret:
-        """Decrypt what was sealed for ``row``. Raises VaultError when it was not, or its key is gone."""
+        """Decrypt a value that was sealed for ``row``. Raises VaultError when it was not, or its key is gone."""
         octets = bytes(sealed)
         with contextlib.suppress(tink.TinkError):
             return self._open(octets, row)
@@ -78,34 +78,34 @@ class Vault:
 
     def fingerprint(self, value: str | Secret) -> bytes:
         """A keyed fingerprint, FINGERPRINT_BYTES long: equal for equal values, useless without the key."""
-        return bytes(self._prf.primary().compute(_octets(value), FINGERPRINT_BYTES))
+        return bytes(self._prf.primary().compute(_to_bytes(value), FINGERPRINT_BYTES))
 
     def fingerprints(self, value: str | Secret) -> tuple[bytes, ...]:
-        """Its fingerprints under every key of the vault, the primary key's first: what was kept before a rotation is
-        found by one of the others."""
-        every = (bytes(key.compute(_octets(value), FINGERPRINT_BYTES)) for key in self._prf.all().values())
+        """The value's fingerprints under every key of the vault, the primary key's first: rows written before a
+        rotation are found by one of the others."""
+        every = (bytes(key.compute(_to_bytes(value), FINGERPRINT_BYTES)) for key in self._prf.all().values())
         return tuple(dict.fromkeys((self.fingerprint(value), *every)))
 
     def matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
-        """Whether ``fingerprint`` is one of ``value``, made with any key of the vault: keys rotate."""
+        """True if ``fingerprint`` is one of ``value``, under any key of the vault: keys rotate."""
         return self._matches(value, fingerprint) or bool(
             (newer := self._newer()) is not None and newer._matches(value, fingerprint)
         )
 
     def _matches(self, value: str | Secret, fingerprint: bytes | memoryview) -> bool:
         return any(
-            hmac.compare_digest(key.compute(_octets(value), FINGERPRINT_BYTES), bytes(fingerprint))
+            hmac.compare_digest(key.compute(_to_bytes(value), FINGERPRINT_BYTES), bytes(fingerprint))
             for key in self._prf.all().values()
         )
 
     def _newer(self) -> Vault | None:
-        """The vault as its keyset is now, when that has other keys: another process may have rotated already."""
+        """The vault reloaded, if its keyset now has other keys: another process may have rotated already."""
         current = self._source.look() if self._source is not None else self
         return current if current.keys != self.keys else None
 
 
 def load_vault(where: KeysetLocation, source: _Source | None = None) -> Vault:
-    """Open the keyset. Raises VaultError when it is missing or no keyset."""
+    """Open the keyset. Raises VaultError when it is missing or invalid."""
     document = where.read()
     sealing, fingerprinting = keysets.open_keyset(document)
     keys = keysets.list_key_pairs(document)
@@ -115,7 +115,7 @@ def load_vault(where: KeysetLocation, source: _Source | None = None) -> Vault:
 
 
 class _Source:
-    """A place of a keyset and the vault that was last opened from it."""
+    """A keyset location and the vault that was last opened from it."""
 
     def __init__(self, where: KeysetLocation) -> None:
         self._place = where
@@ -125,7 +125,7 @@ class _Source:
         self._looked = time.monotonic()
 
     def current(self) -> Vault:
-        """The vault; whether its keyset was changed is looked up by one thread, once in KEYSET_CHECK_INTERVAL_S."""
+        """The vault; one thread checks the keyset for changes, once in KEYSET_CHECK_INTERVAL_S."""
         if time.monotonic() - self._looked > KEYSET_CHECK_INTERVAL_S and self._lock.acquire(blocking=False):
             try:
                 self._reload()
@@ -134,14 +134,14 @@ class _Source:
         return self._vault
 
     def look(self) -> Vault:
-        """The vault as its keyset is at this moment."""
+        """The vault as its keyset is now, checked at once."""
         with self._lock:
             self._reload()
         return self._vault
 
     def _reload(self) -> None:
-        """Open the keyset anew if it was changed. One that cannot be read is told once, and the keys that this
-        process has go on working: taking them away would help nobody."""
+        """Open the keyset again if it was changed. One that cannot be read is logged once, and this process goes on
+        with the keys that it has."""
         stamp = self._place.stamp()
         if stamp != self._stamp:
             try:
@@ -155,7 +155,7 @@ class _Source:
 
 
 def configured_keyset() -> KeysetLocation:
-    """Where the settings say that the keyset is."""
+    """The keyset location of the settings."""
     return KeysetLocation(
         path=Path(settings.GATEWAY_VAULT_KEYSET_FILE),
         text=settings.GATEWAY_VAULT_KEYSET,
@@ -164,20 +164,20 @@ def configured_keyset() -> KeysetLocation:
 
 
 def current_vault() -> Vault:
-    """This process's vault. In the test environment a missing keyset is made; in live that is an error."""
+    """This process's vault. In the test environment a missing keyset is created; in live that is an error."""
     return _source(
         settings.GATEWAY_VAULT_KEYSET_FILE, settings.GATEWAY_VAULT_KEYSET, settings.GATEWAY_VAULT_KMS
     ).current()
 
 
 def parse_key_id(sealed: bytes | memoryview) -> int | None:
-    """The id of the key that sealed this; None for what no vault has sealed."""
+    """The id of the key that sealed this value; None for a value that no vault sealed."""
     head = bytes(sealed[:SEALED_PREFIX_BYTES])
     return int.from_bytes(head[1:]) if len(head) == SEALED_PREFIX_BYTES and head[0] == 1 else None
 
 
 def build_sealed_prefix(key: int) -> bytes:
-    """How everything that ``key`` sealed begins."""
+    """The first bytes of every value that ``key`` sealed."""
     return b"\x01" + key.to_bytes(SEALED_PREFIX_BYTES - 1)
 
 
@@ -185,11 +185,11 @@ def build_sealed_prefix(key: int) -> bytes:
 def _source(path: str, text: str, kms: str) -> _Source:
     where = KeysetLocation(path=Path(path), text=text, kms=kms)
     if where.is_changeable and where.stamp() is None and not settings.IS_LIVE:
-        # Another process may be faster; its file is then the one.
+        # Another process may be faster: then its file is used.
         with contextlib.suppress(VaultError):
             keysets.create_keyset_file(where)
     return _Source(where)
 
 
-def _octets(value: str | Secret) -> bytes:
+def _to_bytes(value: str | Secret) -> bytes:
     return (value.reveal() if isinstance(value, Secret) else value).encode()

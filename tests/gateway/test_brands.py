@@ -220,7 +220,7 @@ def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
 
 def test_issuers_of_the_file_are_plainly_invented() -> None:
     """Reserved names and numbers only: RFC 2606 .example, numbers kept for fiction."""
-    lines = (Path(brands.__file__).parent / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    lines = (Path(brands.__file__).parents[1] / "data" / "issuers.tsv").read_text(encoding="utf-8").splitlines()[1:]
     assert len({line.split("\t")[0] for line in lines}) == len(lines)
     for line in lines:
         found = find_issuer(line.split("\t")[0])
@@ -234,6 +234,6 @@ def test_issuers_of_the_file_are_plainly_invented() -> None:
 
 def test_the_table_is_the_file_the_widget_reads() -> None:
     """One table, two readers."""
-    table = json.loads((Path(brands.__file__).parent / "data" / "brands.json").read_text(encoding="utf-8"))
+    table = json.loads((Path(brands.__file__).parents[1] / "data" / "brands.json").read_text(encoding="utf-8"))
     assert [row["code"] for row in table["cards"]] == list(CARD_BRANDS)
     assert {row["code"] for row in table["cards"] + table["others"]} == set(PAYMENT_BRANDS)

@@ -40,7 +40,7 @@ def test_the_other_environment_is_refused_and_does_nothing(live: None) -> None:
 
 @pytest.mark.parametrize(
     "start",
-    ["import config.wsgi", "from config import worker; worker.install(None)"],
+    ["import config.wsgi", "from config import worker; worker.install_watchdog(None)"],
     ids=["a web server", "a worker"],
 )
 def test_a_process_of_live_does_not_come_up_on_a_database_of_test(start: str) -> None:

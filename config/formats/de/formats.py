@@ -1,4 +1,4 @@
-"""How German pages write a moment: like the English ones (config.formats.en)."""
+"""German date and time formats: the same as the English ones (config.formats.en)."""
 
 from config.formats.en.formats import (
     DATE_FORMAT,

@@ -1,4 +1,4 @@
-"""How English pages write a moment: as all pages of ours do, to the second, with its zone."""
+"""English date and time formats: as on all our pages, to the second, with the zone."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i:s"

@@ -1,4 +1,4 @@
-"""Conditions across structures, by full name, in small groups for endpoints to choose from.
+"""Conditions across structures, by full name, in small groups that endpoints choose from.
 
 Each is a ParameterRule with one example that keeps it and one that breaks it.
 """
@@ -71,7 +71,7 @@ FOR_PAYMENTS: tuple[ParameterRule, ...] = (
     *CARD_CHECKS,
     *ACCOUNT_CHECKS,
 )
-"""Everything that is stated of a server-to-server payment."""
+"""All conditions of a server-to-server payment."""
 
 FOR_AUTHENTICATIONS: tuple[ParameterRule, ...] = (
     *THREEDS_BROWSER,
@@ -83,17 +83,17 @@ FOR_AUTHENTICATIONS: tuple[ParameterRule, ...] = (
     *NUMBER_ONLY_ONCE,
     *CARD_CHECKS,
 )
-"""What is stated of an authentication without a payment."""
+"""Conditions of an authentication without a payment."""
 
 FOR_CHECKOUTS: tuple[ParameterRule, ...] = (
     *THREEDS_PROOF,
     *INSTALMENTS,
     *(rule for rule in FOR_FOLLOW_UPS if rule not in CUSTOMER_NAMES),
 )
-"""What is stated of a payment before its means is known; a name is not demanded of a customer (D28)."""
+"""Conditions of a payment before its means is known; a customer need not have a name (D28)."""
 
 FOR_CHECKOUT_PAYMENTS: tuple[ParameterRule, ...] = tuple(rule for rule in FOR_PAYMENTS if rule not in CUSTOMER_NAMES)
-"""What is stated of the payment that a checkout makes."""
+"""Conditions of the payment that a checkout makes."""
 
 FOR_REGISTRATIONS: tuple[ParameterRule, ...] = (
     *TO_STORE,
@@ -106,7 +106,7 @@ FOR_REGISTRATIONS: tuple[ParameterRule, ...] = (
     *CARD_CHECKS,
     *ACCOUNT_CHECKS,
 )
-"""Everything that is stated of a direct registration."""
+"""All conditions of a direct registration."""
 
 FOR_ONE_CLICK: tuple[ParameterRule, ...] = (
     *THREEDS_PROOF,
@@ -117,7 +117,7 @@ FOR_ONE_CLICK: tuple[ParameterRule, ...] = (
     *CARD_ON_FILE[:2],
     *FOR_FOLLOW_UPS,
 )
-"""Everything that is stated of a payment by a registration; the means itself was checked when it was stored."""
+"""All conditions of a payment by a registration; the means itself was checked when it was stored."""
 
 ALL_CONDITIONS = (*FOR_PAYMENTS, *TO_STORE)
 

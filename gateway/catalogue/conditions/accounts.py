@@ -1,4 +1,4 @@
-"""Well-formed account data that is refused all the same (D10, D40).
+"""Well-formed account data that is refused nevertheless (D10, D40).
 
 Source: Part A, Bank account.
 """

@@ -1,4 +1,4 @@
-"""3-D Secure across structures: what proves an authentication, and what one needs before it starts.
+"""3-D Secure across structures: what proves an authentication, and what is required before one starts.
 
 Source: Part B, 3D Secure, Custom parameters and scheme data, Card on file; Part A, Customer, Billing address;
 rulings D32, D34.
@@ -67,7 +67,7 @@ ADDRESS_FIELDS = ("billing.street1", "billing.city", "billing.postcode", "billin
 
 
 def is_browser_authentication(sent: RuleInput) -> bool:
-    """The shopper authenticates in a browser: no app's device data, no requestor-initiated (3RI) request."""
+    """True if the shopper authenticates in a browser: no app device data, no requestor-initiated (3RI) request."""
     return _address_wanted(sent) and not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
 
 
@@ -114,12 +114,12 @@ INSTALMENTS: tuple[ParameterRule, ...] = (
 
 
 def is_regional_scheme_payment(sent: RuleInput) -> bool:
-    """Paid by its brand, or by a stored card of it."""
+    """True if paid by the scheme's brand, or by a stored card of it."""
     return sent.get("paymentBrand") == CARTEBANCAIRE or f"registration: {CARTEBANCAIRE}" in sent.facts
 
 
 def _use_case_wanted(sent: RuleInput) -> bool:
-    """A payment authentication, or a non-payment one with indicator 02 (RECURRING) or 03 (INSTALLMENT)."""
+    """True for a payment authentication, or a non-payment one with indicator 02 (RECURRING) or 03 (INSTALLMENT)."""
     if not is_regional_scheme_payment(sent) or not will_authenticate(sent):
         return False
     return sent.get("threeDSecure.npa") != "true" or sent.get("threeDSecure.authenticationInd") in (

@@ -1,4 +1,4 @@
-"""Well-formed card data that is refused all the same, each with a code of its own (D10).
+"""Well-formed card data that is refused nevertheless, each case with a code of its own (D10).
 
 Source: Part A, Card account.
 """
@@ -39,7 +39,7 @@ def _expired(sent: RuleInput) -> Iterator[RuleBreach]:
     if month is None or year is None:
         return
     today = next((fact[len(_TODAY) :] for fact in sent.facts if fact.startswith(_TODAY)), None)
-    # yyyy-MM compares as text does; the card is good until the end of its month.
+    # yyyy-MM compares as text does; the card is valid until the end of its month.
     if today is not None and f"{year}-{month}" < today:
         yield ("card.expiryYear" if year < today[:4] else "card.expiryMonth"), "the card is past its expiry"
 

@@ -1,4 +1,4 @@
-"""Which means of payment a request carries, and what each of them needs beside it.
+"""Which means of payment a request carries, and what each of them requires.
 
 Source: Part A, Mobile wallets, Card account, Token account, Basic payment (paymentBrand); rulings D29, D30.
 """
@@ -36,7 +36,7 @@ REQUIRED_BY_MEANS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "wallet3": (("wallet3.paymentToken",),),
     "giftCard": (("giftCard.number",),),
 }  # fmt: skip
-"""What a brand's payments carry (gateway.core.brands) → the parameters to ask for, all at once; of a group any one."""
+"""Means of a brand (gateway.core.brands) → the parameters to ask for, all at once; any one of a group."""
 
 
 def find_missing_of_means(sent: RuleInput, means: str, why: str) -> Iterator[RuleBreach]:
@@ -54,7 +54,7 @@ _DEMANDING = (
     "tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc",
     "wallet1.source", "wallet2.source", "wallet3.source", "wallet1.cardNetwork", "wallet1.cardType",
 )  # fmt: skip
-"""Where one of these is sent, its own structure or way asks for the number: no second error then."""
+"""If one of these is sent, its own structure or path requires the number: no second error then."""
 
 _CARD = {"card.number": "4200000000000000"}
 _EXPIRY = {"card.expiryMonth": "05", "card.expiryYear": "2034"}
@@ -84,7 +84,7 @@ def _one_at_least(sent: RuleInput) -> Iterator[RuleBreach]:
     code = sent.get("paymentBrand")
     brand = brands.find_brand(code or "")
     if brand is None and code is not None:
-        return  # an unknown brand: that it is none is told, and nobody knows what it would need
+        return  # an unknown brand is reported as such, and what it would need is not known
     if brand is None:
         yield "card.number", "is required, or another means: a bank, virtual or token account, a wallet"
         if "paymentBrand" not in sent:
@@ -126,7 +126,7 @@ BRAND_NEEDED: tuple[ParameterRule, ...] = (
 
 
 def _wallet_rules(wallet: str, brand: str) -> tuple[ParameterRule, ...]:
-    """The two ways of one wallet: an encrypted token, or ``source`` with the decrypted card data."""
+    """The two forms of one wallet: an encrypted token, or ``source`` with the decrypted card data."""
     token, source = f"{wallet}.paymentToken", f"{wallet}.source"
     card = ("card.number", "card.expiryMonth", "card.expiryYear")
     proof = tuple(_PROOF)

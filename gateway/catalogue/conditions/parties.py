@@ -1,4 +1,4 @@
-"""Who takes part, which earlier payment is meant, where the shopper returns to.
+"""Conditions on parties (customer, sender, recipient), on references to earlier payments, and on return addresses.
 
 Source: Part A, Customer, Basic payment (transactionPurposeCode, referenceUuid), Events; rulings D28, D37.
 """
@@ -12,7 +12,7 @@ from gateway.catalogue.structures import CUSTOMER
 from gateway.core import brands
 
 _NAMES = ("customer.givenName", "customer.surname")
-# Only what a browser or a device supplies does not make a person (D28).
+# Data that only a browser or a device supplies does not make a customer (D28).
 _SUPPLIED = ("ip", "browser.", "browserFingerprint.", "app.deviceId")
 _PERSONAL = tuple(f"customer.{row.name}" for row in CUSTOMER.rows if not row.name.startswith(_SUPPLIED))
 

@@ -14,7 +14,7 @@ from gateway.core import brands
 STORABLE_PARAMETERS = ("card.number", "bankAccount.iban", "bankAccount.number", "virtualAccount.accountId")
 _STORED = ("card", "bankAccount", "virtualAccount")
 _HALF = ("card.expiryMonth", "card.expiryYear", "bankAccount.bankCode", "bankAccount.bic", "bankAccount.country")
-"""Where one of these is sent, its own structure asks for the number."""
+"""If one of these is sent, its own structure requires the number."""
 _GIFT_CARD = "giftCard.number"
 _NOT_STORABLE = ("tokenAccount.number", _GIFT_CARD)
 _CARD = {"card.number": "4200000000000000"}
@@ -26,7 +26,7 @@ def _nothing_to_store(sent: RuleInput) -> Iterator[RuleBreach]:
     code = sent.get("paymentBrand")
     brand = brands.find_brand(code or "")
     if brand is None and code is not None:
-        return  # that it is no brand is told, and nobody knows what it would need
+        return  # an unknown brand is reported as such, and what it would need is not known
     why = "a registration stores a card, a bank account or a virtual account"
     if brand is not None and brand.means in _STORED:
         yield from find_missing_of_means(sent, brand.means, f"with paymentBrand {brand.code}: {why}")
@@ -48,7 +48,7 @@ def _not_storable(sent: RuleInput) -> Iterator[RuleBreach]:
 
 
 def _pays_by_gift_card(sent: RuleInput) -> bool:
-    """Beside another brand a gift card is what is bought, not what pays."""
+    """True if a gift card pays: next to another brand it is what is bought."""
     brand = brands.find_brand(sent.get("paymentBrand") or "")
     return brand is not None and brand.means == "giftCard"
 

@@ -1,4 +1,4 @@
-"""What several conditions ask about a request: who initiates it, is an authentication proved, will one start.
+"""Questions that several conditions ask of a request: who initiates it, is it authenticated already, will it be.
 
 Source: Part B, Card on file, 3D Secure; rulings D32, D34.
 """
@@ -18,12 +18,12 @@ MERCHANT_INITIATED_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO
 """Industry practices that only a merchant initiates, in a payment of their own."""
 
 STORED_CARD_FACT = "registration: card"
-"""The fact that a stored card is paid with; ``registration`` is told of any stored means, and ``registration: VISA`` of
-its brand."""
+"""The fact that a stored card is used; ``registration`` is set for any stored means, ``registration: VISA`` for its
+brand."""
 
 
 def is_merchant_initiated(sent: RuleInput) -> bool:
-    """``source`` says so; where it is not sent, a repeated payment is the merchant's, and so are some practices."""
+    """True by ``source``; if that is not sent, for a repeated payment and for some industry practices."""
     source = sent.get("standingInstruction.source")
     if source is not None:
         return source == "MIT"
@@ -32,12 +32,12 @@ def is_merchant_initiated(sent: RuleInput) -> bool:
 
 
 def has_authentication_proof(sent: RuleInput) -> bool:
-    """Proof of an authentication came along, from an external server, a wallet or a device."""
+    """True if the request has proof of an authentication, from an external server, a wallet or a device."""
     return "threeDSecure.verificationId" in sent and "threeDSecure.eci" in sent
 
 
 def will_authenticate(sent: RuleInput) -> bool:
-    """The channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
+    """True if the channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
     return (
         "threeds" in sent.facts
         and ("card.number" in sent or STORED_CARD_FACT in sent.facts)
@@ -48,7 +48,7 @@ def will_authenticate(sent: RuleInput) -> bool:
 
 
 def find_card_brand(sent: RuleInput) -> str | None:
-    """The brand of the card: the one sent when it is a card's (WALLET1 is not), else that of its number."""
+    """The card's brand: the one sent if it is a card brand (WALLET1 is not), else that of its number."""
     brand, number = sent.get("paymentBrand"), sent.card()
     if brand is not None and brands.is_card_brand(brand):
         return brand
@@ -56,5 +56,5 @@ def find_card_brand(sent: RuleInput) -> str | None:
 
 
 def is_wallet_payment(sent: RuleInput) -> bool:
-    """Either way of a wallet: its token, or card data decrypted from it."""
+    """True for either form of a wallet: its token, or card data decrypted from it."""
     return sent.any(*_WALLETS)

@@ -1,11 +1,11 @@
-"""Which structures each endpoint takes, and the conditions between them.
+"""The endpoints: which structures each accepts, and the conditions between them.
 
-One :class:`Endpoint` per method and path: the views parse with it, OpenAPI and the docs are made from it. Facts that
-conditions may ask for: ``threeds`` (the channel authenticates cards), ``cvv`` (the channel wants a CVV), ``live``
+One :class:`Endpoint` per method and path: the views parse with it; OpenAPI and the docs are generated from it. Facts
+that conditions may use: ``threeds`` (the channel authenticates cards), ``cvv`` (the channel requires a CVV), ``live``
 (the live environment), ``alone`` (an authentication without a payment), ``registration``, ``registration: card``
-and ``registration: VISA`` (a stored means is paid with; it is a card; its brand), ``today:yyyy-MM`` (the month it is
-for the merchant).
-Source: Part A, Endpoints; ruling D16 for what is left off where.
+and ``registration: VISA`` (a stored means is used; it is a card; its brand), ``today:yyyy-MM`` (the current month by
+the merchant's clock).
+Source: Part A, Endpoints; ruling D16 for what is left out where.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checkouts: prepared by the merchant's server, paid in the shopper's browser.
 
-Source: Part A, What the service does, 8; Endpoints; rulings D3, D4, D29; decisions, section 7.
+Source: Part A, What the service does, 8; Endpoints; rulings D3, D4, D29; rulings, section 7.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One method of one path, and what every endpoint shares."""
+"""The Endpoint class, and the rules that every endpoint shares."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.catalogue.structure import ALWAYS, R, Structure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One method of one path. ``operation`` is what throttling counts; ``scope`` what the token must have. ``keyed``:
-    a POST of it takes an Idempotency-Key."""
+    """One method of one path. ``operation``: the name that throttling counts; ``scope``: the token scope required.
+    ``keyed``: a POST that accepts an Idempotency-Key."""
 
     name: str
     method: str

@@ -1,4 +1,4 @@
-"""Looking transactions up again. Source: Part B, Query; ruling D6."""
+"""Queries of transactions. Source: Part B, Query; ruling D6."""
 
 from __future__ import annotations
 

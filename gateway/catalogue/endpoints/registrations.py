@@ -1,4 +1,4 @@
-"""Stored means of payment, and paying with one. Source: Part A, Endpoints; rulings D5, D29."""
+"""Registrations (stored means of payment), and paying with one. Source: Part A, Endpoints; rulings D5, D29."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOLDERS = (
     s.CARD.without("number", "expiryMonth", "expiryYear", "numberType").demanding(NEVER),
     s.BANK_ACCOUNT.without(*(row.name for row in s.BANK_ACCOUNT.rows if row.name != "holder")).demanding(NEVER),
 )
-"""What may stand beside a registration that is the means itself (D29)."""
+"""Parameters allowed in addition to a registration that is the means itself (D29)."""
 
 CREATE_REGISTRATION_ENDPOINT = Endpoint(
     name="registration",
@@ -58,7 +58,7 @@ UPDATE_REGISTRATION_ENDPOINT = Endpoint(
     structures=(
         REQUIRED_ENTITY,
         structure("Basic payment", "Part A", "", s.BASIC_PAYMENT.names["paymentBrand"], demand=NEVER),
-        # What is stored already need not be sent again, so nothing is demanded beside anything.
+        # Stored data need not be sent again, so no row is required by another.
         *(replace(one.demanding(NEVER), rules=()) for one in _REGISTERED),
         s.CUSTOMER,
         s.BILLING,

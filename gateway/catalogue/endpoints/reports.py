@@ -1,4 +1,4 @@
-"""What was settled. Source: Part A, Endpoints; Part B, Reporting parameters; ruling D7."""
+"""Settlement reports. Source: Part A, Endpoints; Part B, Reporting parameters; ruling D7."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRYING = structure(
     demand=NEVER,
 )  # fmt: skip
 _PERIOD = s.REPORTING.without("sortValue", "sortOrder")
-# A settlement is named by its id: a period only narrows.
+# A settlement is identified by its id: a period only narrows.
 _DETAIL = replace(s.REPORTING.needing(**{"date.from": O, "date.to": O}), demand=NEVER)
 _RULES = (NO_TEST_MODE_IN_LIVE,)
 

@@ -1,4 +1,4 @@
-"""Subscription jobs: made, read, changed, ended. Source: Part B, Scheduling; ruling D8."""
+"""Subscription jobs: create, read, change, end. Source: Part B, Scheduling; ruling D8."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.catalogue.rules import ParameterRule, RuleBreach, RuleInput, build_
 from gateway.catalogue.structure import ALWAYS, NEVER, C, O, R, structure
 
 SCHEDULABLE_TYPES = ("DB", "PA")
-"""What a run may make."""
+"""Payment types that a run may make."""
 _ID = literal(
     "AN 32", "[0-9a-f]{32}", expects="must be the id of a registration, 32 hexadecimal digits",
     example="8a829449515d198b01517d5601df5584", bad="8a82-9449",
@@ -24,7 +24,7 @@ _BASIC = s.BASIC_PAYMENT.without(
 
 
 def _type_is(record: str) -> ParameterRule:
-    """``record``: the type of the endpoint's own record, which some clients send; empty where there is none."""
+    """``record``: the type of the endpoint's own record, which some clients send; empty if there is none."""
     allowed = (*SCHEDULABLE_TYPES, record) if record else SCHEDULABLE_TYPES
     words = " or ".join(allowed)
 
@@ -70,7 +70,7 @@ SCHEDULE_STRUCTURES = (
     s.RISK,
     s.STANDING_INSTRUCTION,
 )
-"""What each run sends on as it was sent here: nothing that is masked when it is kept."""
+"""Parameters that each run sends as they were sent here: none that is masked when stored."""
 _RULES = (NO_TEST_MODE_IN_LIVE, AMOUNT_ABOVE_ZERO, *c.CURRENCY_FITS)
 
 CREATE_SCHEDULE_ENDPOINT = Endpoint(

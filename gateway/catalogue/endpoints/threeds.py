@@ -1,4 +1,4 @@
-"""3-D Secure without a payment. Source: Part B, 3D Secure; decisions, section 4."""
+"""3-D Secure without a payment. Source: Part B, 3D Secure; rulings, section 4."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ REQUEST_STRUCTURES: tuple[Structure, ...] = (
     STANDING_INSTRUCTION,
     CHARGEBACK,
 )
-"""What the body of a payment request may hold; no name stands in two of them."""
+"""The structures of a payment request's body; no name is in two of them."""
 
 ALL_STRUCTURES: tuple[Structure, ...] = (*REQUEST_STRUCTURES, REPORTING, QUERY)
 
@@ -94,7 +94,7 @@ _MEANS = (CARD, *WALLETS, VIRTUAL_ACCOUNT, BANK_ACCOUNT, TOKEN_ACCOUNT, GIFT_CAR
 _FIRST_ONLY = (TOKENIZATION, MIGRATION, *THREE_D_SECURE, SCHEME_DATA, JOB)
 
 REQUEST_STRUCTURES_OF_PAYMENTS = tuple(one for one in REQUEST_STRUCTURES if one not in _OWN)
-"""All but the three that an endpoint lays out for itself: entityId, testMode, Basic payment."""
+"""All but the three that an endpoint lists for itself: entityId, testMode, Basic payment."""
 
 REQUEST_STRUCTURES_OF_FOLLOW_UPS = tuple(
     one for one in REQUEST_STRUCTURES_OF_PAYMENTS if one not in _MEANS and one not in _FIRST_ONLY
@@ -106,10 +106,10 @@ REQUEST_STRUCTURES_OF_CHECKOUTS = (
     *(one for one in REQUEST_STRUCTURES_OF_PAYMENTS if one not in _MEANS),
     OFFERED_CARDS,
 )
-"""The shopper brings the means (D29); what else is known beforehand may be told."""
+"""The shopper supplies the means (D29); other known data may be sent beforehand."""
 
 KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED_CARDS, CHOSEN_CARD, PAGING, SETTLEMENT_PAGES)
-"""The specification's tables, and ours: a name of one of these is known, if perhaps not here."""
+"""The specification's tables and ours: a name in one of these is known, though perhaps not accepted here."""
 
 __all__ = [
     "AIRLINE",

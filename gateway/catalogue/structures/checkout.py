@@ -1,6 +1,6 @@
 """What checkouts add to the tables: stored cards that are offered, and what a shopper's browser may send.
 
-Source: Part A, What the service does, 8; Authentication, 5; decisions, section 7.
+Source: Part A, What the service does, 8; Authentication, 5; rulings, section 7.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ID = literal(
 
 
 def select_rows(table: Structure, *names: str) -> Structure:
-    """Some rows of a table, which demands nothing: what is missing is told when the payment is put together."""
+    """Some rows of a table, none required: what is missing is reported when the payment is built."""
     return table.without(*(row.name for row in table.rows if row.name not in names)).demanding(NEVER)
 
 
@@ -50,10 +50,10 @@ BROWSER_STRUCTURES: tuple[Structure, ...] = (
     CUSTOM_PARAMETERS,
     select_rows(ASYNCHRONOUS, "shopperResultUrl"),
 )
-"""The names a page's form may send; nothing among them says how much is paid, how, or who is paid."""
+"""The names a page's form may send; none of them decides how much is paid, how, or to whom."""
 
 ACCOUNT_STRUCTURES: tuple[Structure, ...] = (
     select_rows(CARD, "holder"),
     select_rows(BANK_ACCOUNT, "holder", "bankName", "country", "mandate.id", "mandate.dateOfSignature"),
 )
-"""What of a means the merchant may say before the shopper has chosen one; its number comes from the form."""
+"""What a merchant may send of a means before the shopper has chosen one; its number comes from the form."""

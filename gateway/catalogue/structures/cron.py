@@ -1,7 +1,7 @@
-"""The notation of cron fields, as Quartz reads them: is a text well-formed? What it means is not asked here.
+"""The notation of cron fields as in Quartz: is a text well-formed? What it means is not decided here.
 
 A field is ``*``, ``?`` (days only) or a list of values, ranges (which may wrap around) and steps.
-Alone in their field stand ``L``, ``LW``, ``L-3``, ``15W`` (day of month) and ``L``, ``6L``, ``FRIL``,
+Alone in their field are ``L``, ``LW``, ``L-3``, ``15W`` (day of month) and ``L``, ``6L``, ``FRIL``,
 ``6#3`` (day of week).
 Source: Part B, Scheduling; ruling D39.
 """
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAX_EXPRESSION_CHARS = 256
-"""Characters of one field: no merchant needs more, and a list cannot grow without end."""
+"""Most characters of one field: no merchant needs more, and a list must not grow without end."""
 
 _NTH = frozenset("12345")
 _NUMBER = re.compile("[0-9]{1,4}")
@@ -21,10 +21,10 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronField:
-    """One of the seven fields. ``symbols``: which of ``, - * / ? L W #`` it takes. ``names``: words for
+    """One of the seven fields. ``symbols``: which of ``, - * / ? L W #`` it accepts. ``names``: words for
     numbers.
 
-    ``wraps``: whether a range may run over the end, as 22-2 or FRI-MON does; years do not.
+    ``wraps``: whether a range may run over the end, as 22-2 or FRI-MON; years do not.
     """
 
     low: int
@@ -47,7 +47,7 @@ class CronField:
         return all(map(self._is_part, parts))
 
     def _number(self, text: str) -> int | None:
-        """The number that a value stands for, None for what is out of range or no value."""
+        """The number of a value; None if it is out of range or no value."""
         number = self.names.get(text)
         if number is None and _NUMBER.fullmatch(text) and len(text) <= max(len(str(self.high)), 2):
             number = int(text)
@@ -58,7 +58,7 @@ class CronField:
         if slash and not ("/" in self.symbols and self._is_step(step)):
             return False
         if slash and any(character.isalpha() for character in span):
-            # Quartz reads MON-FRI/2 as every day of the week and MON/2 as MON: nobody means that.
+            # Quartz reads MON-FRI/2 as every day of the week and MON/2 as MON: certainly not what was meant.
             return False
         if span == "*" or (not span and slash):
             return "*" in self.symbols
@@ -109,13 +109,13 @@ UNRESTRICTED_DAY = ("*", "?")
 
 
 def do_days_agree(day_of_month: str, day_of_week: str) -> bool:
-    """Only one of the two days may be concrete, and one of them must say something (D39)."""
+    """True if at most one of the two days is concrete, and at least one of them is given (D39)."""
     both_concrete = day_of_month not in UNRESTRICTED_DAY and day_of_week not in UNRESTRICTED_DAY
     return not both_concrete and (day_of_month, day_of_week) != ("?", "?")
 
 
 def is_cron_expression(text: str) -> bool:
-    """Six or seven fields, second first; the year may be left out."""
+    """True for six or seven fields, second first; the year may be left out."""
     if len(text) > MAX_EXPRESSION_CHARS:
         return False
     parts = text.split()

@@ -26,7 +26,7 @@ NEVER_ECHOED = {"echo": Echo.NEVER}
 MASKED_MEANS_FIELD = {"echo": Echo.MASK}
 
 MAX_WALLET_TOKEN_CHARS = 16_384
-"""Characters of an encrypted wallet token; the longest in use take about 4,000."""
+"""Most characters of an encrypted wallet token; the longest in use have about 4,000."""
 
 CARD = structure(
     "Card account", "Part A", "card",
@@ -41,7 +41,7 @@ CARD = structure(
 
 
 def _wallet(n: int) -> Structure:
-    """One wallet: an encrypted token, or ``source`` beside decrypted card data. A condition asks for one."""
+    """One wallet: an encrypted token, or ``source`` with decrypted card data. A condition requires one."""
     network = with_words("as supplied by the wallet in its payment-method network field", AN(1, 255).eg("Visa"))
     kind = with_words("as supplied by the wallet in its payment-method type field", AN(1, 255).eg("debit"))
     only_first = (
@@ -89,7 +89,7 @@ IBAN = literal(
     example="DE23100000001234567890", bad="DE23 1000 0000 1234 5678 90",
 )  # fmt: skip
 
-# A holder alone demands nothing: it may stand beside a registration (overrideHolder).
+# A holder alone requires nothing: it may accompany a registration (overrideHolder).
 _ASIDE = ("bankName", "country", "mandate.id", "mandate.dateOfSignature")
 
 BANK_ACCOUNT = structure(

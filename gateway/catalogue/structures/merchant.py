@@ -1,4 +1,4 @@
-"""The acceptor: what appears on the statement, and whom a payment facilitator acts for.
+"""The acceptor: the data on the statement, and the sub-merchant a payment facilitator acts for.
 
 Source: Part B, Merchant (the acceptor). All rows are optional.
 """

@@ -1,4 +1,4 @@
-"""Recurring agreements brought along from another processor.
+"""Recurring agreements migrated from another processor.
 
 Source: Part B, Recurring migration (deprecated).
 """

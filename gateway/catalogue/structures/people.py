@@ -110,7 +110,7 @@ def _words(high: int, example: str) -> Format:
 
 
 def _code(example: str, words: str = "letters, digits, whitespace, up to 50") -> Format:
-    """The same class for values that are no names: taken literally."""
+    """The same class for values that are not names: ASCII letters and digits only."""
     return chars("letters, digits, whitespace", "[A-Za-z0-9 ]", 1, 50, example=example, words=words)
 
 

@@ -44,7 +44,7 @@ QUERY = structure(
 )  # fmt: skip
 
 MAX_QUERY_PAGES = 500
-"""A query with pages looks at up to 50,000 transactions; the shortest pages hold 100 of them."""
+"""A query with pages covers up to 50,000 transactions; the shortest pages hold 100 of them."""
 
 PAGING = structure(
     "Paging", "ruling D6", "",

@@ -1,4 +1,4 @@
-"""What a merchant tells the risk system.
+"""Risk data that a merchant sends.
 
 Source: Part B, Risk.
 """

@@ -1,4 +1,4 @@
-"""Subscription jobs: when they run, from when to when, and how they are given notice.
+"""Subscription jobs: when they run, their period, and the notice period of an end.
 
 Source: Part B, Scheduling; ruling D39. All rows are optional.
 """
@@ -26,7 +26,7 @@ def _cron(words: str, one: CronField, expects: str, example: str, bad: str, *, e
     )
 
 
-# The single fields take what the table says, job.expression all that Quartz takes (month names, any minutes).
+# The single fields accept what the table says, job.expression all that Quartz does (month names, any minutes).
 _MONTH = CronField(low=1, high=12, symbols=",-*/")
 _MINUTE = CronField(low=0, high=59, symbols="")
 

@@ -1,4 +1,4 @@
-"""3-D Secure: what goes into the authentication, what proves one, and exemptions.
+"""3-D Secure: data for the authentication, proof of one, and exemptions.
 
 Source: Part B, 3D Secure, Custom parameters and scheme data; rulings D25, D32, D35.
 """
@@ -61,7 +61,7 @@ def _network_rows(networks: Sequence[str]) -> list[Param]:
 
 
 def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
-    """Fields of the authentication message only, with two rows per network key."""
+    """Only the fields of the authentication message, with two rows per network key."""
     return structure(
         "3D Secure: authentication message",
         "Part B",
@@ -77,7 +77,7 @@ def authentication_message(networks: Sequence[str] = NETWORK_KEYS) -> Structure:
             ),
             C,
             "Required to start the app-based v2 flow.",
-            {"onwards": False},
+            {"forwarded": False},
         ),
         ("merchant.name", AN_UP_TO(100).eg("Example Shop"), O, "As the scheme's directory server knows it."),
         ("merchant.url", AN(0, 2048).eg("https://shop.example"), O),
@@ -145,7 +145,7 @@ EXEMPTION = structure(
 
 
 def three_d_secure(networks: Sequence[str] = NETWORK_KEYS) -> tuple[Structure, ...]:
-    """The three groups, ``<net>`` expanded by the network keys of a setting."""
+    """The three groups, with ``<net>`` expanded to the network keys of a setting."""
     return authentication_message(networks), PROOF, EXEMPTION
 
 

@@ -6,7 +6,6 @@ import json
 from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -28,14 +27,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["revoke"]:
-            token = _token(options["revoke"])
+            token = _find_token(options["revoke"])
             tokens.revoke_token(token, by=audit_log.COMMAND_LINE_ACTOR)
             self._print({"id": token.pk.hex, "revoked": True})
             return
         if options["rotate"]:
-            made, secret = tokens.rotate_token(_token(options["rotate"]), by=audit_log.COMMAND_LINE_ACTOR)
+            made, secret = tokens.rotate_token(_find_token(options["rotate"]), by=audit_log.COMMAND_LINE_ACTOR)
         else:
-            merchant, channel = _entity(options["entity"])
+            merchant, channel = _find_entity(options["entity"])
             ends = clock.real_now() + timedelta(days=options["days"]) if options["days"] else None
             made, secret = tokens.issue_token(
                 merchant,
@@ -51,17 +50,19 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(facts))
 
 
-def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
-    found: UUID | None = identifiers.parse_id(text or "")
-    if channel := Channel.objects.select_related("merchant").filter(pk=found).first():
-        return channel.merchant, channel
-    if merchant := Merchant.objects.filter(pk=found).first():
-        return merchant, None
+def _find_entity(text: str | None) -> tuple[Merchant, Channel | None]:
+    ident = identifiers.parse_id(text or "")
+    if ident is not None:
+        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
+            return channel.merchant, channel
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant, None
     raise CommandError("--entity must name a merchant or a channel: 32 lower-case hex digits.")
 
 
-def _token(text: str) -> AccessToken:
-    found = AccessToken.objects.filter(pk=identifiers.parse_id(text)).first()
-    if found is None:
+def _find_token(text: str) -> AccessToken:
+    ident = identifiers.parse_id(text)
+    token = AccessToken.objects.filter(pk=ident).first() if ident is not None else None
+    if token is None:
         raise CommandError("There is no such token; the id is the 32 hex digits that issuing printed.")
-    return found
+    return token

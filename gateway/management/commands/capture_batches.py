@@ -1,4 +1,4 @@
-"""``manage.py capture_batches``: batches of captures that are open, and what waits. docs/connectors/iso8583.md."""
+"""``manage.py capture_batches``: show, send or accept open capture batches. docs/connectors/iso8583.md."""
 
 from __future__ import annotations
 

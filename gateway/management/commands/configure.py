@@ -1,6 +1,6 @@
 """Configure a channel or a merchant from a JSON file: `manage.py configure --entity <entityId> file.json`.
 
-The file is validated wholly before anything changes; every fault is told with its path. docs/configuration.md.
+The file is validated as a whole before anything changes; every fault is reported with its path. docs/configuration.md.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="validate and say what would change")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        target = _target(options["entity"])
+        target = _find_target(options["entity"])
         if options["show"] == bool(options["file"]):
             raise CommandError("Give a file to apply, or --show.")
         if options["show"]:
             self.stdout.write(json.dumps(apply.export_configuration(target), indent=2, ensure_ascii=False))
             return
-        document, folder = _read(options["file"])
+        document, folder = _read_document(options["file"])
         try:
             changes = apply.apply_configuration(
                 replace(target, folder=folder), document, by=audit_log.COMMAND_LINE_ACTOR, dry_run=options["dry_run"]
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{would}: {names}." if changes else "Everything is as the file says already.")
 
 
-def _target(entity: str) -> ConfigurationTarget:
+def _find_target(entity: str) -> ConfigurationTarget:
     ident = identifiers.parse_id(entity)
     target = apply.find_configuration_target(ident) if ident is not None else None
     if target is None:
@@ -60,7 +60,7 @@ def _target(entity: str) -> ConfigurationTarget:
     return target
 
 
-def _read(name: str) -> tuple[Any, Path]:
+def _read_document(name: str) -> tuple[Any, Path]:
     """The document, and the folder that file names in it are relative to."""
     try:
         text = sys.stdin.read(MAX_CONFIGURATION_BYTES + 1) if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -69,12 +69,12 @@ def _read(name: str) -> tuple[Any, Path]:
     if len(text) > MAX_CONFIGURATION_BYTES:
         raise CommandError(f"{name} is larger than {MAX_CONFIGURATION_BYTES:,} bytes.")
     try:
-        return json.loads(text, object_pairs_hook=_once), Path(name).parent if name != "-" else Path()
+        return json.loads(text, object_pairs_hook=_refuse_duplicates), Path(name).parent if name != "-" else Path()
     except ValueError as fault:
         raise CommandError(f"{name} is no JSON: {fault}") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

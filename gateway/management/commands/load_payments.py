@@ -1,8 +1,8 @@
 """Fill the test environment with payments, quickly: for trials with many rows, and for benchmarks.
 
-CopyBuffer are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
-notifications and log rows, spread evenly over a number of days. One merchant holds a share of them all. They go in by
-COPY, in batches that are one transaction each; a broken run leaves whole batches, and running it again adds more.
+The rows are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
+notifications and log rows, spread evenly over a number of days. One merchant has a share of them all. They are written
+by COPY, in batches of one transaction each; a broken run leaves whole batches, and running it again adds more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOADED_CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454
 LOADED_APPROVAL_CODE: Final = "000.100.110"
 _JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
 LOADED_MODELS: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
-# What a chain is: how often, the first payment, the code it got, and what follows with its share of the amount.
+# Kinds of chains: weight, first payment, its result code, and the follow-ups with their share of the amount.
 PAYMENT_MIX: Final = (
     (70, "DB", LOADED_APPROVAL_CODE,      ()),
     (6,  "DB", "800.100.155", ()),
@@ -98,15 +98,15 @@ class Command(BaseCommand):
                 rows.write()
         rows.write()
         with connection.cursor() as cursor:
-            cursor.execute(f"VACUUM ANALYZE {', '.join(_quoted(model) for model in LOADED_MODELS)}")
+            cursor.execute(f"VACUUM ANALYZE {', '.join(_quote_table(model) for model in LOADED_MODELS)}")
         self.stdout.write(f"{count} payments loaded, {share:.0%} of them of one merchant")
 
 
 def plan_payments(
     count: int, share: float, large: Channel, others: Sequence[Channel], draws: random.Random
 ) -> Iterator[tuple[list[UUID], PlannedPayment]]:
-    """Exactly ``count`` payments in the order of their time. Each comes with a list that its id is to be put in, from
-    which those that follow it take theirs."""
+    """Exactly ``count`` payments in time order. Each comes with a list that its id is to be added to, from which the
+    payments that follow it take theirs."""
     weights = [row[0] for row in PAYMENT_MIX]
     waiting: list[tuple[int, int, list[UUID], PlannedPayment]] = []
     number = ties = 0
@@ -139,10 +139,10 @@ class CopyBuffer:
     def __init__(self, draws: random.Random) -> None:
         self._draws = draws
         self._lines: dict[type[models.Model], list[str]] = {model: [] for model in LOADED_MODELS}
-        self._fingerprints = {card: _octets(current_vault().fingerprint(card)) for card in LOADED_CARDS}
+        self._fingerprints = {card: _format_bytes(current_vault().fingerprint(card)) for card in LOADED_CARDS}
 
     def add(self, keys: list[UUID], due: PlannedPayment, at: datetime) -> None:
-        """A payment with all that its two transactions write. The first one of a chain puts its id into ``keys``."""
+        """Add a payment with all rows of its two transactions. The first one of a chain adds its id to ``keys``."""
         chain = keys[0] if keys else None
         payment, request = self._id(at), self._id(at)
         if chain is None:
@@ -151,7 +151,7 @@ class CopyBuffer:
         transaction_id = f"SIM{payment.hex[-20:].upper()}"
         order = f"order-{payment.hex[-12:]}" if chain is None else ""
         done = at + timedelta(milliseconds=12)
-        echo = _echo(due, amount, order)
+        echo = _build_echo(due, amount, order)
         details = {"resultDetails": {"AcquirerResponse": "00" if approved else "51"}}
         card = {"card": {"bin": due.card[:6], "last4Digits": due.card[-4:]}}
         first = chain is None
@@ -175,7 +175,7 @@ class CopyBuffer:
             merchant_transaction_id=order,
             request=echo,
             answer={**card, **details} if first else details,
-            means_sealed=_octets(current_vault().seal(Secret(due.card), payment)) if first else None,
+            means_sealed=_format_bytes(current_vault().seal(Secret(due.card), payment)) if first else None,
             means_fingerprint=self._fingerprints[due.card] if first else None,
             email_key=search_keys.build_email_key(due.channel.merchant_id, echo["customer"]["email"])
             if first
@@ -232,25 +232,25 @@ class CopyBuffer:
         )
 
     def write(self) -> None:
-        """Put everything into the database, in one transaction."""
+        """Write everything to the database, in one transaction."""
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             # Every foreign key is right by construction; checking each of them again would take most of the time.
-            # Only a superuser may leave that out.
+            # Only a superuser may skip that.
             cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
             if cursor.fetchone()[0]:
                 cursor.execute("SET LOCAL session_replication_role = replica")
             for model, lines in self._lines.items():
-                columns = ", ".join(f'"{field.column}"' for field in _written(model))
-                with cursor.copy(f"COPY {_quoted(model)} ({columns}) FROM STDIN") as copy:
+                columns = ", ".join(f'"{field.column}"' for field in _copied_fields(model))
+                with cursor.copy(f"COPY {_quote_table(model)} ({columns}) FROM STDIN") as copy:
                     copy.write("".join(lines))
                 lines.clear()
 
     def _line(self, model: type[models.Model], **values: Any) -> None:
-        said = {name: _cell(value) for name, value in values.items()}
-        self._lines[model].append(_template(model, tuple(said)).format_map(said))
+        said = {name: _format_cell(value) for name, value in values.items()}
+        self._lines[model].append(_line_template(model, tuple(said)).format_map(said))
 
     def _id(self, at: datetime) -> UUID:
-        """A UUID of version 7 made at ``at``, as identifiers.row_id makes one now."""
+        """A UUID of version 7 with the time ``at``, as identifiers.row_id makes one now."""
         milliseconds = int(at.timestamp() * 1000)
         return UUID(
             int=milliseconds << 80 | 7 << 76 | self._draws.getrandbits(12) << 64 | 2 << 62 | self._draws.getrandbits(62)
@@ -277,8 +277,8 @@ def _channel(name: str, division: Division) -> Channel:
     return Channel.objects.get_or_create(name="main", merchant=merchant, defaults={"limits": {"*": None}})[0]
 
 
-def _echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
-    """The accepted parameters, as a payment keeps them."""
+def _build_echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
+    """The accepted parameters, as a payment stores them."""
     said: dict[str, Any] = {"paymentType": due.kind, "amount": amount, "currency": "EUR"}
     if not order:
         return said
@@ -296,7 +296,7 @@ def _echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
 
 
 @cache
-def _written(model: type[models.Model]) -> list[models.Field[Any, Any]]:
+def _copied_fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
     """The columns that are sent; the database itself numbers rows and payments."""
     return [
         field
@@ -306,18 +306,18 @@ def _written(model: type[models.Model]) -> list[models.Field[Any, Any]]:
 
 
 @cache
-def _template(model: type[models.Model], names: tuple[str, ...]) -> str:
+def _line_template(model: type[models.Model], names: tuple[str, ...]) -> str:
     """A line with a place for each of ``names``; every other column has its default already."""
-    if unknown := set(names) - {field.attname for field in _written(model)}:
+    if unknown := set(names) - {field.attname for field in _copied_fields(model)}:
         raise TypeError(f"{model.__name__} has no {', '.join(sorted(unknown))}")
     cells = []
-    for field in _written(model):
-        default = _cell(field.get_default()).replace("{", "{{").replace("}", "}}")
+    for field in _copied_fields(model):
+        default = _format_cell(field.get_default()).replace("{", "{{").replace("}", "}}")
         cells.append(f"{{{field.attname}}}" if field.attname in names else default)
     return "\t".join(cells) + "\n"
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return r"\N"
     kind = type(value)
@@ -328,10 +328,10 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _octets(value: bytes) -> str:
+def _format_bytes(value: bytes) -> str:
     """A bytea in its text form."""
     return "\\x" + value.hex()
 
 
-def _quoted(model: type[models.Model]) -> str:
+def _quote_table(model: type[models.Model]) -> str:
     return connection.ops.quote_name(model._meta.db_table)

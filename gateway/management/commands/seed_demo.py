@@ -1,7 +1,7 @@
-"""Make the demo merchants, their channels, tokens and a back-office user, and write them to a file; beside it, what a
-shell needs for the samples of the README and of /docs (`. var/demo.env`).
+"""Create the demo merchants, their channels, tokens and a back-office user, and write them to a file; also a file of
+shell variables for the samples of the README and of /docs (`. var/demo.env`).
 
-Running it again keeps what is there: the tokens of the file go on working. It refuses the live environment.
+Running it again keeps existing data: the tokens of the file go on working. It refuses the live environment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEMO_CHANNELS: dict[str, dict[str, Any]] = {
 # 600.200.700.
 EXTERNAL_DEMO_CHANNELS = ("plain", "3ds", "risk", "limited")
 DEMO_USER = "demo"
-# What the channel "risk" is configured with; also the example of docs/configuration.md.
+# Configuration of the channel "risk"; also the example of docs/configuration.md.
 DEMO_CONFIGURATION = Path(settings.BASE_DIR) / "docs" / "examples" / "demo-configuration.json"
 
 
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def seed_demo_data(known: dict[str, Any], base_url: str) -> dict[str, Any]:
-    """Make or find everything and return the facts. ``known`` are the facts of an earlier run: secrets that still
+    """Create or find everything and return the facts. ``known``: the facts of an earlier run: its secrets that still
     work are kept, others are made anew."""
     psp, _ = Psp.objects.get_or_create(name="Tollhouse Demo PSP")
     division, _ = Division.objects.get_or_create(name="Demo", psp=psp)
@@ -98,7 +98,7 @@ def seed_demo_data(known: dict[str, Any], base_url: str) -> dict[str, Any]:
 
 
 def format_shell_variables(facts: dict[str, Any]) -> str:
-    """The variables that every sample uses, as a file that a shell reads."""
+    """The variables that every sample uses, as a file for a shell."""
     values = {"BASE": facts["base_url"], "TOKEN": facts["access_token"], "ENTITY_ID": facts["entity_id"]}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
@@ -115,7 +115,7 @@ def _password(text: str | None) -> str:
     user = users.filter(username=DEMO_USER).first()
     if user is None:
         text = secrets.token_urlsafe(12)
-        users.create_superuser(DEMO_USER, "demo@shop.example", text)  # type: ignore[attr-defined]
+        users.create_superuser(DEMO_USER, "demo@shop.example", text)
         return text
     if not text or not user.check_password(text):
         text = secrets.token_urlsafe(12)
@@ -133,7 +133,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file that only its owner may read, whole or not at all."""
+    """Write a file that only its owner may read, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,4 @@
-"""Try every row of the test data now."""
+"""Run the self-test now: try every row of the test data."""
 
 from __future__ import annotations
 

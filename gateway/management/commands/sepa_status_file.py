@@ -1,4 +1,4 @@
-"""``manage.py sepa_status_file FILE …``: take in what a bank sent. docs/connectors/sepa.md."""
+"""``manage.py sepa_status_file FILE …``: import files from a bank. docs/connectors/sepa.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.told}")
             for finding in row.findings:
                 self.stdout.write(f"  {finding}")
-        told = bank_order_outcomes.apply_bank_order_events()
-        self.stdout.write(f"payments told: {told}")
+        applied = bank_order_outcomes.apply_bank_order_events()
+        self.stdout.write(f"payments told: {applied}")
         if failed:
             raise CommandError(f"{failed} of {len(path)} files were not taken in")

@@ -1,4 +1,4 @@
-"""Do what is due, without Celery and without a broker: once, or for ever."""
+"""Run all timers without Celery and without a broker: once, or for ever."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
 
 def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
-    """Each timer in a thread of its own, so that one that waits for somebody delays no other."""
+    """Run each timer in a thread of its own, so that one that waits delays no other."""
     due_at = dict.fromkeys(timers, 0.0)
     running: dict[str, Future[None]] = {}
     with ThreadPoolExecutor(max_workers=max(1, len(timers)), thread_name_prefix="timer") as pool:
@@ -53,8 +53,8 @@ def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
 
 
 def _run(name: str) -> None:
-    """:func:`gateway.timers.registry.run_timer_now`, on a connection that still lives: PostgreSQL may have gone since
-    the last run."""
+    """:func:`gateway.timers.registry.run_timer_now`, on a live connection: PostgreSQL may have gone since the last
+    run."""
     if connection.connection is not None and not connection.is_usable():
         connection.close()
     registry.run_timer_now(name)

@@ -1,4 +1,4 @@
-"""The vault's keys through their life: make, show, rotate, seal anew, retire. docs/vault.md tells when and why."""
+"""Manage the vault's keys: create, show, rotate, rewrap, retire. docs/vault.md explains when and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.vault.keysets import KeyPair, KeysetDocument
 from gateway.vault.sealing import KEYSET_CHECK_INTERVAL_S, VaultError, configured_keyset, load_vault
 
 KEYSET_PROPAGATION_TIME: Final = timedelta(seconds=KEYSET_CHECK_INTERVAL_S + 2)
-"""After a key became the primary one: every process has looked, and what it sealed with the old one is written."""
+"""Wait after a key became primary: every process has reloaded, and values sealed with the old key are written."""
 
 
 NO_SEALED_VALUES: Final[Counter[str]] = Counter()
@@ -74,13 +74,16 @@ class Command(BaseCommand):
         for key in keysets.list_key_pairs(document):
             role = "primary" if key.primary else "older" if key.since else "added"
             since = f"since {key.since:%Y-%m-%d %H:%M:%S}" if key.since else "since -" + " " * 18
-            self.stdout.write(f"  key {key.id:>10}  {role:<8} {since}  {_kinds(held.pop(key.id, NO_SEALED_VALUES))}")
+            self.stdout.write(
+                f"  key {key.id:>10}  {role:<8} {since}  {_format_kinds(held.pop(key.id, NO_SEALED_VALUES))}"
+            )
         if foreign := held.pop(None, NO_SEALED_VALUES):
-            self.stdout.write(f"  {_kinds(foreign)} sealed by no vault: altered, they are lost")
+            self.stdout.write(f"  {_format_kinds(foreign)} sealed by no vault: altered, they are lost")
         for lost, kinds in held.items():
             self.stdout.write(
-                f"  key {lost:>10}  MISSING: {_kinds(kinds)} cannot be opened. Restore the keyset that has this key:"
-                " until then rebills and increments of such payments are answered 900.100.205; the rest does not work."
+                f"  key {lost:>10}  MISSING: {_format_kinds(kinds)} cannot be opened. Restore the keyset that has"
+                " this key: until then rebills and increments of such payments are answered 900.100.205;"
+                " the rest does not work."
             )
 
     def _rotate(self) -> None:
@@ -88,8 +91,8 @@ class Command(BaseCommand):
         document = keysets.change_keyset_file(
             configured_keyset(), lambda now: keysets.promote_key_pair(*keysets.add_key_pair(now))
         )
-        self._used(document)
-        _tell("rotate", _primary(document).id, before, document)
+        self._print_primary(document)
+        _record_key_change("rotate", _primary(document).id, before, document)
 
     def _add(self) -> None:
         before = keysets.list_key_pairs(configured_keyset().read())
@@ -100,15 +103,15 @@ class Command(BaseCommand):
                 self.stdout.write(
                     f"Key {key.id} was added. Bring the keyset to every node, then: vault_key --promote {key.id}"
                 )
-                _tell("add", key.id, before, document)
+                _record_key_change("add", key.id, before, document)
 
     def _promote(self, key: int) -> None:
         before = keysets.list_key_pairs(configured_keyset().read())
         document = keysets.change_keyset_file(configured_keyset(), lambda now: keysets.promote_key_pair(now, key))
-        self._used(document)
-        _tell("promote", key, before, document)
+        self._print_primary(document)
+        _record_key_change("promote", key, before, document)
 
-    def _used(self, document: KeysetDocument) -> None:
+    def _print_primary(self, document: KeysetDocument) -> None:
         self.stdout.write(
             f"Key {_primary(document).id} seals from now on; "
             f"processes that run use it within {KEYSET_CHECK_INTERVAL_S:.0f} s."
@@ -116,32 +119,32 @@ class Command(BaseCommand):
         )
 
     def _reseal(self) -> None:
-        # Its own copy: one key to the end, even when somebody rotates meanwhile.
+        # Its own Vault object: one key to the end, even when somebody rotates meanwhile.
         document = configured_keyset().read()
         _wait_until_seen(document)
         progress = rewrap.RewrapProgress(resealed=0, unopened=0)
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         try:
             for progress in rewrap.rewrap_sealed_values(load_vault(configured_keyset())):
-                if time.monotonic() - told > 1:
-                    told = time.monotonic()
-                    rate = progress.resealed / (told - started)
+                if time.monotonic() - reported > 1:
+                    reported = time.monotonic()
+                    rate = progress.resealed / (reported - started)
                     self.stdout.write(f"{progress.resealed:,} values sealed anew, {rate:,.0f}/s")
         except rewrap.RewrapRunningError:
             raise CommandError("Another --reseal is running.") from None
-        self.stdout.write(f"{_values(progress.resealed)} sealed anew under key {_primary(document).id}.")
+        self.stdout.write(f"{_describe_count(progress.resealed)} sealed anew under key {_primary(document).id}.")
         if progress.unopened:
-            raise CommandError(f"{_values(progress.unopened)} did not open: see --show.")
+            raise CommandError(f"{_describe_count(progress.unopened)} did not open: see --show.")
 
     def _retire(self, key: int, *, force: bool) -> None:
         document = configured_keyset().read()
-        keysets.remove_key_pair(document, key)  # raises when there is no such key, or it is the primary one
+        keysets.remove_key_pair(document, key)  # raises for an unknown key and for the primary one
         _wait_until_seen(document)
         cards, until = rewrap.count_sealed_by_key()[key], _needed_for_replays(document, key)
         if not force:
             if cards:
                 raise CommandError(
-                    f"Key {key} still holds {_values(cards)}: run --reseal first. With --force they are lost."
+                    f"Key {key} still holds {_describe_count(cards)}: run --reseal first. With --force they are lost."
                 )
             if until is not None:
                 raise CommandError(
@@ -150,22 +153,24 @@ class Command(BaseCommand):
                 )
         before = keysets.list_key_pairs(document)
         document = keysets.change_keyset_file(configured_keyset(), lambda now: keysets.remove_key_pair(now, key))
-        self.stdout.write(f"Key {key} is retired." + (f" Lost with it: {_values(cards)}." if cards else ""))
-        _tell("retire", key, before, document, forced=force, lost=cards)
+        self.stdout.write(f"Key {key} is retired." + (f" Lost with it: {_describe_count(cards)}." if cards else ""))
+        _record_key_change("retire", key, before, document, forced=force, lost=cards)
 
 
-def _tell(action: str, key: int, before: Iterable[KeyPair], document: KeysetDocument, **more: object) -> None:
-    """The audit entry of a change of keys, which has happened already. It names keys by their ids."""
-    after = {**_shown(keysets.list_key_pairs(document)), **more}
+def _record_key_change(
+    action: str, key: int, before: Iterable[KeyPair], document: KeysetDocument, **more: object
+) -> None:
+    """Write the audit entry of a change of keys that has happened. It names keys by their ids."""
+    after = {**_format_keys(keysets.list_key_pairs(document)), **more}
     try:
         audit_log.record_audit_entry_for(
-            audit_log.COMMAND_LINE_ACTOR, action, "vaultkey", str(key), before=_shown(before), after=after
+            audit_log.COMMAND_LINE_ACTOR, action, "vaultkey", str(key), before=_format_keys(before), after=after
         )
     except DatabaseError as fault:
         raise CommandError(f"This is done, but the audit trail could not be written: {type(fault).__name__}.") from None
 
 
-def _shown(keys: Iterable[KeyPair]) -> dict[str, object]:
+def _format_keys(keys: Iterable[KeyPair]) -> dict[str, object]:
     listed = list(keys)
     return {"primary": next(key.id for key in listed if key.primary), "keys": sorted(key.id for key in listed)}
 
@@ -175,13 +180,13 @@ def _primary(document: KeysetDocument) -> KeyPair:
 
 
 def _wait_until_seen(document: KeysetDocument) -> None:
-    """Until no process seals with an older key any more."""
+    """Wait until no process seals with an older key any more."""
     if since := _primary(document).since:
         time.sleep(max(0.0, (since + KEYSET_PROPAGATION_TIME - clock.real_now()).total_seconds()))
 
 
 def _needed_for_replays(document: KeysetDocument, key: int) -> datetime | None:
-    """Until when fingerprints of idempotency keys need this key; None when none does."""
+    """Until when fingerprints of idempotency keys need this key; None if none does."""
     replaced = keysets.find_superseded_at(document, key)
     if replaced is None:
         return None
@@ -192,11 +197,11 @@ def _needed_for_replays(document: KeysetDocument, key: int) -> datetime | None:
     return last + IDEMPOTENCY_RETENTION if last is not None else None
 
 
-def _values(number: int) -> str:
+def _describe_count(number: int) -> str:
     return f"{number:,} value" if number == 1 else f"{number:,} values"
 
 
-def _kinds(held: Counter[str]) -> str:
-    """How many values, and of what: "3 values (payments 2, wallet keys 1)"."""
-    told = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
-    return _values(held.total()) + (f" ({told})" if told else "")
+def _format_kinds(held: Counter[str]) -> str:
+    """Number and kinds of values: "3 values (payments 2, wallet keys 1)"."""
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in held.most_common())
+    return _describe_count(held.total()) + (f" ({kinds})" if kinds else "")

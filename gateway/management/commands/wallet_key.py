@@ -1,4 +1,4 @@
-"""Keep a merchant's key for a wallet, list a channel's keys, or switch one off. Private keys are never printed."""
+"""Store a merchant's key for a wallet, list a channel's keys, or deactivate one. Private keys are never printed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Command(BaseCommand):
         if options["deactivate"]:
             _deactivate(options["deactivate"])
             return
-        channel = Channel.objects.filter(pk=identifiers.parse_id(options["entity"] or "")).first()
+        ident = identifiers.parse_id(options["entity"] or "")
+        channel = Channel.objects.filter(pk=ident).first() if ident is not None else None
         if channel is None:
             raise CommandError("--entity must name a channel: 32 lower-case hex digits.")
         if options["private_key"] is not None:
@@ -75,8 +76,9 @@ class Command(BaseCommand):
 
 
 @transaction.atomic
-def _deactivate(ident: str) -> None:
-    row = WalletKey.objects.select_for_update().filter(pk=identifiers.parse_id(ident)).first()
+def _deactivate(text: str) -> None:
+    ident = identifiers.parse_id(text)
+    row = WalletKey.objects.select_for_update().filter(pk=ident).first() if ident is not None else None
     if row is None:
         raise CommandError("There is no such key; the id is the 32 hex digits that the list prints.")
     audit_log.record_audit_entry(
@@ -99,7 +101,7 @@ def _facts(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _senders(path: Path) -> list[dict[str, Any]]:
-    """The published list; versions that are not offered are left out."""
+    """The published list of senders; versions that are not offered are left out."""
     try:
         keys = json.loads(path.read_text())["keys"]
         return [dict(key) for key in keys if key["protocolVersion"] in ("ECv1", "ECv2")]

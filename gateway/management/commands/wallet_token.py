@@ -1,4 +1,4 @@
-"""Make a wallet token to try with: encrypted and signed like a wallet's, for keys that were made for a channel."""
+"""Make a wallet token for tests: encrypted and signed like a wallet's, for test keys of a channel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Command(BaseCommand):
         parser.add_argument("--make-keys", action="store_true", help="make test keys where the channel has none")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        channel = Channel.objects.filter(pk=identifiers.parse_id(options["entity"])).first()
+        ident = identifiers.parse_id(options["entity"])
+        channel = Channel.objects.filter(pk=ident).first() if ident is not None else None
         if channel is None:
             raise CommandError("--entity must name a channel: 32 lower-case hex digits.")
         wallet = f"wallet{options['wallet']}"

@@ -1,4 +1,4 @@
-"""Make, list (default), activate, rotate or switch off webhook endpoints. A made secret is printed once, as JSON."""
+"""Create, list (default), activate, rotate or deactivate webhook endpoints. A new secret is printed once, as JSON."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ class Command(BaseCommand):
         if options["url"]:
             self._make(options)
         elif options["activate"]:
-            self._activate(_endpoint(options))
+            self._activate(_find_endpoint(options))
         elif options["rotate"]:
-            endpoint = _endpoint(options)
+            endpoint = _find_endpoint(options)
             overlap = timedelta(0) if options["no_overlap"] else endpoints.SECRET_OVERLAP
             secret = endpoints.rotate_secret(
-                endpoint, by=audit_log.COMMAND_LINE_ACTOR, secret=_secret(options), overlap=overlap
+                endpoint, by=audit_log.COMMAND_LINE_ACTOR, secret=_read_secret(options), overlap=overlap
             )
             self._show(endpoint, secret, made=options["secret_file"] is None)
         elif options["off"]:
-            endpoint = _endpoint(options)
+            endpoint = _find_endpoint(options)
             endpoints.deactivate_endpoint(endpoint, by=audit_log.COMMAND_LINE_ACTOR)
             self._show(endpoint)
         else:
-            for endpoint in _listed(options):
+            for endpoint in _list_endpoints(options):
                 self._show(endpoint)
 
     def _make(self, options: dict[str, Any]) -> None:
-        merchant, channel = _entity(options["entity"])
+        merchant, channel = _find_entity(options["entity"])
         kinds = [kind.strip() for kind in options["kinds"].split(",") if kind.strip()]
         try:
             endpoint, secret = endpoints.create_endpoint(
@@ -73,7 +73,7 @@ class Command(BaseCommand):
                 mode=options["mode"],
                 wrapper=options["wrapper"],
                 kinds=kinds,
-                secret=_secret(options),
+                secret=_read_secret(options),
             )
         except InvalidEndpointError as fault:
             raise CommandError(f"{str(fault)[:1].upper()}{str(fault)[1:]}.") from None
@@ -88,46 +88,47 @@ class Command(BaseCommand):
         self._show(endpoint)
 
     def _show(self, endpoint: WebhookEndpoint, secret: Secret | None = None, *, made: bool = False) -> None:
-        """One JSON object a line; a secret that was made is in it, and nowhere else ever again."""
+        """Print one JSON object per line; a new secret is in it, and never shown again."""
         facts = endpoints.describe_endpoint(endpoint)
         if secret is not None and made:
             facts |= {"secret": secret.reveal(), "standard_secret": signing.format_standard_secret(secret).reveal()}
         self.stdout.write(json.dumps(facts, ensure_ascii=False))
 
 
-def _entity(text: str | None) -> tuple[Merchant, Channel | None]:
+def _find_entity(text: str | None) -> tuple[Merchant, Channel | None]:
     ident = identifiers.parse_id(text or "")
-    channel = Channel.objects.select_related("merchant").filter(pk=ident).first()
-    if channel is not None:
-        return channel.merchant, channel
-    merchant = Merchant.objects.filter(pk=ident).first()
-    if merchant is None:
-        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-    return merchant, None
+    if ident is not None:
+        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
+            return channel.merchant, channel
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant, None
+    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
 
 
-def _endpoint(options: dict[str, Any]) -> WebhookEndpoint:
+def _find_endpoint(options: dict[str, Any]) -> WebhookEndpoint:
     if options["endpoint"]:
         ident = identifiers.parse_id(options["endpoint"])
-        found = WebhookEndpoint.objects.select_related("merchant").filter(pk=ident).exclude(mode="return").first()
-        if found is None:
+        known = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
+        endpoint = known.filter(pk=ident).first() if ident is not None else None
+        if endpoint is None:
             raise CommandError("There is no such endpoint; the id is the 32 hex digits that the list prints.")
-        return found
-    several = [one for one in _listed(options) if one.state != WebhookEndpoint.State.OFF] if options["entity"] else []
-    if len(several) != 1:
+        return endpoint
+    listed = _list_endpoints(options) if options["entity"] else []
+    candidates = [endpoint for endpoint in listed if endpoint.state != WebhookEndpoint.State.OFF]
+    if len(candidates) != 1:
         raise CommandError("Say which: --endpoint with the id that the list prints.")
-    return several[0]
+    return candidates[0]
 
 
-def _listed(options: dict[str, Any]) -> list[WebhookEndpoint]:
+def _list_endpoints(options: dict[str, Any]) -> list[WebhookEndpoint]:
     every = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
     if not options["entity"]:
         return list(every)
-    merchant, channel = _entity(options["entity"])
+    merchant, channel = _find_entity(options["entity"])
     return list(every.filter(channel=channel) if channel is not None else every.filter(merchant=merchant))
 
 
-def _secret(options: dict[str, Any]) -> Secret | None:
+def _read_secret(options: dict[str, Any]) -> Secret | None:
     path: Path | None = options["secret_file"]
     if path is None:
         return None

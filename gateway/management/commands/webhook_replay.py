@@ -1,4 +1,4 @@
-"""Send webhooks once more: count with --dry-run first. What was delivered, given up or cancelled can be replayed."""
+"""Send webhooks again: count with --dry-run first. Delivered, given up and cancelled ones can be replayed."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="count, send nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        merchant = _merchant(options["entity"])
-        endpoint = _endpoint(merchant, options["endpoint"])
-        since, until = _time(options, "since", "--from"), _time(options, "until", "--to")
+        merchant = _find_merchant(options["entity"])
+        endpoint = _find_endpoint(merchant, options["endpoint"])
+        since, until = _parse_time(options, "since", "--from"), _parse_time(options, "until", "--to")
         if options["missed"]:
-            self._missed(merchant, endpoint, since, until, dry_run=options["dry_run"])
+            self._replay_missed(merchant, endpoint, since, until, dry_run=options["dry_run"])
             return
         selection = replay.ReplaySelection(
             merchant=merchant,
             endpoint=endpoint,
-            delivery=_id(options, "delivery"),
-            payment=_id(options, "payment"),
-            kinds=_words(options, "kinds", WEBHOOK_KINDS),
-            states=_words(options, "states", WebhookDelivery.State.values),
+            delivery=_parse_option_id(options, "delivery"),
+            payment=_parse_option_id(options, "payment"),
+            kinds=_parse_words(options, "kinds", WEBHOOK_KINDS),
+            states=_parse_words(options, "states", WebhookDelivery.State.values),
             since=since,
             until=until,
         )
-        told = replay.preview_replay(selection)
+        preview = replay.preview_replay(selection)
         facts = {
-            "events": told.events,
-            "payments": told.payments,
-            "off": told.off,
-            "oldest": clock.format_timestamp(told.oldest) if told.oldest else None,
-            "newest": clock.format_timestamp(told.newest) if told.newest else None,
+            "events": preview.events,
+            "payments": preview.payments,
+            "off": preview.off,
+            "oldest": clock.format_timestamp(preview.oldest) if preview.oldest else None,
+            "newest": clock.format_timestamp(preview.newest) if preview.newest else None,
         }
         if not options["dry_run"]:
             facts["replayed"] = sum(replay.replay_deliveries(selection))
             audit_log.record_audit_entry(audit_log.COMMAND_LINE_ACTOR, "replay", merchant, after=facts)
         self.stdout.write(json.dumps(facts))
 
-    def _missed(
+    def _replay_missed(
         self,
         merchant: Merchant,
         endpoint: WebhookEndpoint | None,
@@ -88,27 +88,28 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(facts))
 
 
-def _merchant(text: str) -> Merchant:
+def _find_merchant(text: str) -> Merchant:
     ident = identifiers.parse_id(text)
-    found = Merchant.objects.filter(pk=ident).first() or Merchant.objects.filter(channels__pk=ident).first()
-    if ident is None or found is None:
-        raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-    return found
+    if ident is not None:
+        if merchant := Merchant.objects.filter(pk=ident).first():
+            return merchant
+        if merchant := Merchant.objects.filter(channels__pk=ident).first():
+            return merchant
+    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
 
 
-def _endpoint(merchant: Merchant, text: str | None) -> WebhookEndpoint | None:
+def _find_endpoint(merchant: Merchant, text: str | None) -> WebhookEndpoint | None:
     if text is None:
         return None
-    found = WebhookEndpoint.objects.select_related("merchant").filter(
-        merchant=merchant, pk=identifiers.parse_id(text.replace("-", ""))
-    )
-    endpoint = found.first()
+    ident = identifiers.parse_id(text.replace("-", ""))
+    known = WebhookEndpoint.objects.select_related("merchant").filter(merchant=merchant)
+    endpoint = known.filter(pk=ident).first() if ident is not None else None
     if endpoint is None:
         raise CommandError("This merchant has no such endpoint; webhook_endpoint --list prints the ids.")
     return endpoint
 
 
-def _id(options: dict[str, Any], name: str) -> UUID | None:
+def _parse_option_id(options: dict[str, Any], name: str) -> UUID | None:
     text = options[name]
     if text is None:
         return None
@@ -118,7 +119,7 @@ def _id(options: dict[str, Any], name: str) -> UUID | None:
     return found
 
 
-def _words(options: dict[str, Any], name: str, known: Any) -> tuple[str, ...]:
+def _parse_words(options: dict[str, Any], name: str, known: Any) -> tuple[str, ...]:
     words = tuple(word.strip() for word in options[name].split(",") if word.strip())
     wrong = [word for word in words if word not in known]
     if wrong:
@@ -126,7 +127,7 @@ def _words(options: dict[str, Any], name: str, known: Any) -> tuple[str, ...]:
     return words
 
 
-def _time(options: dict[str, Any], name: str, option: str) -> datetime | None:
+def _parse_time(options: dict[str, Any], name: str, option: str) -> datetime | None:
     if options[name] is None:
         return None
     try:

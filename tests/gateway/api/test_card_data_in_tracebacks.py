@@ -28,8 +28,8 @@ CODE = "7319"
 RESULT = {"shopperResultUrl": RESULT_URL}
 CARD = {"paymentBrand": "AMEX", "card__number": NUMBER, "card__cvv": CODE, "descriptor": "order 17"}
 PHASES = {
-    "parse": "gateway.catalogue.parse._Run.finish",
-    "conditions": "gateway.catalogue.parse._Run._apply",
+    "parse": "gateway.catalogue.parse._RequestParser.finish",
+    "conditions": "gateway.catalogue.parse._RequestParser._apply",
     "intake": "gateway.payments.request_builder.resolve_brand",
     "means": "gateway.payments.request_builder.means_from_parameters",
     "route": "gateway.payments.process.route_payment",

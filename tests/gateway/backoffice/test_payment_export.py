@@ -146,12 +146,12 @@ def test_a_worker_that_stalls_and_wakes_late_damages_nothing(
     row = queue.enqueue_work(payment_export.PAYMENT_EXPORT, "payments", parameters, owner=owner.pk, by=BY)
     for _ in range(stalled_at):
         queue.run_background_work(None)
-    stalled = queue._claim(set())
+    stalled = queue._claim_work(set())
     assert stalled is not None
     BackgroundWork.objects.update(lease_until=clock.real_now())
     for _ in range(wakes_after):
         queue.run_background_work(None)
-    queue._turn(stalled)
+    queue._run_turn(stalled)
     while queue.run_background_work(None):
         pass
     row.refresh_from_db()
