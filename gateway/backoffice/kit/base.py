@@ -31,9 +31,9 @@ from unfold.admin import ModelAdmin, TabularInline
 
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import AccessScope, RowOwner
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.kit import edit_conflict
 from gateway.backoffice.sign_in import session
+from gateway.core.client_address import resolve_client_ip
 from gateway.models import AuditEntry
 
 MAX_COUNTED_LIST_ROWS: Final = 10_000

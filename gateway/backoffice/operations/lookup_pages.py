@@ -24,7 +24,8 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_request_curl, build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.core import clock, identifiers, result_codes

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget
 
 from gateway.access import audit_log, permissions
-from gateway.api.authentication import SHOPPER_OPERATION, resolve_rate_limit
+from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core import clock

@@ -24,9 +24,10 @@ from gateway.access import permissions
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.follow_ups import follow_up_form
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_payment_curls, build_state_pill, format_masked_json, normalize_tone
+from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json, normalize_tone
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_search
+from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.payment_filters import (
     FILTER_PAYMENT_TYPES,
     FILTER_TEST_MODES,

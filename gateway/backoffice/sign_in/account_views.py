@@ -20,10 +20,10 @@ from django.views.decorators.cache import never_cache
 from unfold.forms import AdminPasswordChangeForm
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.sign_in import session, sign_in_views
 from gateway.backoffice.sign_in.user_agent import describe_browser
+from gateway.core.client_address import resolve_client_ip
 from gateway.models import SignIn
 
 

@@ -33,8 +33,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.sign_in import lockout, session
+from gateway.core.client_address import resolve_client_ip
 
 WRONG_CODE_TEXT: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
 ACCOUNT_REFUSED_TEXT: Final = gettext_lazy("This account does not work in the back office.")

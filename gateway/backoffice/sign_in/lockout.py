@@ -21,8 +21,8 @@ from django.contrib.auth.signals import user_login_failed
 from django.db.models import Sum
 from django.http import HttpRequest
 
-from gateway.api.base_view import network_of, resolve_client_ip
 from gateway.core import clock
+from gateway.core.client_address import network_of, resolve_client_ip
 from gateway.db.statement import execute_sql
 from gateway.models import SignIn
 

@@ -22,8 +22,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.sign_in import lockout
+from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import looks_like_pan
 from gateway.models import SignIn
 
