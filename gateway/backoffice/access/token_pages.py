@@ -57,7 +57,7 @@ SELECT day::date, (
 """
 
 
-class AccessTokenForm(forms.ModelForm):
+class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in TOKEN_SCOPES],
         initial=list(TOKEN_SCOPES),

@@ -54,7 +54,7 @@ def build_grants_condition(user: Any, right: str) -> Q:
     )
 
 
-class UserForm(forms.ModelForm):
+class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     class Meta:
         model = User
         fields = ("username", "first_name", "last_name", "email", "is_active")
@@ -67,7 +67,7 @@ class UserForm(forms.ModelForm):
         return name
 
 
-class GrantForm(forms.ModelForm):
+class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     giver: Any = None
 
     class Meta:
@@ -108,7 +108,7 @@ class GrantForm(forms.ModelForm):
         return found
 
 
-class GrantFormSet(forms.BaseInlineFormSet):
+class GrantFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not generic at run time
     """``without``: whether a user may be made without any."""
 
     without = False
@@ -234,7 +234,7 @@ class UserAdmin(BackofficePage):
         factors = Authenticator.objects.filter(
             user=OuterRef("pk"), type__in=(signin.TOTP_FACTOR, signin.PASSKEY_FACTOR)
         )
-        rows = (
+        rows: QuerySet[User] = (
             super()
             .get_queryset(request)
             .annotate(elsewhere=elsewhere, factor=Exists(factors))
@@ -307,7 +307,7 @@ class UserAdmin(BackofficePage):
         }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
-    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         if not change:
             # The trail has it in save_related: whose the new user is, the roles tell.
             obj.is_staff = True

@@ -58,7 +58,7 @@ _DOCUMENT: Final = {
 """Document → field, as the configuration's section names them."""
 
 
-class AcquirerAccountForm(forms.ModelForm):
+class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """The part that every connector's accounts have; :func:`build_acquirer_form` adds the rest."""
 
     at: Connector | None = None

@@ -202,7 +202,8 @@ class CaptureBatchAdmin(ReadOnlyPage):
             return ask
         ident = identifiers.parse_id(request.POST.get("account", "").replace("-", ""))
         rows = AcquirerAccount.objects.select_related("channel__merchant")
-        account = rows.filter(self.scope(request, "change").where("channel__merchant", "channel"), pk=ident).first()
+        reached = self.scope(request, "change").where("channel__merchant", "channel")
+        account = rows.filter(reached, pk=ident).first() if ident is not None else None
         if account is None:
             raise Http404
         with transaction.atomic():

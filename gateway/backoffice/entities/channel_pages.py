@@ -51,7 +51,7 @@ def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies
             form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
 
 
-class ChannelForm(forms.ModelForm):
+class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
         required=False,
@@ -197,7 +197,7 @@ class ChannelAdmin(MerchantPage):
         return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
 
 
-class ThreeDSecureForm(forms.ModelForm):
+class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     requestors = CompositeField(
         RequestorsWidget(),
         label=gettext_lazy("requestors"),

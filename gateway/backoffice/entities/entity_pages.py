@@ -52,7 +52,7 @@ class ChannelInline(ReadOnlyInline):
     show_change_link = True
 
 
-class MerchantForm(forms.ModelForm):
+class MerchantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
         choices=[(name, name) for name in sorted(available_timezones())],
@@ -92,6 +92,6 @@ class MerchantAdmin(MerchantPage):
             )
         return super().may(request, verb, row)
 
-    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm[Merchant], change: bool) -> None:
         super().save_model(request, obj, form, change)
         permissions.clear_grant_cache(request.user)

@@ -161,7 +161,7 @@ class BackgroundWorkAdmin(BackofficePage):
     def _own(self, request: HttpRequest, ident: Any) -> BackgroundWork:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.get_object(request, str(ident))
+        row: BackgroundWork | None = self.get_object(request, str(ident))
         if row is None:
             raise Http404
         return row

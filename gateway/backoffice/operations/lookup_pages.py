@@ -208,7 +208,7 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.lookup_choices = self.known[self.field_path]
+        self.lookup_choices = self.known[self.field_path]  # type: ignore[assignment]  # Django only iterates over it
 
 
 @admin.register(RequestLog)
@@ -246,7 +246,10 @@ class RequestLogAdmin(ReadOnlyPage):
         self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
     ) -> tuple[QuerySet[RequestLog], bool]:
         term = search_term.strip()
-        return (queryset.filter(pk=identifiers.parse_ndc(term)) if term else queryset), False
+        if not term:
+            return queryset, False
+        ndc = identifiers.parse_ndc(term)
+        return (queryset.filter(pk=ndc) if ndc is not None else queryset.none()), False
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

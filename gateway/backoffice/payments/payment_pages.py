@@ -267,7 +267,7 @@ def _address(request: HttpRequest, **changes: str) -> str:
 
 
 def _passed_on(request: HttpRequest) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
+    return [(name, str(value)) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
 
 
 def _listed(row: Payment) -> dict[str, Any]:

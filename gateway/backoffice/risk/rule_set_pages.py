@@ -154,10 +154,10 @@ class RiskSetAdmin(ConfiguredRiskPage):
         looks = obj is not None and not self.has_change_permission(request, obj)
         return (*super().get_readonly_fields(request, obj), *(("key", "shown_title", "active") if looks else ()))
 
-    def value(self, row: RiskSet, form: forms.ModelForm) -> dict[str, Any]:
+    def value(self, row: RiskSet, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"sets": [form.document()]}  # type: ignore[attr-defined]
 
-    def kept(self, obj: RiskSet, form: forms.ModelForm) -> RiskSet:
+    def kept(self, obj: RiskSet, form: forms.ModelForm[Any]) -> RiskSet:
         return RiskSet.objects.get(merchant=obj.merchant, key=form.document()["key"])  # type: ignore[attr-defined]
 
     @display(description=gettext_lazy("title"))

@@ -46,7 +46,7 @@ class TrialInput:
     lists: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-class RiskTrialForm(forms.ModelForm):
+class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """Which payments. The rest of the form is what is tried."""
 
     trial_from = forms.DateField(

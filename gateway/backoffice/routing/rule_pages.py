@@ -42,7 +42,7 @@ _SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
 """Accounts are chosen beside the rule; its conditions are looked at alone."""
 
 
-class RoutingRuleForm(forms.ModelForm):
+class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     bins = forms.CharField(
         label=gettext_lazy("BIN ranges"),
         required=False,
@@ -113,7 +113,7 @@ class RoutingRuleForm(forms.ModelForm):
         return found
 
 
-class RoutingTargetFormSet(forms.BaseInlineFormSet):
+class RoutingTargetFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not generic at run time
     def clean(self) -> None:
         super().clean()
         if any(self.errors):
@@ -152,8 +152,8 @@ class RoutingTargetInline(TabularInline):
         if rule is not None:
             rows = rows.filter(channel__routing_rules=rule)
         kwargs["queryset"] = rows.order_by("channel__name", "id")
-        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        field.label_from_instance = _named
+        field: Any = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        field.label_from_instance = _named  # the way that Django documents; its stubs know a method
         return field
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

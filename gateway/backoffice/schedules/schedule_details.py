@@ -129,8 +129,8 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
         {
             "row": row,
             "pill": build_schedule_pill(row),
-            "last": (run := last.get(row.pk)),
-            "run": _run_pill(run) if run else None,
+            "last": (latest := last.get(row.pk)),
+            "run": _run_pill(latest) if latest else None,
             "local": row.next_at,
             "address": reverse("admin:scheduling_job_change", args=[row.pk]),
         }
@@ -149,7 +149,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
                 for key in (*run.earlier, run.payment)
-                if key in made
+                if key is not None and key in made
             ],
         }
         for run in runs

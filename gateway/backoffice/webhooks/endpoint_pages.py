@@ -142,7 +142,8 @@ class WebhookEndpointAdmin(MerchantPage):
                     kinds=chosen["kinds"],
                     secret=chosen["secret"],
                 )
-                return self._show_once(request, row, secret, own=chosen["secret"] is not None)
+                shown: HttpResponse = self._show_once(request, row, secret, own=chosen["secret"] is not None)
+                return shown
             except InvalidEndpointError as fault:
                 form.add_error(None, str(fault))
         return self._form(request, form, _("New webhook endpoint"))
