@@ -1,4 +1,4 @@
-"""The audit trail: who changed what or looked at it, searchable, and changed by nobody."""
+"""The audit log: who changed or viewed what. It can be searched, and nobody can change it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.models import AuditEntry
 
 HYPHENATED_UUID_CHARS: Final = 36
-"""An id with hyphens, as Django writes it; pages, API and logs write it without."""
+"""Length of an id with hyphens, as Django writes it; pages, API and logs write it without."""
 
 _TONES: Final = {
     "view": "note", "create": "good", "issue": "good", "change": "warn", "configure": "warn", "rotate": "warn",
     "delete": "bad", "disable": "bad", "revoke": "bad", "refused": "bad",
 }  # fmt: skip
-"""An action and the tone of its pill; any other has none."""
+"""Action → class of its pill; other actions have none."""
 
 
 @admin.register(AuditEntry)
@@ -63,7 +63,7 @@ class AuditEntryAdmin(ReadOnlyPage):
 
     @admin.display(description=_("subject"))
     def about(self, entry: AuditEntry) -> str:
-        """What was changed or looked at, as its page names it, and the way there."""
+        """The entry's subject, named and linked as on its own page."""
         ident = entry.subject_id
         shown = ident.replace("-", "") if len(ident) == HYPHENATED_UUID_CHARS else ident
         page = next((one for one in self.admin_site._registry if one._meta.model_name == entry.subject), None)
@@ -85,7 +85,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """By whole values: ids are written with hyphens and without."""
+        """Search by whole values; ids match with hyphens and without."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -98,7 +98,7 @@ class AuditEntryAdmin(ReadOnlyPage):
 
 
 def _looked(request: HttpRequest, entry: str) -> None:
-    """Who reads the trail stands in it (PCI DSS 10.2.1.3)."""
+    """Write an audit entry about reading the audit log (PCI DSS 10.2.1.3)."""
     audit_log.record_audit_entry_for(actor_from_request(request), "view", "auditentry", entry)
 
 

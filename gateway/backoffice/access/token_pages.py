@@ -1,7 +1,7 @@
-"""Access tokens in the back office: issued here, shown once, rotated and revoked.
+"""Access tokens in the back office: issued, shown once, rotated and revoked.
 
-Only users with the right to issue them see the buttons; the addresses refuse others and say who can grant it. Whoever
-makes or ends tokens has shown a moment ago who they are. Source: Part A, Authentication, 2.
+Only users who may issue tokens see the buttons; for others the addresses answer 403 and name who can grant the right.
+Issuing and revoking need a recent authentication. Source: Part A, Authentication, 2.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from gateway.models import TOKEN_SCOPES, AccessToken
 from gateway.payments.operations import OPERATIONS
 
 REVOKE_CONFIRMATION: Final = "revoke"
-"""What has to be typed before tokens are revoked."""
+"""The word to type before tokens are revoked."""
 CALL_CHART_DAYS: Final = 14
 TOKEN_ORIGIN_FIELDS: Final = ("created_at", "created_by", "approved_at", "approved_by")
 TOKEN_LIMIT_FIELDS: Final = ("max_amount", "max_day_amount", "operations")
 MAX_COUNTED_TOKEN_CALLS: Final = 10_000
-"""Calls of one day that are counted."""
+"""A day's calls of a token are counted up to this number."""
 
 _CALLS: Final = """
 SELECT day::date, (
@@ -106,7 +106,7 @@ class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         return data
 
     def _post_clean(self) -> None:
-        """The row is made by gateway.access.tokens, not by this form."""
+        """Nothing: gateway.access.tokens makes the row, not this form."""
 
 
 @admin.register(AccessToken)
@@ -220,7 +220,7 @@ class AccessTokenAdmin(MerchantPage):
         return self._show_once(request, [(token, secret.reveal())])
 
     def _refuse(self, request: HttpRequest) -> HttpResponse:
-        """403, and who can grant the right."""
+        """Answer 403, with the names of users who can grant the right."""
         context = session.build_page_context(
             self.admin_site,
             request,
@@ -246,7 +246,7 @@ class AccessTokenAdmin(MerchantPage):
         return self._one(request, object_id, self.revoke)
 
     def approve_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A second person lets a token work."""
+        """Approve a waiting token."""
 
         def approve(request: HttpRequest, chosen: QuerySet[AccessToken]) -> None:
             try:
@@ -264,7 +264,7 @@ class AccessTokenAdmin(MerchantPage):
         return self._one(request, object_id, approve)
 
     def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
-        """One token's button; the same verb as the list's action."""
+        """The button of a single token; it calls the list's action."""
         if self._row(request, object_id) is None or not self.may(
             request, TOKEN_ISSUE_PERMISSION, self._row(request, object_id)
         ):
@@ -297,7 +297,7 @@ class AccessTokenAdmin(MerchantPage):
 
     @admin.action(description=gettext_lazy("Revoke…"), permissions=["issue"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse | None:
-        """Ask first, and have the word typed: what is revoked stops working at once and for good."""
+        """Revoke tokens after the confirmation word was typed; they stop working at once and for good."""
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
@@ -340,7 +340,7 @@ class AccessTokenAdmin(MerchantPage):
 
 
 def describe_token_state(token: AccessToken) -> tuple[str, str]:
-    """How a token stands, as a kind of pill and in words."""
+    """A token's state: class and text of its pill."""
     now = clock.real_now()
     if token.revoked_at is not None:
         return "bad", _("revoked")
@@ -360,7 +360,7 @@ def _user_of(request: HttpRequest) -> User:
 
 
 def list_token_granters(user: Any) -> list[str]:
-    """Who can grant ``user`` the right to issue tokens: managers and PSP staff of the merchants they see."""
+    """Users who can give ``user`` the right to issue tokens: managers and PSP staff of the merchants they see."""
     merchants = set(permissions.list_permitted_merchants(user).values_list("pk", flat=True)[:20])
     merchants |= set(permissions.list_permitted_channels(user).values_list("merchant", flat=True)[:20])
     staff = User.objects.filter(is_active=True, grants__role__in=("psp", "manager")).distinct()[:200]

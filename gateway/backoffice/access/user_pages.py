@@ -1,4 +1,4 @@
-"""Users and what they may: a manager looks after the users of their merchants, and grants no more than they have."""
+"""Users and their grants. A manager manages the users of their merchants and grants no more than they have."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ADD_USER_PERMISSION, CHANGE_USER_PERMISSION, VIEW_USER_PERMISSION = (
 
 
 def build_grants_condition(user: Any, right: str) -> Q:
-    """The condition on grants that reach into what ``user`` has ``right`` on."""
+    """The condition on grants within the part of the entity tree where ``user`` has the permission."""
     scope = permissions.find_access_scope(user, right)
     if scope.everything:
         return Q()
@@ -60,7 +60,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         fields = ("username", "first_name", "last_name", "email", "is_active")
 
     def clean_username(self) -> str:
-        """Two names that differ in their case alone would be one in the audit trail's reader."""
+        """Refuse a name that differs from another only in case: readers of the audit log would take the two for one."""
         name = str(self.cleaned_data["username"])
         if User.objects.filter(username__iexact=name).exclude(pk=self.instance.pk).exists():
             raise forms.ValidationError(_("A user of this name is there already, or was."))
@@ -109,7 +109,7 @@ class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
 
 
 class GrantFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not generic at run time
-    """``without``: whether a user may be made without any."""
+    """A user's grants. ``without``: whether a new user may be made without a grant."""
 
     without = False
 
@@ -122,7 +122,7 @@ class GrantFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not ge
 
 
 class GrantInline(StackedInline):
-    """One below the other, in whole words: seven columns beside each other cut every choice down to three letters."""
+    """A user's grants, one below the other: seven columns side by side would cut every choice to three letters."""
 
     model = Grant
     form = GrantForm
@@ -130,11 +130,11 @@ class GrantInline(StackedInline):
     fields = ("role", ("merchant", "channel"), ("psp", "division"), tuple(permissions.FOUR_EYES_LIMITS))
 
     def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
-        """Nobody is made without a role, so a new user's form has one to fill in."""
+        """One empty form for a new user, who needs a grant."""
         return 1 if obj is None else 0
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Grant]:
-        """Whoever looks sees what reaches into their own part of the tree."""
+        """Only grants within the viewer's own part of the entity tree."""
         return super().get_queryset(request).filter(build_grants_condition(request.user, "gateway.view_grant"))
 
     def _ruled(self, request: HttpRequest, user: User | None) -> bool:
@@ -163,13 +163,13 @@ class GrantInline(StackedInline):
         return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Nothing is chosen beforehand: the first of the roles may do everything."""
+        """Preselect no role: the first one may do everything."""
         return super().formfield_for_choice_field(
             db_field, request, **kwargs, choices=[("", _("Choose a role")), *db_field.get_choices(include_blank=False)]
         )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Places that the giver reaches themself."""
+        """Offer only entities that the granting user reaches."""
         scope = permissions.find_access_scope(request.user, "gateway.add_grant")
         psps = permissions.list_permitted_psps(request.user, "gateway.add_grant")
         offered = {
@@ -184,8 +184,8 @@ class GrantInline(StackedInline):
 
 
 def can_manage_user(request: HttpRequest, user: User) -> bool:
-    """Whether the request's user may change ``user``, or give them a new password: nobody gets more than they have by
-    that, neither rights nor a higher limit."""
+    """Whether the request's user may change ``user`` or reset their password: never to gain rights or a higher
+    limit."""
     if request.user.is_superuser:
         return True
     grants = list(
@@ -201,7 +201,7 @@ def can_manage_user(request: HttpRequest, user: User) -> bool:
 
 @admin.register(User)
 class UserAdmin(BackofficePage):
-    """Nobody is deleted: they are switched off, and the trail keeps knowing them."""
+    """Users are deactivated, never deleted: audit entries name them."""
 
     sensitive = True
     form = UserForm
@@ -218,11 +218,11 @@ class UserAdmin(BackofficePage):
     change_form_outer_after_template = "admin/user_acts.html"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Somebody keeps their name: the audit trail knows them by it."""
+        """A user's name cannot change: audit entries name users by it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "username")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Of somebody who is only being made there is no last sign-in, and no role yet."""
+        """A new user has neither a last sign-in nor grants yet, so those fields are left out."""
         return self.add_fields if obj is None else self.fields
 
     # --- who is seen ----------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class UserAdmin(BackofficePage):
 
     @display(description=gettext_lazy("use"))
     def use(self, user: User) -> str:
-        """What becomes of an account that is not used (PCI DSS 8.2.6)."""
+        """What will happen to an account that is not used (PCI DSS 8.2.6)."""
         if (at := unused_accounts.disabled_at(user)) is not None:
             return _("Switched off on %s: it was not used. Switch it on to let the user in again.") % f"{at:%Y-%m-%d}"
         if (at := unused_accounts.ends_at(user)) is not None:
@@ -292,7 +292,7 @@ class UserAdmin(BackofficePage):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Whoever makes users or changes rights shows who they are."""
+        """Making users and changing rights need a recent authentication."""
         if request.method == "POST" and (ask := session.require_reauthentication(request)) is not None:
             return ask
         user = User.objects.filter(pk=object_id).first() if object_id and object_id.isdecimal() else None
@@ -338,7 +338,7 @@ class UserAdmin(BackofficePage):
         return [own, *super().get_urls()]
 
     def act(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A new link for the password, a second factor or single sign-on taken away, a lock lifted, sessions ended."""
+        """The page's actions: password link, removing a second factor or single sign-on, unlocking, ending sessions."""
         user = self.get_object(request, object_id)
         if user is None:
             raise Http404
@@ -376,7 +376,7 @@ class UserAdmin(BackofficePage):
         return HttpResponseRedirect(back)
 
     def _confirm(self, request: HttpRequest, user: User) -> None:
-        """An independent third person says that ``user`` is somebody else than who made or changed it."""
+        """Confirm that ``user`` and a user who handled it are two people."""
         pk = request.POST.get("handling", "")
         row = next((each for each in independence.list_open_handlings(user.pk) if str(each.pk) == pk), None)
         if row is None:
@@ -390,7 +390,7 @@ class UserAdmin(BackofficePage):
         messages.success(request, _("Confirmed: these are two people."))
 
     def _show_link(self, request: HttpRequest, user: User) -> HttpResponse:
-        """The one page that shows the link; whoever has it chooses the password."""
+        """The one page that shows the invitation link; whoever has the link sets the password."""
         context = session.build_page_context(
             self.admin_site,
             request,
@@ -413,7 +413,7 @@ def _pk(obj: Any) -> Any:
 
 @admin.register(SignIn)
 class SignInAdmin(BackofficePage):
-    """Who signed in, from where, and which sessions go on."""
+    """Sign-in records: who signed in, from where, and which sessions are open."""
 
     nothing = gettext_lazy("Every sign-in leaves a row here.")
     list_display = ("at", "user", "ip", "browser", "second_factor", "last_seen_at", "ended_at", "ended_by")

@@ -1,7 +1,7 @@
-"""Acquirer accounts in the back office: the fields of a connector's own settings, and secrets never shown again.
+"""Acquirer accounts: forms with the settings of each connector, and secrets that are never shown again.
 
-A form's faults are those of the section "acquirers" of a configuration document. Whoever may change an account has
-shown a moment ago who they are. Source: docs/routing.md.
+The section "acquirers" of the configuration document validates a form. Changing an account needs a recent
+authentication. Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from gateway.models import AcquirerAccount, Merchant
 
 SETTING_PREFIX, SECRET_PREFIX = "setting_", "secret_"
 _WORDS: Final = re.compile(r"[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+")
-"""A pattern that lists what is allowed."""
+"""A setting's pattern that lists the allowed words."""
 _DOCUMENT: Final = {
     "connector": "connector", "merchant": "acquirer_merchant_id", "name": "name", "brands": "brands",
     "currencies": "currencies", "active": "active",
 }  # fmt: skip
-"""Document → field, as the configuration's section names them."""
+"""Member of the document → form field."""
 
 
 class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """The part that every connector's accounts have; :func:`build_acquirer_form` adds the rest."""
+    """The fields that accounts of every connector have; :func:`build_acquirer_form` adds the connector's own."""
 
     at: Connector | None = None
 
@@ -86,7 +86,7 @@ class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not gen
                 field.help_text = f"{one.about} {_kept_since(self.instance.secrets_set, one.name)}"
 
     def given(self, *, secret: bool) -> dict[str, str]:
-        """What was typed into the connector's own fields, by the settings' names."""
+        """Values typed into the connector's own fields, by setting name."""
         own = [one for one in (self.at.settings if self.at is not None else ()) if one.secret == secret]
         typed = {
             one.name: (self.cleaned_data.get(field_name_from_setting(one)) or "").replace("\r\n", "\n") for one in own
@@ -117,7 +117,7 @@ class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not gen
         return found
 
     def _tell(self, faults: d.DocumentFaults) -> None:
-        """Each fault beside its field."""
+        """Show each error beside its field."""
         for fault in faults:
             first, _dot, name = fault.path.lstrip(".").removeprefix("accounts[0].").partition(".")
             prefix = {"settings": SETTING_PREFIX, "secrets": SECRET_PREFIX}.get(first)
@@ -126,18 +126,19 @@ class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not gen
 
 
 class WriteOnlyTextarea(UnfoldAdminTextareaWidget):
-    """Many lines that are typed and never shown, not even beside a fault."""
+    """A text area whose value is never shown, not even after an error."""
 
     def format_value(self, value: Any) -> str:
         return ""
 
 
 def field_name_from_setting(setting: ConnectorSetting) -> str:
+    """Name of the form field of a connector's setting."""
     return f"{SECRET_PREFIX if setting.secret else SETTING_PREFIX}{setting.name}"
 
 
 def build_acquirer_form(connector: Connector | None) -> type[AcquirerAccountForm]:
-    """The form of accounts at one connector."""
+    """The form class for accounts of one connector."""
     fields: dict[str, Any] = {"at": connector}
     for one in connector.settings if connector is not None else ():
         fields[field_name_from_setting(one)] = _field(one)
@@ -145,7 +146,7 @@ def build_acquirer_form(connector: Connector | None) -> type[AcquirerAccountForm
 
 
 def _field(setting: ConnectorSetting) -> forms.Field:
-    """How a setting is asked for: by choices where its pattern is a list of words, in many lines where it is PEM."""
+    """The form field of a setting: choices if its pattern lists words, a text area for PEM."""
     label = setting.name + (" *" if setting.required and not setting.default else "")
     says = f"{setting.about} {_('Allowed: %s.') % setting.allowed}" if setting.allowed else setting.about
     if setting.secret:
@@ -220,7 +221,7 @@ class AcquirerAccountAdmin(MerchantPage):
         return sets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Payments name their account by channel, connector and the id there: these stay."""
+        """Channel, connector and acquirer id cannot change: payments name their account by them."""
         fixed = () if obj is None else ("channel", "connector", "acquirer_merchant_id")
         return (*self.readonly_fields, *fixed)
 
@@ -267,7 +268,7 @@ class AcquirerAccountAdmin(MerchantPage):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _ask_whose(self, request: HttpRequest, row: AcquirerAccount) -> None:
-        """Ask the processor whose new secrets are, before the transaction that saves them."""
+        """Ask the processor whose account new secrets belong to, before the transaction that saves them."""
         own = self.connector(request, row)
         if own is None:
             return
@@ -278,7 +279,7 @@ class AcquirerAccountAdmin(MerchantPage):
             account_ownership.check_ownership(own, row, given)
 
     def _choose(self, request: HttpRequest) -> HttpResponse:
-        """Which processor it is at: its settings are asked for next."""
+        """The page that chooses the connector, whose settings the form then has."""
         found = [
             {
                 "name": one.name,

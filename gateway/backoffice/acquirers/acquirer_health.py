@@ -1,7 +1,7 @@
-"""How acquirer accounts do: approvals, latencies, payments in doubt, breakers, links and the last faults of 24 hours.
+"""Acquirer health: approvals, latencies, payments in doubt, circuit breakers, links and the last faults of 24 hours.
 
-Every figure is of accounts that the user sees. Aggregates over a bounded window that the order of ids serves;
-answers are kept for half a minute.
+Figures cover only accounts that the user sees. They are aggregates over a bounded window, read by an index on ids, and
+cached for half a minute.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from gateway.models import AcquirerAccount, BreakerChange, Status
 
 VIEW_ACQUIRER_PERMISSION: Final = "gateway.view_acquireraccount"
 MAX_HEALTH_PAYMENTS: Final = 50_000
-"""Payments that the figures are of: the newest of the window."""
+"""The newest payments of the window that figures are computed from."""
 MAX_SHOWN_ACCOUNTS: Final = 100
 MAX_FAULTS_PER_ACCOUNT: Final = 5
-"""Of one account."""
+"""Faults listed for one account."""
 MAX_FAULTS_READ: Final = 500
 MAX_CIRCUIT_CHANGES_READ: Final = 500
 
 FAILED_OVER: Final = "LEFT"
-"""What is counted, beside statuses, at an account that a payment went on from."""
+"""Counted beside statuses, at an account that a payment failed over from."""
 
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
@@ -89,12 +89,12 @@ ORDER BY e.id DESC LIMIT {MAX_FAULTS_READ}
 """  # noqa: S608 - put together out of the constants above
 
 AcquirerAccountKey = tuple[str, UUID, str]
-"""Connector, channel, the merchant's id there."""
+"""Connector, channel, merchant id at the acquirer."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AcquirerHealth:
-    """One account's figures. ``hours``: hour → [approved, declined, not decided, went on]."""
+    """Figures of one account. ``hours``: hour → [approved, declined, not decided, failed over]."""
 
     name: str
     channel: str
@@ -125,22 +125,23 @@ class AcquirerHealth:
 
     @property
     def left(self) -> int:
-        """Payments that it certainly did not accept, and that went on to another account."""
+        """Payments it certainly did not accept and that failed over to another account."""
         return self.sum(3)
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to tell beyond its line in the table."""
+        """Whether its line in the table says everything."""
         return not (self.hours or self.breakers or self.links or self.batches or self.faults)
 
     @property
     def rate(self) -> float | None:
+        """Approval rate as text."""
         asked = self.approved + self.declined
         return round(100 * self.approved / asked, 1) if asked else None
 
 
 def build_health_context(request: HttpRequest) -> dict[str, Any]:
-    """What the page shows this user."""
+    """The template context of the health page for this user."""
     scope = permissions.find_access_scope(request.user, VIEW_ACQUIRER_PERMISSION)
     rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
     found = {_key(row): _account(row) for row in rows.order_by("-active", "channel__name", "id")[:MAX_SHOWN_ACCOUNTS]}
@@ -201,7 +202,7 @@ def _by_hour(own: AcquirerHealth) -> SafeString:
 
 
 def _latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:
-    """Half of the answers came within the lower part, 95 of 100 within both."""
+    """Median and 95th percentile of answer times."""
     rows = [
         (own.name, (own.p50, max(0, (own.p95 or 0) - own.p50)), own.address) for own in accounts if own.p50 is not None
     ]
@@ -218,7 +219,7 @@ def _faults(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[t
 
 
 def _breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
-    """The last word of each process about each account."""
+    """Circuit breakers: each process's newest report about each account."""
     since = clock.real_now() - timedelta(hours=DASHBOARD_HOURS)
     channels = {key[1] for key in found}
     rows = BreakerChange.objects.filter(since__gte=since, channel__in=channels).order_by("-id")[
@@ -242,8 +243,7 @@ _WORDS: Final = {
 
 
 def _links(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
-    """Connectors with lasting links say how those of this process are (``link_states``: label, merchant, state, since,
-    why)."""
+    """Lasting links of this process's connectors (``link_states``: label, merchant, state, since, why)."""
     for name, connector in list_acquirers().items():
         states = getattr(connector, "link_states", None)
         for one in states() if states is not None else ():

@@ -1,6 +1,6 @@
-"""Orders to banks, their files, and what banks answered: to be looked at. A file is shown with its accounts masked.
+"""Bank orders, their files, and the banks' messages, read-only. Files are shown with accounts masked.
 
-Source: issue "real processors"; docs/connectors/sepa.md.
+Source: docs/connectors/sepa.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _link_to(payment: UUID) -> str:
 
 
 class BankOrderEventInline(ReadOnlyInline):
-    """What happened to an order."""
+    """The events of an order."""
 
     model = BankOrderEvent
     fields = ("at", "state", "reason", "on", "message", "told")
@@ -93,7 +93,7 @@ class BankOrderAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str
     ) -> tuple[QuerySet[BankOrder], bool]:
-        """By exact keys only: each of them has an index."""
+        """Search by exact keys only: each of them has an index."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -131,7 +131,7 @@ class BankFileAdmin(ReadOnlyPage):
 
     @admin.action(description=lazy("Send files that were given up once more"), permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> None:
-        """Each with its entry in the audit trail."""
+        """Send files again, with an audit entry each."""
         moved = 0
         for row in self.own(request, queryset, "change").filter(state=BankFile.State.FAILED):
             with transaction.atomic():
@@ -165,7 +165,7 @@ class BankFileAdmin(ReadOnlyPage):
 
 @admin.register(BankMessage)
 class BankMessageAdmin(InstallationPage):
-    """One message may speak of several merchants' orders."""
+    """Messages of banks; one may be about several merchants' orders."""
 
     changeable = False
     nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")

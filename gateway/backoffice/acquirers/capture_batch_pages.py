@@ -1,6 +1,6 @@
-"""Batches of captures, and the captures in them: to be looked at, and sent without waiting for their hour.
+"""Capture batches and their captures: viewed, and sent before their hour.
 
-Source: issue "real processors"; docs/connectors/iso8583.md, captures by batch.
+Source: docs/connectors/iso8583.md, captures by batch.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
 MAX_SHOWN_CAPTURES: Final = 200
-"""Captures that a batch's page shows, and accounts with captures that wait."""
+"""Captures on a batch's page, and accounts with waiting captures on the list."""
 BatchState = CaptureBatch.State
 _TONES: Final[Mapping[str, str]] = {BatchState.BALANCED: "good", BatchState.DIFFERS: "bad"}
 
 
 VIEW_CAPTURE_BATCH_PERMISSION: Final = "gateway.view_capturebatch"
 MAX_BATCHES_PER_ACCOUNT: Final = 3
-"""Batches of an account that the page of health shows."""
+"""Batches per account on the health page."""
 MAX_BATCHES_READ: Final = 300
 
 
 def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tuple[UUID, str], list[dict[str, Any]]]:
-    """(channel, id at the acquirer) → its newest batches in ``scope``, for the page of health."""
+    """(channel, merchant id at the acquirer) → its newest batches in ``scope``, for the health page."""
     if not scope:
         return {}
     found: dict[tuple[UUID, str], list[dict[str, Any]]] = {}
@@ -115,7 +115,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return super().changelist_view(request, {"waiting": waiting, **(extra_context or {})})
 
     def _waiting(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Accounts with captures that no batch has yet."""
+        """Accounts with captures that are in no batch yet."""
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING))
         found = rows.values("channel", "channel__name", "account", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
@@ -134,7 +134,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
         ]
 
     def _accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
-        """(channel, id at the acquirer) → the accounts whose captures this user may send."""
+        """(channel, merchant id at the acquirer) → the accounts whose captures this user may send."""
         rows = AcquirerAccount.objects.filter(connector="iso8583", channel__in=self._sendable(request))
         return {(row.channel_id, row.acquirer_merchant_id): row.pk for row in rows}
 
@@ -214,7 +214,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return back
 
     def record_of_account(self, request: HttpRequest, account: AcquirerAccount, moved: int) -> None:
-        """Before there is a batch, sending is something done to the account."""
+        """Write the audit entry of captures sent before there is a batch; its subject is the account."""
         page: Any = self.admin_site._registry[AcquirerAccount]
         page.record(request, "send captures now", account, after={"captures": moved})
 
@@ -226,7 +226,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
 
 
 def _granted(row: CaptureBatch) -> tuple[int, str]:
-    """How many captures the host has granted, and what they come to."""
+    """Number and sum of the captures that the host accepted."""
     if row.state == BatchState.BALANCED:
         return row.count, format_amount(row.total)
     sums = batch_close.sum_granted_captures(row)
@@ -238,7 +238,7 @@ def _captures_of(row: CaptureBatch) -> str:
 
 
 def _sums(row: CaptureBatch) -> list[dict[str, str]]:
-    """The host's last word about sums."""
+    """The host's latest answer about totals."""
     names = {
         "39": _("response code"),
         "66": _("settlement code"),
@@ -305,7 +305,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BatchedCapture], search_term: str
     ) -> tuple[QuerySet[BatchedCapture], bool]:
-        """By its payment, which is its key."""
+        """Search by the payment, which is the capture's key."""
         term = search_term.strip()
         if not term:
             return queryset, False

@@ -1,4 +1,4 @@
-"""Events that processors told of, and those among them that a person has to look at."""
+"""Processor events, and those among them that need a person."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProcessorEventAdmin(ReadOnlyPage):
 
 
 def _link(payment: UUID | None) -> str:
-    """A payment by the end of its id, which tells neighbours apart, with a way to its page."""
+    """A link to a payment; its text is the end of the id, which differs between neighbours."""
     if payment is None:
         return ""
     page = reverse("admin:gateway_payment_change", args=[payment])

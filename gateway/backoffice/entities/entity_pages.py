@@ -1,4 +1,4 @@
-"""The entity tree: PSP, divisions, merchants. Channels have a module of their own."""
+"""PSPs, divisions and merchants. Channels are in channel_pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.models import Channel, Division, Merchant, Psp
 
 @admin.display(description="entityId", ordering="pk")
 def format_entity_id(row: Psp | Division | Merchant | Channel) -> str:
-    """As requests and configuration documents name it."""
+    """The id without hyphens, as requests and configuration documents have it."""
     return row.entity_id
 
 
@@ -41,7 +41,7 @@ class DivisionAdmin(PspPage):
     readonly_fields = (format_entity_id,)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        """A division stays with its PSP, and so do the merchants below it."""
+        """A division cannot change its PSP."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "psp")
 
 
@@ -79,11 +79,11 @@ class MerchantAdmin(MerchantPage):
     inlines = (ChannelInline,)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
+        """A merchant cannot change its division: grants on the division would lose or gain it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
-        """A merchant that is not there yet belongs where its division does."""
+        """A new merchant is checked by its division."""
         if isinstance(row, Merchant) and row._state.adding:
             return (
                 permissions.list_permitted_psps(request.user, self.right(verb))

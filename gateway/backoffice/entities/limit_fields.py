@@ -1,4 +1,4 @@
-"""A channel's limits of requests and of the guard against card testing, as inputs."""
+"""Inputs of a channel's rate limits and of its card-testing guard."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def _mode(operation: str) -> CompositeInput:
 
 
 class RequestLimitsWidget(CompositeWidget):
-    """Operation → {limit, window_s}, None for no limit; what is not there follows "*", and that the settings."""
+    """Operation → {limit, window_s}, None for no limit. An absent operation has the limit of "*", and that one the
+    settings'."""
 
     template = "admin/composed/limits.html"
 
@@ -124,7 +125,7 @@ CARD_TESTING_INPUTS: Final = (
 
 
 class CardTestingWidget(GroupWidget):
-    """Where a channel's guard differs from the settings."""
+    """Figures in which a channel's card-testing guard differs from the settings."""
 
     def __init__(self) -> None:
         super().__init__(CARD_TESTING_INPUTS)

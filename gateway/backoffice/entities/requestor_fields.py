@@ -1,4 +1,4 @@
-"""Who a channel is to the networks of 3-D Secure, as rows: a network, the id and the name that it assigned."""
+"""Inputs of a channel's 3-D Secure requestors: per network, the id and name it assigned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"
 
 
 class RequestorsWidget(CompositeWidget):
-    """Network → {id, name}; a network whose row is empty is left out."""
+    """Network → {id, name}; networks whose inputs are empty are left out."""
 
     template = "admin/composed/limits.html"
 

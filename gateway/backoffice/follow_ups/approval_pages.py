@@ -1,5 +1,7 @@
-"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs:
-gateway.backoffice.follow_ups.approvals."""
+"""Pages of approvals (four eyes): waiting requests, decisions and their outcome.
+
+The verbs are in gateway.backoffice.follow_ups.approvals.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +157,7 @@ class ApprovalAdmin(ReadOnlyPage):
 
 
 def count_waiting_approvals(user: Any) -> int:
-    """Requests that ``user`` may decide and did not make, up to MAX_SHOWN_APPROVALS."""
+    """Number of requests of others that ``user`` may decide, up to MAX_SHOWN_APPROVALS."""
     scope = permissions.find_access_scope(user, DECIDE_APPROVAL_PERMISSION)
     if not scope:
         return 0

@@ -1,10 +1,10 @@
-"""Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
+"""Approvals (four eyes): a follow-up above a clerk limit becomes a request that a second person decides.
 
-A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
-the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and is
-independent of the one who asked: no one person may be acting as both (gateway.backoffice.access.independence). However
-often it is carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
-Source: docs/decisions/0025 and 0053.
+A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That person
+is not the one who asked (the database refuses that, too), has limits that cover the amount, and is independent of the
+one who asked: no single person may be acting as both (gateway.backoffice.access.independence). However often an
+approval is executed, there is one follow-up. Every step writes an audit entry in the same transaction. Source:
+docs/decisions/0025 and 0053.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gateway.payments.chain import Chain
 from gateway.timers.registry import Timer
 
 APPROVAL_VALIDITY: Final = timedelta(days=7)
-"""How long a request can be decided, real time."""
+"""How long a request can be decided, in real time."""
 APPROVAL_ABANDONED_AFTER: Final = timedelta(seconds=30)
-"""An approved request that is not carried out after this time lost its worker: the timer carries it out."""
+"""An approved request not executed after this time has lost its worker; a timer executes it."""
 MAX_APPROVALS_PER_TICK: Final = 100
 
 
 def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, met: LimitUse) -> tuple[Approval, bool]:
-    """Ask for approval of ``order``, which goes over the limit ``met``; ``key`` is the form's, so that one form makes
-    one request. The request, and whether this call made it."""
+    """Store a request to approve ``order``, which exceeds the limit ``met``. ``key`` is the form key, so that one form
+    makes one request. Returns the request, and whether this call made it."""
     now = clock.real_now()
     with transaction.atomic():
         row, made = Approval.objects.get_or_create(
@@ -65,9 +65,9 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
 
 
 def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
-    """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
-    FollowUpNotPossibleError: one's own request, one that was decided before or is too old, one above the limit of who
-    decides, and one where a single person may be acting as both users."""
+    """Approve or reject a request, and execute it if approved. ``by`` carries the limits it is approved with. Raises
+    FollowUpNotPossibleError for one's own request, one decided before or expired, one above the approver's limit, and
+    one where a single person may be acting as both users."""
     now = clock.real_now()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
@@ -102,7 +102,7 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
 
 
 def _not_by(row: Approval, by: Clerk) -> str:
-    """Why ``by`` cannot approve this; "" when they can. Not the one who asked: the compare-and-set sees to that."""
+    """Why ``by`` cannot approve this; "" if they can. The compare-and-set itself refuses the one who asked."""
     if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
         return ""
     members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
@@ -122,7 +122,7 @@ def _not_by(row: Approval, by: Clerk) -> str:
 
 
 def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
-    """Which limit of who approves the request would go over, in words; "" for none."""
+    """The limit of the approver that the request would exceed, as text; "" for none."""
     if person.limit is not None and row.amount + sum_unapproved_moves(askers.union(person.names), chain) > person.limit:
         most = f"{money.format_amount(person.limit)} {row.currency}"
         words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
@@ -139,7 +139,7 @@ def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) 
 
 
 def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
-    """The one who asked takes the request back. Raises FollowUpNotPossibleError."""
+    """Withdraw one's own request. Raises FollowUpNotPossibleError."""
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
         moved = Approval.objects.filter(pk=request, state=Approval.State.ASKED, asked_by=by.user).update(
@@ -164,7 +164,7 @@ def _why_not(row: Approval, by: Clerk) -> str:
 
 
 def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
-    """Carry out an approved request and keep what came of it. What was made before is only kept."""
+    """Send the follow-up of an approved request and store its outcome. A follow-up sent before is not sent again."""
     assert row.follow_up is not None
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
     order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount)
@@ -193,8 +193,8 @@ def _end(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "
 
 
 def execute_abandoned_approvals(merchant: Merchant | None) -> int:
-    """Approved requests whose worker died before it carried them out; how many were carried out. Moves that no limit
-    looks back to any more are forgotten."""
+    """Execute approved requests whose worker died before it did; returns how many. Also deletes manual moves older than
+    every limit."""
     clerk_limits.delete_expired_moves()
     rows = Approval.objects.filter(
         state=Approval.State.APPROVED, decided_at__lt=clock.real_now() - APPROVAL_ABANDONED_AFTER

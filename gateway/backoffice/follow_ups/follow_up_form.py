@@ -1,6 +1,6 @@
-"""The form that captures, refunds, reverses or rebills: what is still possible, and one sending per form.
+"""The form of a manual follow-up (capture, refund, void, rebill): what is possible, and one follow-up per form.
 
-What is over the user's limit becomes a request for approval.
+An amount above a clerk limit becomes a request for approval.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _EFFECTS: Final = {
     "RV": "undoes the payment or what remains of the reservation. A reversal cannot be undone.",
     "RB": "takes this amount from the shopper's account once more.",
 }
-"""What a follow-up does to money, as the form says before it is sent."""
+"""Payment type → what the follow-up does to money; the form shows it before it is sent."""
 
 
 def clerk_from_request(request: HttpRequest, target: Payment, right: str = OPERATE_PAYMENT_PERMISSION) -> Clerk:
-    """Who acts on ``target``, and above which amounts a second person (with higher limits) is needed."""
+    """The request's user as a clerk on ``target``, with the limits above which an approval is needed."""
     by = actor_from_request(request)
     try:
         limit, day = permissions.find_four_eyes_limits(request.user, right, target)
@@ -52,7 +52,8 @@ def clerk_from_request(request: HttpRequest, target: Payment, right: str = OPERA
 
 
 def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code: str) -> HttpResponse:
-    """``target`` with its merchant and channel; the right was asked for. Who moves money shows first who they are."""
+    """The follow-up's page. ``target`` comes with its merchant and channel, and the caller has checked the permission.
+    It needs a recent authentication."""
     if (ask := session.require_reauthentication(request)) is not None:
         return ask
     clerk = clerk_from_request(request, target)
@@ -94,7 +95,7 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, targe
 
 
 def _sent(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> HttpResponse:
-    """Send it or ask for approval, and go back to the payment. Raises FollowUpNotPossibleError."""
+    """Send the follow-up or request an approval, then redirect to the payment. Raises FollowUpNotPossibleError."""
     key = manual_follow_up.read_form_key(request.POST.get("key", ""), clerk, target, code)
     back = redirect(reverse("admin:gateway_payment_change", args=[target.pk]))
     made = manual_follow_up.find_sent_follow_up(clerk, key)

@@ -1,5 +1,7 @@
-"""Lists, saved as ``manage.py configure`` saves them: by the same section. Rule sets:
-gateway.backoffice.risk.rule_set_pages."""
+"""Risk lists, saved by the same section of the configuration as ``manage.py configure``.
+
+Rule sets are in gateway.backoffice.risk.rule_set_pages.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ MAX_SHOWN_ENTRIES: Final = 1_000
 
 
 class ConfiguredRiskPage(RiskTrialFormPage):
-    """Rows of a merchant that are saved through the section "risk" of the configuration; its audit entry is theirs."""
+    """A page whose rows are saved through the section "risk" of the configuration, which writes the audit entry."""
 
     channel_path = None
 
     def value(self, row: Any, form: forms.ModelForm[Any]) -> dict[str, Any]:
-        """What the section is given."""
+        """The row as the section's value."""
         raise NotImplementedError
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:

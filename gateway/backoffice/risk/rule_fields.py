@@ -1,7 +1,7 @@
-"""The rules of a risk set as inputs: rules in their order, each with its conditions and what it does.
+"""Inputs of a rule set: rules in order, each with its conditions and its action.
 
-What conditions there are, and what each holds, is the table of gateway.risk.conditions; here is how each option is
-asked for. A test holds the two together.
+The conditions and their options are the table of gateway.risk.conditions; this module has the input of each option. A
+test compares the two.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
         ),
     }
 )
-"""Kind of condition → its options as inputs."""
+"""Kind of condition → the inputs of its options."""
 CONDITION_TITLES: Final = {
     "list": gettext_lazy("is on a list"), "velocity": gettext_lazy("too often or too much"),
     "amount": gettext_lazy("amount"), "countries": gettext_lazy("countries differ"),
@@ -249,8 +249,8 @@ class RiskRulesWidget(CompositeWidget):
         return [words for path in paths for words in self.faults.get(path, ())]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
-        """Rules and conditions in the order in which they stood on the page. The page's script sends all inputs as
-        one field, pairs of name and value as JSON: a large set has more of them than a form may have fields."""
+        """Rules and conditions in the order of the page. The page's script sends all inputs as one field, [name, value]
+        pairs as JSON: a large set has more inputs than a form may have fields."""
         if name in data:
             try:
                 data = _unpacked(data[name])
@@ -260,7 +260,7 @@ class RiskRulesWidget(CompositeWidget):
 
 
 def _unpacked(text: str) -> QueryDict:
-    """The inputs of a page that were sent as one field. Raises ValueError."""
+    """The inputs that were sent as one field. Raises ValueError."""
     found, pairs = QueryDict(mutable=True), json.loads(text)
     if not isinstance(pairs, list):
         raise ValueError(pairs)

@@ -1,4 +1,4 @@
-"""Rule sets as forms, saved as ``manage.py configure`` saves them, and tried over past payments before that."""
+"""Rule sets as forms, saved like ``manage.py configure`` does, with trials over past payments before that."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gateway.models import RiskSet
 
 _SCORES: Final = tuple(one.name for one in SCORE_INPUTS)
 _DEFAULTS: Final[Mapping[str, Any]] = {"title": "", "active": True, "rules": [], "avs": {}, "cvv": {}}
-"""What a member of a document means when it is not there."""
+"""Value of a document's member that is absent."""
 
 
 class RiskSetForm(RiskTrialForm):
@@ -69,7 +69,7 @@ class RiskSetForm(RiskTrialForm):
             self.fields["key"].disabled = True
 
     def document(self) -> dict[str, Any]:
-        """The rule set as the configuration writes it. What the form does not know stays as it was."""
+        """The rule set as in the configuration document. Members without an input are left as they were."""
         found, kept = self.cleaned_data, {} if self.instance._state.adding else dict(self.instance.document)
         sent = {name: found.get(name) for name in ("key", "title", "active", "rules")}
         sent |= {name: (found.get("scores") or {}).get(name) for name in _SCORES}

@@ -1,10 +1,9 @@
-"""A rule set tried over past payments: what it would have decided, payment by payment. Nothing of them is changed.
+"""Risk trials: what a rule set or list would have decided about past payments. The payments are not changed.
 
-A trial is background work. It walks the merchant's first payments in the order of time, from so long before the period
-as its velocities look back, and judges each by the function that judges real ones (gateway.risk.evaluation), with lists
-as they are now, or as they were tried, and velocities counted among the payments it walked. What a payment does not
-tell any more is said, rule by rule (gateway.backoffice.risk.replay_subject).
-Source: issue "back office"; docs/decisions/0039.
+A trial is background work. It walks the merchant's first payments in order of time, beginning before the period by as
+much as its velocities look back. Each is judged by the function that judges live payments (gateway.risk.evaluation),
+with lists as they are now or as in the trial, and velocities counted among the payments it walked. Fields that were not
+stored are reported rule by rule (gateway.backoffice.risk.replay_subject). Source: docs/decisions/0039.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from gateway.risk.rule_sets import RuleSet, rule_set_from_document
 
 VIEW_RISK_TRIAL_PERMISSION: Final = "gateway.view_risktrial"
 MAX_TRIAL_PAYMENTS: Final = 200_000
-"""Payments that one trial walks, those before its period that velocities count among them."""
+"""Payments that one trial walks, including those before its period that only velocities count."""
 MAX_TRIAL_DAYS: Final = 92
 MAX_TRIALS_PER_MERCHANT: Final = 50
-"""Trials of one merchant that are kept; an older one goes when a new one is asked for."""
+"""Trials kept per merchant; a new one deletes the oldest."""
 TRIAL_SLICE_PAYMENTS: Final = 200
 RISK_CHECK_PAYMENT_TYPE: Final = "RI"
 _READ: Final = (
@@ -65,13 +64,14 @@ _READ: Final = (
 
 
 class TrialTooLongError(ValueError):
-    """The period holds more payments than one trial walks."""
+    """The period holds more payments than MAX_TRIAL_PAYMENTS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """What is tried. ``document``: the rule set, valid. ``lists``: lists that differ from the kept ones: name →
-    {field, entries}. ``since``/``until``: the merchant's clock. ``whole``: all payments, not only those it screens."""
+    """The input of a trial. ``document``: a valid rule set. ``lists``: lists that differ from the saved ones: name →
+    {field, entries}. ``since``/``until``: the merchant's clock. ``whole``: all payments, not only those the set
+    screens."""
 
     merchant: Merchant
     document: Mapping[str, Any]
@@ -82,7 +82,7 @@ class TrialRequest:
 
 
 def start_risk_trial(wanted: TrialRequest, title: str, *, owner: int, by: audit_log.Actor) -> RiskTrial:
-    """Begin a trial, ``title`` for the list of work. Raises TrialTooLongError, work.TooMuchOpen."""
+    """Start a trial; ``title`` is its name among background work. Raises TrialTooLongError, work.TooMuchOpen."""
     rules = rule_set_from_document(wanted.document)
     warm = wanted.since - compute_velocity_lookback(rules)
     among = Payment.objects.filter(merchant=wanted.merchant, created_at__gte=warm, created_at__lt=wanted.until)
@@ -108,12 +108,13 @@ def start_risk_trial(wanted: TrialRequest, title: str, *, owner: int, by: audit_
 
 
 def compute_velocity_lookback(rules: RuleSet) -> timedelta:
-    """How far the set's velocities look back."""
+    """How far back the set's velocities count."""
     return max((counting.within for counting in rules.countings), default=timedelta(0))
 
 
 def try_rules_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Walk the next TRIAL_SLICE_PAYMENTS payments. Done twice it writes nothing twice: every row is its payment's."""
+    """Process the next TRIAL_SLICE_PAYMENTS payments. Running a slice twice writes its rows once: their key is the
+    payment."""
     trial = RiskTrial.objects.filter(pk=UUID(row.parameters["trial"])).select_related("merchant").first()
     if trial is None:
         raise queue.WorkFailedError("The trial is not there any more.")
@@ -158,7 +159,7 @@ def _meant(trial: RiskTrial, rules: RuleSet) -> QuerySet[Payment]:
 
 
 def _walk(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict[str, int]:
-    """Observe and judge these payments; how many were walked, judged, and out of the rules' reach."""
+    """Observe and judge these payments; returns how many were walked, judged, and not reached by rules."""
     counted = {"walked": len(payments), "judged": 0, "guard": 0, "fault": 0}
     looked = [(payment, explain_unscreened(payment), rebuild_risk_subject(payment)) for payment in payments]
     _observe(trial, rules, [(payment, one) for payment, why, one in looked if why != "fault"])
@@ -179,7 +180,7 @@ def _walk(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict
 
 
 def _observe(trial: RiskTrial, rules: RuleSet, payments: Iterable[tuple[Payment, ReplaySubject]]) -> None:
-    """As a real payment is observed when it begins. A standalone check is not."""
+    """Count the payment for velocities as a live payment is when it begins; a standalone check is not."""
     RiskTrialObservation.objects.bulk_create(
         [
             RiskTrialObservation(
@@ -239,7 +240,7 @@ def _judge(
 
 
 def _unjudged(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[list[Any]]:
-    """Rules that might hold: all of their conditions hold, but for those that look at what is not kept."""
+    """Rules that may match: all their conditions hold but those on fields that were not stored."""
     told: list[list[Any]] = []
     if not one.lost:
         return told
@@ -258,7 +259,7 @@ def _unjudged(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[li
 
 
 class TrialLists:
-    """The merchant's lists, some of them as they are tried."""
+    """The merchant's lists, some replaced by those of the trial."""
 
     def __init__(self, trial: RiskTrial) -> None:
         self._merchant = trial.merchant_id
@@ -274,7 +275,7 @@ class TrialLists:
         return frozenset(bytes(one).hex() for one in named.values_list("means_fingerprint", flat=True) if one)
 
     def named(self, subject: RiskSubject) -> frozenset[str]:
-        """The lists that the subject is on."""
+        """The lists that contain the subject."""
         on = {name for name in risk_store.find_matching_lists(self._merchant, subject) if name not in self._tried}
         for name, (field, entries) in self._tried.items():
             values = (entry for value in subject.of(field) for entry in fields.list_entry_candidates(field, value))

@@ -1,4 +1,4 @@
-"""What a trial of risk rules came to: payments and sums by what was decided and would be, and by rule."""
+"""Figures of a risk trial: payments and sums by original and new decision, and by rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.models import RiskTrial
 from gateway.risk.rule_sets import RuleSet
 
 AVS_CVV_CHECK_PLACE: Final = -1
-"""The place of the address and security code check, which is no rule of the list."""
+"""Place of the AVS/CVV check, which is no rule of the list."""
 
 # One row for each (was, would, approved, currency).
 _CHANGES: Final = """

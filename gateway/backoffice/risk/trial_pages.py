@@ -1,4 +1,4 @@
-"""Trials of risk rules: what changed rules would have decided about past payments, found again by colleagues."""
+"""Pages of risk trials: what changed rules would have decided about past payments; colleagues see them too."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class RiskTrialAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/trial.html", context)
 
     def _listed(self, request: HttpRequest, row: RiskTrial, chosen: str) -> tuple[list[dict[str, Any]], str]:
-        """The payments that are asked for, newest first, and the address of the next page."""
+        """The payments of the selected group, newest first, and the address of the next page."""
         rows = _payments(row, chosen)
         after = identifiers.parse_id(request.GET.get("after", "").replace("-", ""))
         if after is not None and (last := row.payments.filter(payment=after).first()) is not None:
@@ -167,7 +167,7 @@ def _sums(sums: Mapping[str, str]) -> str:
 
 
 def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
-    """What would have been decided differently."""
+    """Table of changed decisions."""
     return [
         {
             **one,
@@ -208,8 +208,8 @@ def _place(chosen: str, prefix: str) -> int | None:
 
 
 def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
-    """Those of a change (``accept-decline``), of a rule (``rule3``), those it cannot judge (``blind3``); else every
-    one that would have been decided differently."""
+    """Payments of a change (``accept-decline``), of a rule (``rule3``), or that a rule cannot judge (``blind3``);
+    otherwise all whose decision would change."""
     rows = RiskTrialPayment.objects.filter(trial=row)
     was, dash, would = chosen.partition("-")
     if (place := _place(chosen, "rule")) is not None:
@@ -225,7 +225,7 @@ def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
 
 
 def _chosen(row: RiskTrial, chosen: str) -> str:
-    """Above the list: which payments these are."""
+    """Title above the list: which payments these are."""
     names = [rule["name"] for rule in row.figures.get("rules", ())]
     was, dash, would = chosen.partition("-")
     if (place := _place(chosen, "rule")) is not None:

@@ -1,6 +1,6 @@
-"""Routing rules in the back office: which account takes which payment, tried on past payments before it counts.
+"""Routing rules: which account takes which payment, and dry runs over past payments.
 
-What a form takes is what the section "routing" of a configuration document takes. Source: docs/routing.md.
+The section "routing" of the configuration document validates a form. Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _CONDITIONS: Final = {
     "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
     "paymentTypes": "payment_types",
 }  # fmt: skip
-"""Condition of a document → field."""
+"""Condition in the document → form field."""
 _SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
-"""Accounts are chosen beside the rule; its conditions are looked at alone."""
+"""A placeholder account: conditions are validated without the rule's accounts, which the inline has."""
 
 
 class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -130,7 +130,7 @@ class RoutingTargetFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  
 
 
 class RoutingTargetInline(TabularInline):
-    """Who may change the rule may change its accounts."""
+    """The accounts of a rule; who may change the rule may change them."""
 
     model = RoutingTarget
     formset = RoutingTargetFormSet
@@ -144,7 +144,7 @@ class RoutingTargetInline(TabularInline):
     )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The accounts of the rule's channel, or all that the user may use while no channel is chosen."""
+        """Offer the accounts of the rule's channel; all that the user may use while no channel is chosen."""
         scope = permissions.find_access_scope(request.user, "gateway.view_acquireraccount")
         rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
         match = request.resolver_match
