@@ -135,7 +135,7 @@ class AcquirerHealth:
 
     @property
     def rate(self) -> float | None:
-        """Approval rate as text."""
+        """Approval rate in percent; None if no payment was decided."""
         asked = self.approved + self.declined
         return round(100 * self.approved / asked, 1) if asked else None
 

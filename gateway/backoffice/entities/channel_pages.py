@@ -42,7 +42,7 @@ _THREEDS: Final = {
 
 
 def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
-    """Raise ValidationError for unknown brands and currencies."""
+    """Add form errors for unknown brands and currencies."""
     for name, values, known, what in (
         ("brands", brands, PAYMENT_BRANDS, _("a brand of this gateway")),
         ("currencies", currencies, CURRENCY_CODES, _("a currency of ISO 4217")),

@@ -83,7 +83,7 @@ class MerchantAdmin(MerchantPage):
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
-        """A new merchant is checked by its division."""
+        """A new merchant is checked by the PSP of its division."""
         if isinstance(row, Merchant) and row._state.adding:
             return (
                 permissions.list_permitted_psps(request.user, self.right(verb))

@@ -1,6 +1,6 @@
-"""Exports asked for, and background work found again: progress, cancelling, fetching the file.
+"""Background work of the user: progress, cancelling, fetching the file; and starting a payment export.
 
-A file is for its owner alone, and only while they have the right it was made with. Source: issue "back office".
+Only the owner gets a file, and only while they have the permission it was made with. Source: docs/background-work.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_SHOWN_WORK = 100
 
 
 def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpResponse:
-    """Put the export of a list on the worker's list. The right was asked for."""
+    """Start the export of a list. The caller has checked the permission."""
     back = redirect(reverse("admin:gateway_payment_changelist"))
     as_ = request.POST.get("format", "")
     if request.method != "POST" or as_ not in payment_export.EXPORT_FORMATS:
@@ -63,7 +63,7 @@ def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpRespo
 
 @admin.register(BackgroundWork)
 class BackgroundWorkAdmin(BackofficePage):
-    """Everybody sees their own work."""
+    """Background work; every user sees their own."""
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_backgroundwork_"
@@ -168,6 +168,7 @@ class BackgroundWorkAdmin(BackofficePage):
 
 
 def open_work_file(row: BackgroundWork) -> Any:
+    """Open the file of finished work for reading."""
     return queue.find_result_file(row)
 
 

@@ -1,7 +1,7 @@
-"""The first page: the last 24 hours in pictures, each with its figures as a table and a way to the list behind it.
+"""The dashboard: charts of the last 24 hours, each with a table and a link to the list behind it.
 
-Every figure is of the user's own merchants. A page asks for three aggregates, each over a bounded window that an index
-serves: ids of rows follow the time. Answers are kept for half a minute.
+All figures cover the user's own merchants. The page makes three aggregate queries over a bounded window that an index
+on ids serves; answers are cached for half a minute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gateway.models import Status
 
 DASHBOARD_HOURS: Final = 24
 MAX_DASHBOARD_ROWS: Final = 200_000
-"""Of more rows than that, the newest are looked at, and the page says so."""
+"""Figures cover at most so many of the newest rows; the page says so if there are more."""
 DASHBOARD_CACHE_S: Final = 30
 MAX_SHOWN_BRANDS: Final = 8
 MAX_SHOWN_REASONS: Final = 5
@@ -59,7 +59,7 @@ SELECT flow, trans_status, step, count(*) FROM (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One large number of a panel. ``tone``: good, bad, warn or nothing; ``link``: the list behind it."""
+    """One large number of a panel. ``tone``: good, bad, warn or ''; ``link``: the list behind it."""
 
     name: str
     value: str
@@ -69,7 +69,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of the first page. ``link``: the list behind it; ``chart`` has its table; ``words`` stand below."""
+    """One chart of the dashboard. ``link``: the list behind it; ``chart`` includes its table; ``words`` are shown
+    below."""
 
     title: str
     link: str
@@ -78,12 +79,12 @@ class Panel:
     chart: SafeString | str = ""
     words: str = ""
     facts: Sequence[tuple[str, str, str]] = ()
-    """(name, words, address), such as each endpoint that fails."""
+    """(name, text, address), such as each endpoint that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelSource:
-    """Who draws a panel: for whoever has ``right``, of what they reach; None where there is nothing to draw yet."""
+    """Draws a panel for users with ``right``, of their scope; None if there is nothing to draw."""
 
     name: str
     right: str
@@ -94,13 +95,13 @@ _SOURCES: Final[dict[str, PanelSource]] = {}
 
 
 def register_panel(source: PanelSource) -> PanelSource:
-    """Put a panel on the first page; apps above this one call it when their pages are loaded."""
+    """Add a panel to the dashboard; other apps call it when their pages are loaded."""
     _SOURCES[source.name] = source
     return source
 
 
 def draw_panels(request: HttpRequest) -> list[Panel]:
-    """The panels of other apps' pages, as far as this user sees them."""
+    """Panels of other apps that this user may see."""
     drawn = [
         source.draw(scope)
         for source in _SOURCES.values()
@@ -110,7 +111,7 @@ def draw_panels(request: HttpRequest) -> list[Panel]:
 
 
 def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
-    """What the first page shows this user."""
+    """The dashboard's template context for this user."""
     scope = permissions.find_access_scope(request.user, "gateway.view_payment")
     if not scope:
         return {
@@ -139,7 +140,7 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _figures(first: Counter[str]) -> list[Figure]:
-    """How many first payments stand how, each with the list behind it."""
+    """Number of first payments by status, each with a link to its list."""
     begins = f"{_first():{FILTER_TIME_FORMAT}}"
     shown = (
         (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
@@ -159,7 +160,7 @@ def first_id_since(moment: datetime) -> UUID:
 
 
 def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, ...]]:
-    """Ask, or take the answer of half a minute ago."""
+    """The figures of a scope, cached for half a minute."""
     values = {
         "since": first_id_since(_first()),
         "all": scope.everything,
@@ -171,8 +172,7 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
 
 
 def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
-    """What ``ask`` answers, or what it answered at most DASHBOARD_CACHE_S ago for the same reach, in the same
-    language."""
+    """The result of ``ask``, cached for DASHBOARD_CACHE_S by scope and language."""
     reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
     key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
     found = cache.get(key)
@@ -183,11 +183,12 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
 
 
 def build_payments_url(**filters: str) -> str:
+    """Address of the list of payments with these filters."""
     return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
 
 
 def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
-    """Approved and declined, hour by hour."""
+    """Chart of approved and declined payments by hour."""
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
     figures = {hour: [0, 0] for hour in hours}
@@ -209,12 +210,12 @@ def _hour_list(hour: datetime) -> str:
 
 
 def _first() -> datetime:
-    """Where the pictures begin."""
+    """The first hour of the charts."""
     return clock.real_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=DASHBOARD_HOURS - 1)
 
 
 def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Approval rate by brand, the largest first."""
+    """Approval rate by brand, the largest brand first."""
     found: dict[str, list[int]] = {}
     for _hour, status, brand, _code, count in rows:
         if status in (Status.APPROVED, Status.DECLINED):
@@ -236,7 +237,7 @@ def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 
 def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """What declines said, the most frequent first."""
+    """Declines by result code, the most frequent first."""
     codes = Counter[str]()
     for _hour, status, _brand, code, count in rows:
         if status == Status.DECLINED:
@@ -255,7 +256,7 @@ def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 
 def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """3-D Secure: asked, frictionless, challenged, passed."""
+    """3-D Secure funnel: requested, frictionless, challenged, authenticated."""
     asked = frictionless = challenged = passed = 0
     for flow, status, _step, count in rows:
         asked += count

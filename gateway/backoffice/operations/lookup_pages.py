@@ -1,6 +1,6 @@
-"""Registrations, the request log, notifications and risk observations: to be looked at; a registration can be deleted.
+"""Registrations, the request log, notifications and risk observations. All read-only, but registrations can be deleted.
 
-Source: issue "back office"; Part B, Tokenization and registration.
+Source: docs/registrations.md; Part B, Tokenization and registration.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RegistrationAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Registration], search_term: str
     ) -> tuple[QuerySet[Registration], bool]:
-        """By exact keys only: each of them has an index."""
+        """Search by exact keys only: each of them has an index."""
         term = search_term.strip().replace("-", "").lower()
         if not term:
             return queryset, False
@@ -113,7 +113,7 @@ class RegistrationAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/registration.html", context)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """The same deletion as the API's: the account is erased, and a payment of the type DR tells of it."""
+        """Delete as the API does: the account is erased, and a payment of type DR records it."""
         row = self._one(request, object_id)
         if not self.has_delete_permission(request, row):
             raise PermissionDenied
@@ -172,7 +172,7 @@ class RegistrationAdmin(ReadOnlyPage):
 
 
 def mask_registered_account(row: Registration) -> str:
-    """What may be shown of a stored account."""
+    """The displayable part of a stored account."""
     card = row.details.get("card", {})
     if last := card.get("last4Digits"):
         return f"{card.get('bin', '')} •••• {last}"
@@ -180,7 +180,8 @@ def mask_registered_account(row: Registration) -> str:
 
 
 def _made_with(row: Registration) -> list[dict[str, Any]]:
-    """Payments made with it, newest first: found through the last four of its account; at least what made it."""
+    """Payments by this registration, newest first, found by the last four digits of its account; at least the one that
+    made it."""
     made = Q(pk=row.payment)
     if last := row.details.get("card", {}).get("last4Digits"):
         made |= Q(account_key=search_keys.build_account_key(row.merchant_id, last), registration=row.pk)
@@ -197,7 +198,7 @@ def _made_with(row: Registration) -> list[dict[str, Any]]:
 
 
 class KnownValuesFilter(admin.AllValuesFieldListFilter):
-    """Offers what an answer can have. To ask a log of millions which values there are would read all of it."""
+    """A filter with a fixed list of values: selecting distinct ones would read a log of millions of rows."""
 
     known: Final[Mapping[str, Sequence[Any]]] = MappingProxyType(
         {
@@ -224,7 +225,7 @@ class RequestLogAdmin(ReadOnlyPage):
 
     @admin.display(description="ndc")
     def short_ndc(self, row: RequestLog) -> SafeString:
-        """Its end, which tells requests apart; whole, it would push the list out of a window of 1280."""
+        """The end of the ndc, which differs between requests; the whole would be too wide at 1280 pixels."""
         return format_html('<code title="{}">…{}</code>', row.ndc, row.ndc[-NDC_SUFFIX_CHARS:])
 
     @admin.display(description=gettext_lazy("took (ms)"), ordering="duration_ms")
@@ -232,7 +233,7 @@ class RequestLogAdmin(ReadOnlyPage):
         return row.duration_ms
 
     def reached(self, rows: QuerySet[RequestLog], scope: AccessScope) -> QuerySet[RequestLog]:
-        """A request knows the entity that was named: a merchant or a channel, no more."""
+        """A request only has the entity that it named: a merchant or a channel."""
         if scope.everything:
             return rows
         channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
@@ -294,13 +295,13 @@ class NotificationAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("payment"))
     def payment_hex(self, row: Notification) -> str:
-        """As the API writes it, so that it is found by what a merchant has logged."""
+        """The id as the API writes it, so that ids from a merchant's logs are found."""
         return row.payment_id.hex if row.payment_id else "–"
 
 
 @admin.register(RiskObservation)
 class RiskObservationAdmin(ReadOnlyPage):
-    """What velocities count. The key is a keyed fingerprint: it tells nobody's e-mail or address."""
+    """Observations that velocities count. The key is a keyed fingerprint and reveals no e-mail or address."""
 
     channel_path = None
     nothing = gettext_lazy(

@@ -1,4 +1,4 @@
-"""Pages about the installation: keys of the vault, use of the throttle, and the clock of the test environment."""
+"""Pages about the installation: vault keys, rate limits in use, and the clock of the test environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gateway.vault import keysets, rewrap
 from gateway.vault.sealing import VaultError, configured_keyset
 
 KEY_COUNT_TIMEOUT_MS: Final = 8_000
-"""How long counting what each key holds may take; over it the command line does it."""
+"""Statement timeout of counting sealed values by key; above it, use the command line."""
 MAX_THROTTLE_ROWS: Final = 100
 CLOCK_UNIT_SECONDS: Final = {"minutes": 60, "hours": 3_600, "days": 86_400}
 
@@ -44,7 +44,7 @@ def _demand(request: HttpRequest, right: str) -> None:
 
 
 def show_vault_keys(site: Any, request: HttpRequest) -> HttpResponse:
-    """Ids, ages and states of the vault's keys; never a key. Changing them is for ``manage.py vault_key``."""
+    """Ids, ages and states of vault keys, never a key. ``manage.py vault_key`` changes them."""
     _demand(request, "gateway.view_vault")
     if (ask := session.require_reauthentication(request)) is not None:
         return ask
@@ -80,7 +80,7 @@ def show_vault_keys(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def _held() -> dict[int | None, int] | None:
-    """Sealed values by key; None where counting takes too long here."""
+    """Number of sealed values by key; None after KEY_COUNT_TIMEOUT_MS."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {KEY_COUNT_TIMEOUT_MS}")
@@ -93,7 +93,7 @@ def _held() -> dict[int | None, int] | None:
 
 
 def show_throttle(site: Any, request: HttpRequest) -> HttpResponse:
-    """How much of their limits entities use just now: the fullest windows of the last minutes."""
+    """Rate limit use: the fullest windows of the last minutes."""
     _demand(request, "gateway.view_throttlewindow")
     scope = permissions.find_access_scope(request.user, "gateway.view_throttlewindow")
     rows = ThrottleWindow.objects.exclude(operation=SHOPPER_OPERATION)
@@ -137,7 +137,7 @@ def _line(row: ThrottleWindow, entity: Channel | Merchant | None) -> dict[str, A
 
 
 class TestClockForm(forms.Form):
-    """Which merchant's clock, and how far on."""
+    """Moves a merchant's clock by a span."""
 
     merchant = forms.ModelChoiceField(
         label=gettext_lazy("merchant"), queryset=Merchant.objects.none(), widget=UnfoldAdminSelectWidget()
@@ -162,7 +162,7 @@ class TestClockForm(forms.Form):
 
 
 def handle_test_clock(site: Any, request: HttpRequest) -> HttpResponse:
-    """Merchants' clocks, moved and put back as ``/v1/test/clock`` does it: what falls due on the way is done."""
+    """Advance or reset merchants' clocks as ``/v1/test/clock`` does; work that falls due on the way is run."""
     if settings.IS_LIVE:
         raise Http404
     _demand(request, "gateway.move_clock")
@@ -180,7 +180,7 @@ def handle_test_clock(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def _move(request: HttpRequest, form: TestClockForm) -> bool:
-    """Move it; False, with the form's errors, where it could not be moved."""
+    """Advance the clock; False, with form errors, if it cannot be advanced."""
     found = form.cleaned_data
     merchant, span = found["merchant"], timedelta(seconds=found["number"] * CLOCK_UNIT_SECONDS[found["unit"]])
     before = merchant.clock_offset
@@ -235,6 +235,8 @@ def _at(merchant: Merchant) -> str:
 
 
 def build_system_urls(site: Any) -> list[URLPattern]:
+    """URL patterns of these pages, for the admin site."""
+
     def view(page: Callable[[Any, HttpRequest], HttpResponse]) -> Any:
         return site.admin_view(lambda request: page(site, request))
 

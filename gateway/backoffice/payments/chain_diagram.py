@@ -1,4 +1,4 @@
-"""A chain of payments as a picture: where each box stands, and the lines between them. Units are pixels of the SVG."""
+"""Layout of a payment chain's diagram: boxes and the lines between them, in pixels of the SVG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.backoffice.payments.timeline import ChainNode
 
 BOX_WIDTH, BOX_HEIGHT, BOX_GAP, BOX_INDENT, DIAGRAM_EDGE = 268, 52, 14, 30, 2
 MAX_INDENTED_DEPTH: Final = 8
-"""Deeper boxes are drawn no further to the right."""
+"""Boxes deeper than this are not indented further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Why a payment is as it is, in plain words: what happened, who decided, what to do, what the shopper may be told.
+"""Explanations of payments in plain words: what happened, who decided, what to do, what the shopper may be told.
 
-A table by result-code family; what was kept about the single payment (a risk decision, an authentication, that nobody
-was asked) is more exact than its family and goes first.
+A table by result-code family. What is stored about the single payment (a risk decision, an authentication, that no
+acquirer was called) is more exact than its family and goes first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gateway.risk.evaluation import RiskOutcome
 
 
 class DecisionMaker(enum.Enum):
-    """Who decided, as a clerk reads it."""
+    """Who decided about a payment."""
 
     SHOPPER = "the shopper"
     ISSUER = "the shopper's bank"
@@ -41,8 +41,8 @@ class DecisionMaker(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentExplanation:
-    """``shopper``: what they may be told, None where only the merchant can act. ``more``: the details that were kept,
-    one a line. ``money``: whether any moved."""
+    """The explanation of one payment. ``shopper``: what the shopper may be told, None if only the merchant can act;
+    ``more``: stored details, one a line; ``money``: whether money moved."""
 
     who: DecisionMaker
     happened: str
@@ -111,7 +111,7 @@ FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = M
         ResultFamily.ADVICE_BLOCK: (DecisionMaker.ISSUER, "The bank said that this card must not be sent again."),
     }
 )
-"""Family → who decided as a rule, and what happened. A test asks for every family."""
+"""Family → who usually decides, and what happened. A test asks for every family."""
 
 _BY_CODE: Final[Mapping[str, tuple[DecisionMaker, str]]] = MappingProxyType(
     {
@@ -137,7 +137,7 @@ MONEY_EFFECT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "CR": "The money came back to you.",
     }
 )  # fmt: skip
-"""What an approved payment of this type did with money; other types move none."""
+"""Payment type → what it did with money when approved; other types move none."""
 
 
 def explain_payment(
@@ -147,7 +147,7 @@ def explain_payment(
     authentication: Authentication | None = None,
     was_asked: bool = True,
 ) -> PaymentExplanation:
-    """``was_asked``: whether an acquirer was ever asked about it."""
+    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it."""
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
@@ -217,7 +217,7 @@ def _authenticated(row: Authentication) -> str:
 
 
 def _said(payment: Payment) -> list[str]:
-    """What the acquirer's answer says beside the code."""
+    """The acquirer's own message beside the result code."""
     details = payment.answer.get("resultDetails", {})
     named = (
         ("The acquirer's own code", details.get("AcquirerResponse")),

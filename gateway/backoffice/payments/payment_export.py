@@ -1,8 +1,8 @@
-"""Payments as a table for people: CSV and XLSX, of any length, written slice by slice.
+"""Exports of payments as CSV or XLSX of any length, written slice by slice.
 
-What is exported are the payments of a list as it was when it was asked for, oldest first, as far as its owner may see
-them at the time of each slice. A cell that a spreadsheet would take for a formula gets an apostrophe before it. An XLSX
-sheet ends at the format's own limit of rows and the next goes on. Source: issue "back office"; decisions, section 8.
+An export has the payments of the list at the time it was requested, oldest first, as far as its owner may see them at
+the time of each slice. Cells that a spreadsheet would take for a formula begin with an apostrophe. A full XLSX sheet is
+continued on the next. Source: docs/background-work.md, docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
 EXPORT_SLICE_ROWS: Final = 2_000
 """Payments of one slice."""
 MAX_SHEET_ROWS: Final = 1_048_576
-"""Rows of one sheet, its heading among them: the format's limit."""
+"""Rows of one sheet with its heading; the format's limit."""
 EXPORT_FORMATS: Final = ("csv", "xlsx")
 _RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a cell a formula when it stands first, also as East Asian keyboards write it."""
+"""First characters that make a cell a formula, including full-width ones of East Asian keyboards."""
 
 ExportCell = str | Decimal | None
 EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
@@ -87,14 +87,14 @@ def _card(payment: Payment) -> str:
 
 
 def _cells(payment: Payment) -> list[ExportCell]:
-    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0052)."""
+    """A row's cells, with card numbers masked: people type them into free-text fields (decision 0052)."""
     return [
         mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
     ]
 
 
 def escape_formula(cell: str) -> str:
-    """``cell`` as a spreadsheet takes it for text. Numbers are written as numbers and need no care."""
+    """Escape text that a spreadsheet would take for a formula; numbers are returned as they are."""
     return f"'{cell}" if cell.startswith(_RISKY) else cell
 
 
@@ -102,8 +102,8 @@ def escape_formula(cell: str) -> str:
 
 
 def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Write the next EXPORT_SLICE_ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts
-    of each."""
+    """Write the next EXPORT_SLICE_ROWS payments; after the last, assemble the file. The cursor's ``sheets``: the parts
+    of each sheet."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
     scope, rows = _meant(row)
@@ -141,7 +141,7 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
 
 
 def _meant(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
-    """What its owner may see now, and of that what they asked for. Raises GivenUp."""
+    """The owner's current access scope, and the requested payments within it. Raises WorkFailedError."""
     owner = get_user_model().objects.get(pk=row.owner_id)
     scope = permissions.find_access_scope(owner, EXPORT_PAYMENT_PERMISSION)
     if not scope:
@@ -189,13 +189,13 @@ _CONTROL: Final = {
     for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
     if code not in (9, 10, 13)
 }
-"""Characters that XML cannot hold."""
+"""Characters that XML does not allow."""
 
 
 def _write_xlsx(
     folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
 ) -> list[list[FilePart]]:
-    """Rows as XML, compressed slice by slice: sheets of gzip members, which can be appended to one another."""
+    """Append rows to the sheets: XML in gzip members, which can be concatenated."""
     sheets: list[list[FilePart]] = list(cursor["sheets"])
     written, per_sheet = int(cursor["rows"]), MAX_SHEET_ROWS - 1
     while True:
@@ -227,7 +227,7 @@ def _xlsx_cell(cell: ExportCell) -> str:
 
 
 def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:
-    """Put the sheets into one workbook."""
+    """Assemble the sheets into one workbook."""
     whole = folder.own(EXPORT_XLSX_NAME)
     with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
         for name, text in _parts(len(sheets)):
@@ -245,7 +245,7 @@ def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], al
 
 
 def _parts(sheets: int) -> Iterator[tuple[str, str]]:
-    """Everything of a workbook but its sheets."""
+    """The workbook's files apart from its sheets."""
     types = "".join(
         f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
         'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'

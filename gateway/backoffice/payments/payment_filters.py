@@ -1,4 +1,4 @@
-"""What narrows a list of payments, read from a form or an address. Pure, but for the conditions it makes."""
+"""Filters of the list of payments, parsed from a form or a query string."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gateway.models import Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentFilters:
-    """What narrows a list. Empty means all. ``since`` and ``until`` are times of the merchants' clocks; ``until`` is
-    the first moment that is no longer meant."""
+    """Filters of a list; empty means all. ``since`` and ``until`` are times of the merchants' clocks; ``until`` is
+    exclusive."""
 
     status: str = ""
     payment_type: str = ""
@@ -38,6 +38,7 @@ class PaymentFilters:
     most: Decimal | None = None
 
     def where(self) -> Q:
+        """The filters as a condition."""
         found = Q()
         plain = ("status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant")
         for name in plain:
@@ -59,7 +60,8 @@ class PaymentFilters:
 
 
 def build_family_condition(family: ResultFamily) -> Q:
-    """Result codes of a family: its own prefixes, less those that an earlier family takes; then its group's codes."""
+    """The condition on result codes of a family: its own prefixes without those an earlier family takes, then its
+    group's codes."""
     found, before = Q(), Q()
     for name, pattern in FAMILY_PATTERNS:
         if name is family:
@@ -74,11 +76,11 @@ def build_family_condition(family: ResultFamily) -> Q:
 
 
 FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
-"""How a filter writes a time, UTC."""
+"""Format of times in filters, UTC."""
 
 
 class FilterValueError(ValueError):
-    """A value that means nothing; the text says what is allowed."""
+    """An invalid filter value; the message says what is allowed."""
 
 
 def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
@@ -100,7 +102,7 @@ def _day(text: str) -> datetime:
 
 
 def _next_day(text: str) -> datetime:
-    """The end of a day that is meant whole; a time is an end itself."""
+    """The exclusive end of a time: the next midnight for a date, the time itself otherwise."""
     try:
         return _day(text) if "T" in text else _day(text) + timedelta(days=1)
     except OverflowError:
@@ -155,11 +157,11 @@ _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "most": ("most", _amount),
 }
 PAYMENT_FILTER_NAMES: Final = tuple(_READ)
-"""The filters' names in forms and addresses."""
+"""Names of the filters in forms and query strings."""
 
 
 def parse_payment_filters(values: Mapping[str, str]) -> tuple[PaymentFilters, dict[str, str]]:
-    """The filters that ``values`` name, and by name what is wrong with those that mean nothing, which are left out."""
+    """Parse ``values``; returns the filters and, by name, errors of invalid values, which are left out."""
     found, wrong = PaymentFilters(), {}
     for name, (attribute, read) in _READ.items():
         text = (values.get(name) or "").strip()

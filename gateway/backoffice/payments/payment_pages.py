@@ -1,7 +1,6 @@
-"""Payments: found by one box, understood on one page. What is done to them by hand is in
-gateway.backoffice.follow_ups.follow_up_form.
+"""The list of payments with its search, and the page of one payment.
 
-Source: docs/back-office-payments.md.
+Manual follow-ups are in gateway.backoffice.follow_ups.follow_up_form. Source: docs/back-office-payments.md.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
 MAX_ENTITY_CHOICES = 100
-"""Channels and merchants that a filter offers by name."""
+"""Channels and merchants that a filter offers."""
 QUICK_FILTERS = (
     (gettext_lazy("Declined"), {"status": Status.DECLINED}),
     (gettext_lazy("Waiting"), {"status": Status.PENDING}),
@@ -71,7 +70,7 @@ QUICK_FILTERS = (
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyPage):
-    """The list and the page are our own; the kit says whose rows they may show."""
+    """Payments. The list and the page are our own views; the base class gives the access scope."""
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_payment_"
@@ -130,7 +129,7 @@ class PaymentAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/payments.html", context)
 
     def _filters(self, request: HttpRequest, filters: PaymentFilters) -> list[dict[str, Any]]:
-        """The filters as the form draws them: name, label, kind, choices."""
+        """The filters for the template: name, label, kind, choices."""
         merchants = permissions.list_permitted_merchants(request.user, "gateway.view_payment").order_by("name")[
             :MAX_ENTITY_CHOICES
         ]
@@ -228,7 +227,7 @@ class PaymentAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/payment.html", context)
 
     def _payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
-        """A payment of the user's, with all that its page reads. Foreign ones look unknown: 404."""
+        """A payment in the user's scope with everything its page reads; 404 outside it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -255,11 +254,12 @@ class PaymentAdmin(ReadOnlyPage):
 
 
 def build_payment_url(payment: Payment) -> str:
+    """Address of the payment's page."""
     return reverse("admin:gateway_payment_change", args=[payment.pk])
 
 
 def _address(request: HttpRequest, **changes: str) -> str:
-    """This list's address with changes; '' where ``after`` is empty: there is no next page."""
+    """This list's query string with changes; '' if ``after`` is empty, as there is no next page."""
     if "after" in changes and not changes["after"]:
         return ""
     kept = {name: value for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value}
@@ -294,7 +294,7 @@ def _heading(payment: Payment) -> str:
 
 
 def _waiting(request: HttpRequest) -> int:
-    """Requests that wait for this user's decision; counted up to a hundred."""
+    """Number of approvals that wait for this user, counted up to a hundred."""
     scope = permissions.find_access_scope(request.user, "gateway.approve_payment")
     if not scope:
         return 0
@@ -304,7 +304,7 @@ def _waiting(request: HttpRequest) -> int:
 
 
 def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
-    """What became of this user's own latest requests."""
+    """Decisions about this user's own latest requests."""
     mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
     return [
         {"row": row, "what": _(OPERATIONS[row.payment_type].title), "pill": build_state_pill(row.state)}
@@ -313,7 +313,8 @@ def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def _moment(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
-    """``sent`` and ``received`` as text; the structures that went on as they were requested are put back by name."""
+    """A timeline event for the template: ``sent`` and ``received`` as text, with structures that equal the request's
+    put back by name."""
     other = moment.payment is not None and moment.payment.id != story.payment.id
     return {
         "moment": moment,
@@ -326,7 +327,7 @@ def _moment(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
 
 
 def _card(payment: Payment) -> dict[str, Any]:
-    """What is known of the means, and the way to everything else that was paid with it."""
+    """The payment means as far as stored, with links to other payments by it."""
     card = payment.answer.get("card", {})
     sent = payment.request.get("card", {})
     found: dict[str, Any] = {"facts": []}
@@ -391,7 +392,7 @@ def _ids(payment: Payment) -> list[tuple[str, str, str]]:
 
 
 def _schedule_of(payment: Payment) -> UUID | None:
-    """The schedule that a payment is a run or a record of."""
+    """The schedule of which a payment is a run or a record."""
     if payment.payment_type in ("SD", "RS", "DS"):
         return payment.chain
     return JobRun.objects.filter(payment=payment.pk).values_list("job", flat=True).first()

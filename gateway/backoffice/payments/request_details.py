@@ -1,7 +1,7 @@
-"""What a merchant sent with a payment, sorted for a reader: people, addresses, cart, sellers, references.
+"""A payment's request sorted for a reader: people, addresses, cart, sellers, references.
 
-Reading only. Sums that disagree are a warning for a person, never an error (Part B, Cart items).
-Source: Part A, Customer … Shipping address; Part B, Cart items, Marketplace.
+Read-only. Sums that disagree are shown as warnings, never errors (Part B, Cart items). Source: Part A, Customer …
+Shipping address; Part B, Cart items, Marketplace.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gateway.models import Payment
 
 ONE_CENT: Final = Decimal("0.01")
 MAX_SHOWN_CART_ITEMS: Final = 200
-"""Cart items that a page shows; the rest is counted."""
+"""Cart items that a page shows; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailCard:
-    """A named list of facts: (name, value), in the order in which they are read."""
+    """A titled list of (name, value) in display order."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -29,7 +29,7 @@ class DetailCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CartLine:
-    """One item of the cart. ``warnings``: sums that disagree."""
+    """One cart item. ``warnings``: sums that disagree."""
 
     name: str
     reference: str
@@ -42,7 +42,7 @@ class CartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SellerSplit:
-    """A seller's part of a marketplace payment. ``items``: the sum of the seller's items, None when none has one."""
+    """A seller's part of a marketplace payment. ``items``: sum of the seller's items, None if there are none."""
 
     seller: str
     amount: str
@@ -75,7 +75,7 @@ _SHIPPING: Final = (
 
 
 def build_request_details(payment: Payment) -> RequestDetails:
-    """``payment`` with its ``request``."""
+    """The details of ``payment``, which is loaded with its ``request``."""
     sent: Mapping[str, Any] = payment.request
     lines, more = _lines(sent)
     splits = _splits(sent)
@@ -86,7 +86,7 @@ def build_request_details(payment: Payment) -> RequestDetails:
 
 
 def _masked(card: DetailCard) -> DetailCard:
-    """People write card numbers where none belong; nobody reads them here (decision 0052)."""
+    """Free text with card numbers masked (decision 0052)."""
     return replace(card, facts=[(mask_text(name), mask_text(value)) for name, value in card.facts])
 
 
@@ -164,7 +164,8 @@ def _lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
 
 
 def _item(item: Mapping[str, Any]) -> Iterator[str]:
-    """totalAmount is price times quantity: price includes tax and discount, per unit. Half a cent may be rounded."""
+    """A cart line. totalAmount must be price times quantity: price includes tax and discount, per unit. Half a cent of
+    rounding is allowed."""
     price, quantity, total = (_number(item.get(name)) for name in ("price", "quantity", "totalAmount"))
     if price is not None and quantity is not None and total is not None:
         product = (price * quantity).quantize(ONE_CENT)

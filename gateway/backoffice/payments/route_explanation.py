@@ -1,4 +1,4 @@
-"""Why a payment went to its acquirer, in words: what the payment's route keeps (gateway.connectors.routing_rules)."""
+"""Explanations of routing, from a payment's stored route (gateway.connectors.routing_rules)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 
 
 def find_first_account(route: Mapping[str, Any]) -> str:
-    """The account it was sent to first."""
+    """The account that the payment was first sent to."""
     tried = route.get("tried") or ()
     return str(tried[0]["name"] if tried else route.get("name", ""))
 
 
 def explain_route(route: Mapping[str, Any]) -> list[str]:
-    """Rule, draw, who was passed over and why, and who would have been next; one a line."""
+    """Rule, weighted draw, accounts that were skipped and why, and the ones that would have been next; one a line."""
     rule = route.get("rule")
     by = _("By the routing rule “%s”") % rule if rule else _("No routing rule fits: the accounts in their order")
     found = [by]
@@ -30,7 +30,7 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
 
 
 def explain_failover(route: Mapping[str, Any]) -> list[str]:
-    """Where it was before, and why it did not stay; one a line."""
+    """Accounts that the payment failed over from, and why; one a line."""
     return [
         _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
         % {"name": one["name"], "code": one["code"], "why": one["why"]}

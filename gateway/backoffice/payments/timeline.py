@@ -1,7 +1,7 @@
-"""Everything about one payment, as values for a page: its chain with amounts, what happened when, and why.
+"""Timeline, chain and explanation of a payment, as values for its page.
 
-Reading only, in a fixed number of statements however long the chain is (its parts are bounded by MAX_SHOWN_PARTS).
-Source: Part B, Payment response.
+Read-only, in a fixed number of statements however long the chain is; its parts are bounded by MAX_SHOWN_PARTS. Source:
+Part B, Payment response.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from gateway.payments.states import LifecycleEvent
 MAX_SHOWN_PARTS: Final = 200
 """Rows of one kind that a page shows of a chain."""
 MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
-"""Follow-ups that a clerk makes by hand."""
+"""Payment types of manual follow-ups."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -55,8 +55,8 @@ MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened. ``tone``: good, bad, wait or plain. ``lines``: more about it, one a line. ``sent`` and
-    ``received``: an exchange's messages, masked. ``delivery``: the webhook that was tried."""
+    """One event. ``tone``: good, bad, wait or plain; ``lines``: details, one a line; ``sent`` and ``received``: masked
+    acquirer messages; ``delivery``: the webhook delivery."""
 
     at: datetime
     kind: str
@@ -72,8 +72,8 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainNode:
-    """A payment in the picture of its chain. ``depth``: 0 for the first; ``row``: from the top; ``parent``: the row it
-    hangs on, None for the first."""
+    """A payment in the diagram of its chain. ``depth``: 0 for the first; ``row``: from the top; ``parent``: row of its
+    parent, None for the first."""
 
     payment: Payment
     title: str
@@ -86,7 +86,7 @@ class ChainNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSum:
-    """One amount of the strip above a chain. ``tone``: done, open or none (nothing of it)."""
+    """One amount above a chain. ``tone``: done, open or none (zero)."""
 
     name: str
     amount: Decimal
@@ -95,7 +95,7 @@ class ChainSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOffer:
-    """A follow-up that is possible. ``most``: the most it may move, None: no bound."""
+    """A follow-up that is possible now. ``most``: the largest amount, None: no limit."""
 
     code: str
     title: str
@@ -122,14 +122,14 @@ class PaymentStory:
 
 TimelineSource = Callable[[Sequence[Payment]], Sequence[TimelineEvent]]
 TIMELINE_SOURCES: Final[list[TimelineSource]] = []
-"""What apps above this one add to a timeline (chargeback cases, say): given the chain's payments."""
+"""Functions of other apps that add events, such as disputes; they get the chain's payments."""
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
 def build_payment_story(payment: Payment) -> PaymentStory:
-    """The story of ``payment``, which was read with its merchant and channel."""
+    """The page's values for ``payment``, which is loaded with its merchant and channel."""
     members = list(
         Payment.objects.filter(chain=payment.chain)
         .defer("merchant_memo", "means_sealed", "means_fingerprint")
@@ -177,7 +177,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
 
 
 def format_payment_title(payment: Payment) -> str:
-    """What a payment is, in words: "Preauthorization", "Incremental authorization", "Refund"."""
+    """The name of a payment's type: "Preauthorization", "Incremental authorization", "Refund"."""
     if payment.practice in INDUSTRY_PRACTICE_OPERATIONS:
         return _(INDUSTRY_PRACTICE_OPERATIONS[payment.practice].title)
     operation = OPERATIONS.get(payment.payment_type)
@@ -194,11 +194,11 @@ PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "RI": "Risk check", "3D": "Authentication", "SD": "Schedule", "RS": "Reschedule", "DS": "Deschedule",
     }
 )  # fmt: skip
-"""Types that no operation of money names."""
+"""Names of types that are no operation on money."""
 
 
 def summarize_chain(chain: Chain) -> list[ChainSum]:
-    """Authorised, captured, refunded, reversed, charged back: what was granted, and what is still possible."""
+    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible."""
     done = [member for member in chain.members if member.status == Status.APPROVED]
 
     def of(*types: str) -> Decimal:
@@ -240,7 +240,7 @@ def _sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
 
 
 def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
-    """The chain as a tree, in the order in which it is drawn: each payment below what it follows."""
+    """The chain as a tree in display order, each payment below the one it follows."""
     children: dict[UUID | None, list[Payment]] = {}
     for member in chain.members:
         above = None if member.id == member.chain else member.referenced
@@ -267,7 +267,7 @@ def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
 
 
 def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
-    """The follow-ups that a clerk may make now, by the same table that answers the API."""
+    """Follow-ups that a clerk may make now, by the operations table that also answers the API."""
     found = []
     for code in MANUAL_FOLLOW_UPS:
         operation = OPERATIONS[code]
@@ -294,7 +294,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }
 )
-"""Event → how it reads, and its tone. A test asks for every event."""
+"""Event → its text and tone. A test asks for every event."""
 
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -438,7 +438,7 @@ def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Timeline
 
 
 def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
-    """Every attempt to tell the merchant's webhook endpoints."""
+    """Every delivery attempt to the merchant's webhook endpoints."""
     rows = WebhookAttempt.objects.filter(delivery__payment__in=keys).select_related("delivery__endpoint")
     found = []
     for row in rows.order_by("id")[:MAX_SHOWN_PARTS]:
@@ -462,7 +462,7 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Tim
 
 
 def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
-    """Real time, as people see it; in the live environment it is the merchant's, too."""
+    """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {
         "operation": _(OPERATIONS[row.payment_type].title),

@@ -82,7 +82,7 @@ class TrialRequest:
 
 
 def start_risk_trial(wanted: TrialRequest, title: str, *, owner: int, by: audit_log.Actor) -> RiskTrial:
-    """Start a trial; ``title`` is its name among background work. Raises TrialTooLongError, work.TooMuchOpen."""
+    """Start a trial; ``title`` is its name among background work. Raises TrialTooLongError and TooMuchOpenWorkError."""
     rules = rule_set_from_document(wanted.document)
     warm = wanted.since - compute_velocity_lookback(rules)
     among = Payment.objects.filter(merchant=wanted.merchant, created_at__gte=warm, created_at__lt=wanted.until)

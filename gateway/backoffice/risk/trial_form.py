@@ -166,6 +166,6 @@ class RiskTrialFormPage(MerchantPage):
         return redirect(reverse("admin:gateway_risktrial_change", args=[trial.pk]))
 
     def require_trial_permission(self, request: HttpRequest, merchant: Merchant) -> None:
-        """Check that the user may start and read trials of the merchant. Raises PermissionDenied."""
+        """Raise PermissionDenied unless the user may view trials of the merchant, which show more than the form."""
         if not permissions.has_permission(request.user, rule_trials.VIEW_RISK_TRIAL_PERMISSION, merchant):
             raise PermissionDenied

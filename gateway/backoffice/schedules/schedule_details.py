@@ -1,4 +1,4 @@
-"""What the pages of schedules tell and ask: next runs, notice, what cancelling means, runs, and a form."""
+"""Contents of the schedule pages: next runs, notice, cancellation preview, runs, and the reschedule form."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SCHEDULE_ACTIONS: Final = {
     "reschedule": gettext_lazy("Reschedule"),
 }
 _FIELDS: Final = ("amount", "expression", "endDate", "name", "registrationId")
-"""What the form of a reschedule asks for."""
+"""Fields of the reschedule form."""
 _SENT: Final = {"expression": "job.expression", "endDate": "job.endDate", "name": "job.name"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationPreview:
-    """What cancelling now would mean: when it ends, and what is still charged until then."""
+    """The effect of cancelling now: the end date, and the charges until then."""
 
     at: datetime
     at_once: bool
@@ -49,7 +49,7 @@ class CancellationPreview:
 
 
 class ScheduleChangeError(Exception):
-    """Nothing was changed; ``wrong``: field → what is wrong with it, '' for the whole."""
+    """Nothing was changed. ``wrong``: field → error, '' for the whole form."""
 
     def __init__(self, wrong: dict[str, str]) -> None:
         super().__init__("; ".join(wrong.values()))
@@ -60,7 +60,7 @@ class ScheduleChangeError(Exception):
 
 
 def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) -> list[dict[str, Any]]:
-    """The next runs by the job's own clock and by UTC."""
+    """The next runs, by the job's own clock and in UTC."""
     if job.state not in (Job.State.ACTIVE, Job.State.ENDING):
         return []
     plan = plans.plan_from_job(job)
@@ -70,7 +70,7 @@ def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) ->
 
 
 def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:
-    """What cancelling means, by the very verb that would do it, on a copy."""
+    """The effect of cancelling, computed by the real verb on a copy."""
     trial = copy.copy(job)
     schedules.give_job_notice(trial, now)
     if trial.state == Job.State.ENDED:
@@ -87,7 +87,7 @@ def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:
 
 
 def describe_notice(job: Job) -> str:
-    """The notice of a job in words."""
+    """The notice period of a job as text."""
     if job.state == Job.State.ENDED:
         return _("It has ended; nothing is charged any more.")
     if job.state == Job.State.ENDING:
@@ -157,7 +157,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
 
 
 def list_schedule_records(job: Job) -> list[Payment]:
-    """What was recorded of the job: made, changed, ended."""
+    """Records of the job: created, changed, ended."""
     rows = Payment.objects.filter(chain=job.pk, payment_type__in=("SD", "RS", "DS")).defer("request", "answer")
     return list(rows.order_by("-id")[:MAX_LISTED_NEXT_RUNS])
 
@@ -167,7 +167,7 @@ def build_payment_page_url(payment: UUID) -> str:
 
 
 def list_possible_actions(job: Job) -> list[tuple[str, str]]:
-    """The verbs that this state allows."""
+    """Actions that the job's state allows."""
     of_state = {
         Job.State.ACTIVE: ("reschedule", "pause", "cancel"),
         Job.State.SUSPENDED: ("resume", "reschedule", "cancel"),
@@ -192,7 +192,7 @@ def describe_schedule_change(job: Job) -> str:
 
 
 def collect_schedule_audit_values(job: Job) -> dict[str, Any]:
-    """What the audit trail keeps of a job."""
+    """A job's values as an audit entry stores them."""
     return {
         "state": job.state,
         "reason": job.reason,
@@ -248,7 +248,7 @@ def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str])
 
 
 def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str]]:
-    """What the form says otherwise than what stands, as the API is sent it."""
+    """Fields of the form that differ from the job, as API parameters."""
     stands = _stands(job)
     sent = {name: request.POST.get(name, stands[name]).strip()[:256] for name in _FIELDS}
     changed = [name for name in _FIELDS if sent[name] != stands[name] and sent[name]]
@@ -269,7 +269,7 @@ def field_from_parameter(parameter: str) -> str:
 
 
 def find_schedules(term: str) -> list[UUID]:
-    """Jobs that an id names: the job's own, of its registration, or of a payment it made."""
+    """Jobs by an id: the job's own, its registration's, or that of a payment it made."""
     ident = identifiers.parse_id(term.replace("-", "").lower())
     if ident is None:
         return []

@@ -1,7 +1,6 @@
-"""Subscription schedules: what comes next, what was charged, and pause, resume, reschedule and cancel by the verbs of
-the API.
+"""Subscription schedules: next runs, past charges; pausing, resuming, rescheduling and cancelling by the API's verbs.
 
-Source: issue "back office"; Part B, Scheduling; docs/decisions/0029.
+Source: docs/schedules.md; Part B, Scheduling; docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ class JobAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/schedule_do.html", context)
 
     def _do(self, request: HttpRequest, job: Job, verb: str) -> None:
-        """Carry it out as the API would, with an audit entry. Raises ScheduleChangeError."""
+        """Carry out an action as the API does, with an audit entry. Raises ScheduleChangeError."""
         pairs = told.read_schedule_changes(request, job) if verb == "reschedule" else []
         if verb == "reschedule" and not can_change_schedule(request.user, job):
             raise ScheduleChangeError(
@@ -216,5 +215,6 @@ class JobAdmin(ReadOnlyPage):
 
 
 def can_change_schedule(user: Any, job: Job) -> bool:
-    """Whether ``user`` may change what a job charges: its charges are not counted towards anybody's limits."""
+    """Whether ``user`` may change what a job charges; only people without limits, as clerk limits do not count its
+    charges."""
     return isinstance(user, User) and is_unlimited_person(user, find_row_owner(job))

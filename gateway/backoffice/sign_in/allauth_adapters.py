@@ -76,7 +76,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def add_message(
         self, request: HttpRequest, level: int, *args: Any, message: str | None = None, **more: Any
     ) -> None:
-        """Show none of allauth's messages; the pages have their own."""
+        """Show messages given as text; allauth's message templates are left out, as the pages have their own."""
         if message:
             super().add_message(request, level, message=message)
 

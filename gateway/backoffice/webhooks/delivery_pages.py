@@ -1,6 +1,6 @@
-"""Webhook deliveries: found by filters, looked at with every attempt, sent once more one by one or many.
+"""Webhook deliveries: filtered, viewed with every attempt, replayed singly or in bulk.
 
-Many are counted first, then made due by background work. Source: docs/decisions/0029.
+A bulk replay counts first, then runs as background work. Source: docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/deliveries.html", context)
 
     def _endpoints(self, request: HttpRequest, verb: str) -> dict[UUID, WebhookEndpoint]:
-        """The endpoints whose deliveries the user may ``verb``."""
+        """Endpoints whose deliveries the user may ``verb``."""
         where = self.scope(request, verb).where("merchant", "channel")
         found = WebhookEndpoint.objects.filter(where).select_related("merchant").order_by("merchant__name", "url")
         return {row.pk: row for row in found[:MAX_LISTED_ENDPOINTS]} if self.scope(request, verb) else {}
@@ -193,7 +193,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     # --- many ----------------------------------------------------------------------------------------------------
 
     def replay_many_view(self, request: HttpRequest) -> HttpResponse:
-        """First what would be sent; with ``confirm`` it is put on the list of work."""
+        """Show what a bulk replay would send; with ``confirm`` it is started."""
         if not permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_changelist"))
@@ -244,7 +244,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/replay.html", context)
 
     def _selection(self, request: HttpRequest, asked: DeliveryFilters) -> ReplaySelection | None:
-        """What a filter chooses of one merchant's; None where it names none, or several."""
+        """The one merchant's deliveries that the filters select; None if they name no merchant or several."""
         where = permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION).where("merchant", "channel")
         mine = {row.pk: row for row in WebhookEndpoint.objects.filter(where).select_related("merchant")}
         chosen = mine.get(asked.endpoint) if asked.endpoint is not None else None
@@ -284,7 +284,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
 
 
 def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, WebhookEndpoint]) -> list[dict[str, Any]]:
-    """Deliveries as a list shows them, each with its last attempt."""
+    """Deliveries for the template, each with its last attempt."""
     last: dict[UUID, WebhookAttempt] = {}
     for attempt in WebhookAttempt.objects.filter(delivery__in=[row.pk for row in rows]).order_by("id"):
         last[attempt.delivery_id] = attempt
@@ -304,7 +304,7 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
 
 
 def list_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> list[dict[str, Any]]:
-    """The newest deliveries of one endpoint; none where finding them takes too long."""
+    """The newest deliveries of one endpoint; empty if the query times out."""
     try:
         with limit_search_time():
             rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:most])

@@ -1,6 +1,6 @@
-"""Webhook endpoints: made, changed, tried, paused, rotated and switched off, by the verbs of gateway.notifications.
+"""Webhook endpoints: created, changed, tested, paused, rotated and switched off by gateway.notifications.
 
-A secret is shown on one page, once, to somebody who has just shown who they are. Source: issue "back office";
+A secret is shown on one page, once, after a recent authentication. Source: docs/back-office-webhooks.md,
 docs/decisions/0029.
 """
 
@@ -37,12 +37,12 @@ from gateway.timers import wakeup
 MAX_SHOWN_ENDPOINTS: Final = 200
 ADD_ENDPOINT_PERMISSION: Final = "gateway.add_webhookendpoint"
 CONFIRMED_ACTIONS: Final = frozenset({"rotate", "off"})
-"""What asks for its name to be typed first."""
+"""Actions for which the endpoint's name has to be typed."""
 
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(MerchantPage):
-    """The list and the pages are our own; the kit says whose rows they show."""
+    """Webhook endpoints. The list and the pages are our own views; the base class gives the access scope."""
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "gateway_webhookendpoint_", self.admin_site.admin_view
@@ -289,7 +289,7 @@ class WebhookEndpointAdmin(MerchantPage):
         return inspector_views.verify_webhook_body(self, request, list(rows[:MAX_SHOWN_ENDPOINTS]))
 
     def _one(self, request: HttpRequest, ident: str, verb: str = "view") -> WebhookEndpoint:
-        """An endpoint of the user's; a foreign one looks unknown: 404."""
+        """An endpoint in the user's scope; 404 outside it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -302,7 +302,7 @@ class WebhookEndpointAdmin(MerchantPage):
 
 
 def pill_state_from_endpoint(row: WebhookEndpoint) -> str:
-    """Its state as a pill's name: a pause by hand reads otherwise than one by failure."""
+    """The endpoint's state for its pill; a pause by hand differs from one after failures."""
     return "held" if row.is_held else str(row.state)
 
 

@@ -1,4 +1,5 @@
-"""The inspector's page, samples, and "verify this body". Test environment only, but for verifying."""
+"""The webhook inspector, sample webhooks, and verification of pasted bodies. Test environment only, but for
+verification."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ WebhookPage = MerchantPage
 def open_inspector(
     page: WebhookPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
 ) -> HttpResponse:
-    """Make the inspector of a merchant or channel, or find the one that is there."""
+    """Open the inspector of a merchant or channel; create it if there is none."""
     back = redirect(reverse("admin:gateway_webhookendpoint_changelist"))
     if settings.IS_LIVE:
         raise Http404
@@ -64,7 +65,7 @@ def open_inspector(
 
 
 def _inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> WebhookEndpoint:
-    """The one of this place and mode; of two who make it at once one does."""
+    """The inspector of this owner and mode; of two created at once one is used."""
     mine = WebhookEndpoint.objects.select_related("merchant").filter(
         merchant=whose.merchant, channel=whose.channel, mode=mode, url=INSPECTOR_URL_PREFIX
     )
@@ -106,7 +107,7 @@ def show_inspector(page: WebhookPage, request: HttpRequest, row: WebhookEndpoint
 
 
 def show_newer_messages(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
-    """What came after ``?after=``, as pieces of the page; asked for every two seconds while it is open."""
+    """Messages after ``?after=`` as HTML fragments; an open page asks every two seconds."""
     if not row.is_inspector or settings.IS_LIVE:
         raise Http404
     after = request.GET.get("after", "0")
@@ -117,7 +118,7 @@ def show_newer_messages(request: HttpRequest, row: WebhookEndpoint) -> HttpRespo
 
 
 def render_inspected_webhooks(row: WebhookEndpoint, after: int = 0) -> list[dict[str, Any]]:
-    """The newest messages of an inspector, each with what its reader would find: newest first."""
+    """The newest messages of an inspector for the template, each with the result of its verification."""
     rows = list(InspectedWebhook.objects.filter(endpoint=row, pk__gt=after).order_by("-id")[:MAX_SHOWN_MESSAGES])
     if not rows:
         return []
@@ -142,7 +143,7 @@ def _shown(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKey
 
 
 def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
-    """One sample of a kind to this endpoint, inspector or not."""
+    """Send a sample of a kind to this endpoint, whether or not it is an inspector."""
     if settings.IS_LIVE or row.mode == WebhookEndpoint.Mode.RETURN:
         raise Http404
     name = "inspect" if row.is_inspector else "change"
@@ -164,7 +165,7 @@ def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
 
 
 def verify_webhook_body(page: WebhookPage, request: HttpRequest, rows: list[WebhookEndpoint]) -> HttpResponse:
-    """What is pasted is looked at and forgotten."""
+    """Verify a pasted body. Nothing of it is stored."""
     offered = [
         (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({row.mode})")
         for row in rows
@@ -219,7 +220,7 @@ def load_verification_keys(row: WebhookEndpoint) -> SigningKeys | None:
 
 
 def format_webhook_body(text: str) -> str:
-    """The plain text for people, with whatever looks like a secret masked once more."""
+    """JSON indented, other text as is; what looks like a secret or a card number is masked."""
     if not text:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Webhook health on the first page: what was delivered, failed and waits by hour, and which endpoints fail."""
+"""The dashboard's webhook panel: delivered, failed and waiting by hour, and endpoints that fail."""
 
 from __future__ import annotations
 
