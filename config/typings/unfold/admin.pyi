@@ -1,14 +1,8 @@
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from django.contrib import admin
 
-# A function of the row may stand where a name stands: django-stubs know it of list_display alone.
-_Column: TypeAlias = str | Callable[..., Any]
-
 class ModelAdmin(admin.ModelAdmin[Any]):
-    fields: ClassVar[Sequence[_Column | Sequence[_Column]] | None]  # type: ignore[assignment]
-    readonly_fields: ClassVar[Sequence[_Column]]  # type: ignore[assignment]
     compressed_fields: ClassVar[bool]
     warn_unsaved_form: ClassVar[bool]
     list_filter_submit: ClassVar[bool]

@@ -46,7 +46,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
         if answer.status_code == 200:
-            _looked(request, "")
+            _record_log_view(request, "")
         return answer
 
     def change_view(
@@ -54,7 +54,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         answer = super().change_view(request, object_id, form_url, extra_context)
         if answer.status_code == 200:
-            _looked(request, object_id)
+            _record_log_view(request, object_id)
         return answer
 
     @admin.display(description=_("action"), ordering="action")
@@ -76,7 +76,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def changes(self, entry: AuditEntry) -> SafeString:
         before, after = entry.before or {}, entry.after or {}
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)] or list(after)
-        rows = [(name, _text(before.get(name)), _text(after.get(name))) for name in names]
+        rows = [(name, _format_value(before.get(name)), _format_value(after.get(name))) for name in names]
         return SafeString(render_to_string("admin/before_after.html", {"rows": rows}))
 
     def place(self, row: AuditEntry) -> RowOwner:
@@ -97,12 +97,12 @@ class AuditEntryAdmin(ReadOnlyPage):
         return queryset.filter(found | Q(ip=term) if _is_address(term) else found), False
 
 
-def _looked(request: HttpRequest, entry: str) -> None:
+def _record_log_view(request: HttpRequest, entry: str) -> None:
     """Write an audit entry about reading the audit log (PCI DSS 10.2.1.3)."""
     audit_log.record_audit_entry_for(actor_from_request(request), "view", "auditentry", entry)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

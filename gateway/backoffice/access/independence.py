@@ -38,11 +38,11 @@ class HandlingTies:
 
     def handlers(self, user: int) -> frozenset[int]:
         """The user, and every user that may be acting as it."""
-        return _reached(self.above, user)
+        return _collect_reachable(self.above, user)
 
     def handled_users(self, user: int) -> frozenset[int]:
         """The user, and every user that it may be acting as."""
-        return _reached(self.below, user)
+        return _collect_reachable(self.below, user)
 
     def group(self, user: int) -> frozenset[int]:
         """All users tied to this one in either direction, over any number of users between."""
@@ -50,10 +50,10 @@ class HandlingTies:
             each: self.above.get(each, frozenset()) | self.below.get(each, frozenset())
             for each in {*self.above, *self.below}
         }
-        return _reached(both, user)
+        return _collect_reachable(both, user)
 
 
-def _reached(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
+def _collect_reachable(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
     found, new = {start}, [start]
     while new:
         new = [each for user in new for each in edges.get(user, ()) if each not in found]

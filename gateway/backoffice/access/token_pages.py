@@ -180,18 +180,25 @@ class AccessTokenAdmin(MerchantPage):
         issues = token is not None and token.revoked_at is None and self.may(request, TOKEN_ISSUE_PERMISSION, token)
         context: dict[str, Any] = {"issues": issues}
         if token is not None and token_approvals.is_awaiting_approval(token):
-            context |= {"waits": True, "why_not": token_approvals.explain_approval_refusal(token, _user_of(request))}
+            context |= {
+                "waits": True,
+                "why_not": token_approvals.explain_approval_refusal(token, _require_user(request)),
+            }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, extra_context) if self.may(request, "view") else self._refuse(request)
+        return (
+            super().changelist_view(request, extra_context)
+            if self.may(request, "view")
+            else self._render_refusal(request)
+        )
 
     # --- issuing ------------------------------------------------------------
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """The form, and after it the one page that shows the token."""
         if not self.has_add_permission(request):
-            return self._refuse(request)
+            return self._render_refusal(request)
         if (ask := session.require_reauthentication(request)) is not None:
             return ask
         form = self.get_form(request)(request.POST) if request.method == "POST" else None
@@ -203,7 +210,7 @@ class AccessTokenAdmin(MerchantPage):
         place = RowOwner(merchant=chosen["merchant"].pk, channel=channel and channel.pk)
         if not self.scope(request, TOKEN_ISSUE_PERMISSION).covers(place):
             raise PermissionDenied
-        user = _user_of(request)
+        user = _require_user(request)
         token, secret = tokens.issue_token(
             chosen["merchant"],
             name=chosen["name"],
@@ -219,7 +226,7 @@ class AccessTokenAdmin(MerchantPage):
         )
         return self._show_once(request, [(token, secret.reveal())])
 
-    def _refuse(self, request: HttpRequest) -> HttpResponse:
+    def _render_refusal(self, request: HttpRequest) -> HttpResponse:
         """Answer 403, with the names of users who can grant the right."""
         context = session.build_page_context(
             self.admin_site,
@@ -240,10 +247,10 @@ class AccessTokenAdmin(MerchantPage):
         return [*own, *super().get_urls()]
 
     def rotate_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._one(request, object_id, self.rotate)
+        return self._run_single_action(request, object_id, self.rotate)
 
     def revoke_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._one(request, object_id, self.revoke)
+        return self._run_single_action(request, object_id, self.revoke)
 
     def approve_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Approve a waiting token."""
@@ -251,7 +258,7 @@ class AccessTokenAdmin(MerchantPage):
         def approve(request: HttpRequest, chosen: QuerySet[AccessToken]) -> None:
             try:
                 done = token_approvals.approve_waiting_token(
-                    chosen.get(), by=_user_of(request), actor=actor_from_request(request)
+                    chosen.get(), by=_require_user(request), actor=actor_from_request(request)
                 )
             except NotIndependentError as fault:
                 messages.error(request, str(fault))
@@ -261,9 +268,9 @@ class AccessTokenAdmin(MerchantPage):
             else:
                 messages.warning(request, _("This token does not wait for a decision any more."))
 
-        return self._one(request, object_id, approve)
+        return self._run_single_action(request, object_id, approve)
 
-    def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
+    def _run_single_action(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
         """The button of a single token; it calls the list's action."""
         if self._row(request, object_id) is None or not self.may(
             request, TOKEN_ISSUE_PERMISSION, self._row(request, object_id)
@@ -283,7 +290,7 @@ class AccessTokenAdmin(MerchantPage):
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
-        made, user = [], _user_of(request)
+        made, user = [], _require_user(request)
         for token in self.own(request, queryset, TOKEN_ISSUE_PERMISSION).filter(revoked_at__isnull=True):
             waits = token_approvals.needs_token_approval(user, token_approvals.place_from_token(token), token.scopes)
             successor, secret = tokens.rotate_token(
@@ -354,8 +361,8 @@ def describe_token_state(token: AccessToken) -> tuple[str, str]:
     return "warn", _("ends in 1 day") if days == 1 else _("ends in %d days") % days
 
 
-def _user_of(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # pages of the back office are for users who signed in
+def _require_user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # the back office requires a sign-in
     return request.user
 
 

@@ -30,7 +30,7 @@ from gateway.backoffice.sign_in.user_agent import describe_browser
 from gateway.core.money import format_amount
 from gateway.models import ENTITY_LEVELS, Channel, Division, Grant, Merchant, Role, SignIn
 
-# Rights come from grants, not from groups; what libraries keep of accounts is shown on the pages of users and accounts.
+# Rights come from grants, not groups; the libraries' own models are shown on the pages of users and accounts.
 admin.site.unregister([Group, User, Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
 ADD_USER_PERMISSION, CHANGE_USER_PERMISSION, VIEW_USER_PERMISSION = (
     "auth.add_user",
@@ -117,7 +117,7 @@ class GrantFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not ge
         super().clean()
         kept = [form for form in self.forms if form.has_changed() and form not in self.deleted_forms]
         if self.instance._state.adding and not kept and not self.without and not any(self.errors):
-            # Without a role the new user would be out of the sight of whoever made them.
+            # Without a grant the new user would not be visible to the manager who made them.
             raise forms.ValidationError(_("Give the new user a role: without one nobody here would see them again."))
 
 
@@ -137,13 +137,15 @@ class GrantInline(StackedInline):
         """Only grants within the viewer's own part of the entity tree."""
         return super().get_queryset(request).filter(build_grants_condition(request.user, "gateway.view_grant"))
 
-    def _ruled(self, request: HttpRequest, user: User | None) -> bool:
+    def _can_change_grants(self, request: HttpRequest, user: User | None) -> bool:
         return permissions.has_permission(request.user, "gateway.change_grant") and (
             user is None or can_manage_user(request, user)
         )
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._ruled(request, obj) and (obj is None or obj.pk != request.user.pk or request.user.is_superuser)
+        return self._can_change_grants(request, obj) and (
+            obj is None or obj.pk != request.user.pk or request.user.is_superuser
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_add_permission(request, obj)
@@ -309,7 +311,7 @@ class UserAdmin(BackofficePage):
 
     def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         if not change:
-            # The trail has it in save_related: whose the new user is, the roles tell.
+            # A new user is audited in save_related, once its grants say which merchant it belongs to.
             obj.is_staff = True
             obj.set_unusable_password()
             obj.save()
@@ -329,7 +331,7 @@ class UserAdmin(BackofficePage):
             independence.record_handling(request.user, form.instance, "change" if change else "create")
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
-        return self._show_link(request, obj)
+        return self._render_invitation_link(request, obj)
 
     # --- acts -------------------------------------------------------------------------------------------------------
 
@@ -353,14 +355,14 @@ class UserAdmin(BackofficePage):
         if verb == "link":
             self.record(request, "password link", user)
             independence.record_handling(request.user, user, "password link")
-            return self._show_link(request, user)
+            return self._render_invitation_link(request, user)
         if verb == "remove factor":
             signin.remove_second_factors(user, by=actor_from_request(request))
             independence.record_handling(request.user, user, "remove factor")
             signin.end_sessions(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             messages.success(request, _("The second factor was removed; the next sign-in sets up another."))
         elif verb == "confirm":
-            self._confirm(request, user)
+            self._confirm_independence(request, user)
         elif verb == "unlock":
             lockout.unlock_sign_in(user.get_username())
             self.record(request, "unlock", user)
@@ -375,7 +377,7 @@ class UserAdmin(BackofficePage):
             messages.success(request, _("%d sessions were ended.") % count)
         return HttpResponseRedirect(back)
 
-    def _confirm(self, request: HttpRequest, user: User) -> None:
+    def _confirm_independence(self, request: HttpRequest, user: User) -> None:
         """Confirm that ``user`` and a user who handled it are two people."""
         pk = request.POST.get("handling", "")
         row = next((each for each in independence.list_open_handlings(user.pk) if str(each.pk) == pk), None)
@@ -389,7 +391,7 @@ class UserAdmin(BackofficePage):
             return
         messages.success(request, _("Confirmed: these are two people."))
 
-    def _show_link(self, request: HttpRequest, user: User) -> HttpResponse:
+    def _render_invitation_link(self, request: HttpRequest, user: User) -> HttpResponse:
         """The one page that shows the invitation link; whoever has the link sets the password."""
         context = session.build_page_context(
             self.admin_site,

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.core import identifiers
@@ -27,8 +28,8 @@ from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 MAX_SHOWN_ORDER_EVENTS = 50
 
 
-def _link_to(payment: UUID) -> str:
-    address = reverse("admin:gateway_payment_change", args=[payment])
+def _link_payment(payment: UUID) -> str:
+    address = build_payment_page_url(payment)
     return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, payment.hex)
 
 
@@ -43,7 +44,7 @@ class BankOrderEventInline(ReadOnlyInline):
     verbose_name_plural = lazy("Events")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # the page around it has asked
+        return True  # checked by the order's page
 
 
 @admin.register(BankOrder)
@@ -84,11 +85,11 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:
-        return _link_to(row.payment)
+        return _link_payment(row.payment)
 
     @admin.display(description=lazy("gives back"))
     def gives_back(self, row: BankOrder) -> str:
-        return _link_to(row.about) if row.about is not None else ""
+        return _link_payment(row.about) if row.about is not None else ""
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str

@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run, batch_totals
 from gateway.core import identifiers
@@ -62,10 +63,6 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
                 }
             )
     return found
-
-
-def _payment(ident: UUID) -> str:
-    return reverse("admin:gateway_payment_change", args=[ident])
 
 
 @admin.register(CaptureBatch)
@@ -111,16 +108,16 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return row.failure or (f"DE39 {row.answer['39']}" if "39" in row.answer else "")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        waiting = self._waiting(request) if self.has_view_permission(request) else []
+        waiting = self._list_waiting_accounts(request) if self.has_view_permission(request) else []
         return super().changelist_view(request, {"waiting": waiting, **(extra_context or {})})
 
-    def _waiting(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def _list_waiting_accounts(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Accounts with captures that are in no batch yet."""
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING))
         found = rows.values("channel", "channel__name", "account", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
-        accounts = self._accounts(request)
+        accounts = self._find_sendable_accounts(request)
         return [
             {
                 "account": one["account"],
@@ -133,12 +130,12 @@ class CaptureBatchAdmin(ReadOnlyPage):
             for one in found.order_by("channel__name", "account", "currency")[:MAX_SHOWN_CAPTURES]
         ]
 
-    def _accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
+    def _find_sendable_accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
         """(channel, merchant id at the acquirer) → the accounts whose captures this user may send."""
-        rows = AcquirerAccount.objects.filter(connector="iso8583", channel__in=self._sendable(request))
+        rows = AcquirerAccount.objects.filter(connector="iso8583", channel__in=self._select_sendable_captures(request))
         return {(row.channel_id, row.acquirer_merchant_id): row.pk for row in rows}
 
-    def _sendable(self, request: HttpRequest) -> QuerySet[Any]:
+    def _select_sendable_captures(self, request: HttpRequest) -> QuerySet[Any]:
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING), "change")
         return rows.values("channel")
 
@@ -147,7 +144,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._one(request, unquote(object_id))
+        row = self._find_batch(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         captures = BatchedCapture.objects.filter(batch=row).order_by("payment")[:MAX_SHOWN_CAPTURES]
@@ -162,19 +159,19 @@ class CaptureBatchAdmin(ReadOnlyPage):
             "batch": row,
             "tone": _TONES.get(row.state, "wait"),
             "state": self.how(row),
-            "sums": _sums(row),
-            "granted": _granted(row),
+            "sums": _render_totals(row),
+            "granted": _sum_accepted_captures(row),
             "on_line": batch_totals.format_batch_number(row.number),
-            "captures": _listed(captures),
+            "captures": _render_captures(captures),
             "shown": MAX_SHOWN_CAPTURES,
-            "all": _captures_of(row),
+            "all": _build_captures_url(row),
             "may_send": row.state != BatchState.BALANCED and self.may(request, "change", row),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/batch.html", context)
 
     def send_view(self, request: HttpRequest, batch: Any) -> HttpResponse:
-        row = self._one(request, str(batch))
+        row = self._find_batch(request, str(batch))
         if not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_capturebatch_change", args=[row.pk]))
@@ -218,14 +215,14 @@ class CaptureBatchAdmin(ReadOnlyPage):
         page: Any = self.admin_site._registry[AcquirerAccount]
         page.record(request, "send captures now", account, after={"captures": moved})
 
-    def _one(self, request: HttpRequest, ident: str) -> CaptureBatch:
+    def _find_batch(self, request: HttpRequest, ident: str) -> CaptureBatch:
         row = self.get_object(request, ident)
         if not isinstance(row, CaptureBatch) or not self.may(request, "view", row):
             raise Http404
         return row
 
 
-def _granted(row: CaptureBatch) -> tuple[int, str]:
+def _sum_accepted_captures(row: CaptureBatch) -> tuple[int, str]:
     """Number and sum of the captures that the host accepted."""
     if row.state == BatchState.BALANCED:
         return row.count, format_amount(row.total)
@@ -233,11 +230,11 @@ def _granted(row: CaptureBatch) -> tuple[int, str]:
     return sums.count, sums.total.text()
 
 
-def _captures_of(row: CaptureBatch) -> str:
+def _build_captures_url(row: CaptureBatch) -> str:
     return f"{reverse('admin:gateway_batchedcapture_changelist')}?batch__id__exact={row.pk}"
 
 
-def _sums(row: CaptureBatch) -> list[dict[str, str]]:
+def _render_totals(row: CaptureBatch) -> list[dict[str, str]]:
     """The host's latest answer about totals."""
     names = {
         "39": _("response code"),
@@ -253,12 +250,12 @@ def _sums(row: CaptureBatch) -> list[dict[str, str]]:
     ]
 
 
-def _listed(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[dict[str, Any]]:
+def _render_captures(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[dict[str, Any]]:
     tones = {"TAKEN": "good", "REFUSED": "bad"}
     return [
         {
             "row": row,
-            "address": _payment(row.payment),
+            "address": build_payment_page_url(row.payment),
             "tone": tones.get(row.state, "wait"),
             "money": f"{format_amount(row.amount)} {row.currency}",
             "words": row.get_state_display(),
@@ -292,7 +289,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BatchedCapture) -> str:
-        address = _payment(row.payment)
+        address = build_payment_page_url(row.payment)
         return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, row.payment.hex)
 
     @admin.display(description=lazy("batch"))

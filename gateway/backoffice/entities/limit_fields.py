@@ -35,7 +35,7 @@ _WINDOW: Final = CompositeInput(
 )
 
 
-def _mode(operation: str) -> CompositeInput:
+def _build_mode_input(operation: str) -> CompositeInput:
     usual = _INSTALLATION if operation == "*" else _USUAL
     return CompositeInput(
         name="mode",
@@ -65,7 +65,7 @@ class RequestLimitsWidget(CompositeWidget):
             path = '["*"]' if operation == "*" else operation
             rows.append(
                 [
-                    _mode(operation).put(prefix, mode, self.faults.get(path, ())),
+                    _build_mode_input(operation).put(prefix, mode, self.faults.get(path, ())),
                     _LIMIT.put(prefix, held.get("limit"), self.faults.get(f"{path}.limit", ())),
                     _WINDOW.put(prefix, held.get("window_s"), self.faults.get(f"{path}.window_s", ())),
                 ]
@@ -85,7 +85,7 @@ class RequestLimitsWidget(CompositeWidget):
         return found
 
 
-def _usual(value: Any) -> Any:
+def _describe_default(value: Any) -> Any:
     return format_lazy("{} {}", gettext_lazy("Empty: as the installation has it,"), value)
 
 
@@ -105,21 +105,21 @@ CARD_TESTING_INPUTS: Final = (
         label=gettext_lazy("stops one address or device after"),
         kind="number",
         unit=gettext_lazy("failures"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_FAILURES),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_FAILURES),
     ),
     CompositeInput(
         name="binFailures",
         label=gettext_lazy("stops one BIN after"),
         kind="number",
         unit=gettext_lazy("failures"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
     ),
     CompositeInput(
         name="windowSeconds",
         label=gettext_lazy("counted within"),
         kind="number",
         unit=gettext_lazy("seconds"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_WINDOW_S),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_WINDOW_S),
     ),
 )
 

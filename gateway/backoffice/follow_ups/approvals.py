@@ -60,7 +60,7 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
             },
         )
         if made:
-            audit_log.record_audit_entry(by.actor, "approval asked", row, after=_said(row))
+            audit_log.record_audit_entry(by.actor, "approval asked", row, after=_build_audit_values(row))
     return row, made
 
 
@@ -73,9 +73,9 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
         before = Approval.objects.get(pk=request)
         count = clerk_limits.load_manual_counter(by.user, before.merchant_id)
         if approve:
-            # One decision of a person at a time: what they approved before is in the sum.
+            # Locked, so that a person decides one request at a time and the sum has what they approved before.
             HandCount.objects.select_for_update().get(pk=count.pk)
-            if why := _not_by(before, by):
+            if why := _explain_approver_refusal(before, by):
                 raise FollowUpNotPossibleError(why)
         changes: dict[str, Any] = {
             "state": Approval.State.APPROVED if approve else Approval.State.REJECTED,
@@ -91,17 +91,21 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
             .update(**changes)
         )
         if not moved:
-            raise FollowUpNotPossibleError(_why_not(before, by))
+            raise FollowUpNotPossibleError(_explain_missed_decision(before, by))
         row = Approval.objects.get(pk=request)
         if row.follow_up is not None:
             clerk_limits.record_approved_move(count, by.user, row.follow_up, row.amount, row.currency)
         audit_log.record_audit_entry(
-            by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
+            by.actor,
+            "approval given" if approve else "approval rejected",
+            row,
+            before=_build_audit_values(before),
+            after=_build_audit_values(row),
         )
     return execute_approval(row, by.actor) if approve else row
 
 
-def _not_by(row: Approval, by: Clerk) -> str:
+def _explain_approver_refusal(row: Approval, by: Clerk) -> str:
     """Why ``by`` cannot approve this; "" if they can. The compare-and-set itself refuses the one who asked."""
     if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
         return ""
@@ -116,12 +120,12 @@ def _not_by(row: Approval, by: Clerk) -> str:
         return words % ", ".join(names)
     askers = independence.list_acting_names(row.asked_by_id, place)
     for person in clerk_limits.list_clerk_people(by, place):
-        if why := _above(row, person, chain, askers):
+        if why := _describe_exceeded_limit(row, person, chain, askers):
             return why
     return ""
 
 
-def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
+def _describe_exceeded_limit(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
     """The limit of the approver that the request would exceed, as text; "" for none."""
     if person.limit is not None and row.amount + sum_unapproved_moves(askers.union(person.names), chain) > person.limit:
         most = f"{money.format_amount(person.limit)} {row.currency}"
@@ -150,11 +154,13 @@ def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
                 _("Only who asked can withdraw a request, and only while nobody has decided it.")
             )
         row = Approval.objects.get(pk=request)
-        audit_log.record_audit_entry(by.actor, "approval withdrawn", row, before=_said(before), after=_said(row))
+        audit_log.record_audit_entry(
+            by.actor, "approval withdrawn", row, before=_build_audit_values(before), after=_build_audit_values(row)
+        )
     return row
 
 
-def _why_not(row: Approval, by: Clerk) -> str:
+def _explain_missed_decision(row: Approval, by: Clerk) -> str:
     if row.asked_by_id == by.user:
         return _("You asked for this yourself: somebody else has to decide it.")
     if row.state != Approval.State.ASKED:
@@ -169,25 +175,25 @@ def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
     order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount)
     try:
-        # Its refusal is kept: the trail has one language, whoever decides.
+        # The refusal is stored, and the audit log has one language whoever decides.
         with translation.override("en"):
             made = Payment.objects.filter(pk=row.follow_up).first() or execute_follow_up(
                 order, by, follow_up=row.follow_up
             )
     except FollowUpNotPossibleError as fault:
-        return _end(row, Approval.State.FAILED, "", by, str(fault))
+        return _end_request(row, Approval.State.FAILED, "", by, str(fault))
     state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE
-    return _end(row, state, made.result_code, by)
+    return _end_request(row, state, made.result_code, by)
 
 
-def _end(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
+def _end_request(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
     with transaction.atomic():
         moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
         row.refresh_from_db()
         if moved and state == Approval.State.FAILED and row.follow_up is not None:
             HandMove.objects.filter(payment=row.follow_up).delete()
         if moved:
-            after = _said(row) | ({"why": why} if why else {})
+            after = _build_audit_values(row) | ({"why": why} if why else {})
             audit_log.record_audit_entry(by, "approval carried out", row, after=after)
     return row
 
@@ -215,7 +221,7 @@ TIMER: Final = Timer(
 )
 
 
-def _said(row: Approval) -> dict[str, Any]:
+def _build_audit_values(row: Approval) -> dict[str, Any]:
     return {
         "payment": row.payment_id.hex,
         "operation": row.payment_type,

@@ -134,20 +134,20 @@ def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payme
     Raises FollowUpNotPossibleError if the form was used for another amount, or the request was refused without a
     payment, and ClerkLimitExceededError.
     """
-    claim = IdempotencyClaim(**_where(clerk, key), body=_body(order))
-    if (made := _made(claim)) is not None:
+    claim = IdempotencyClaim(**_build_key_scope(clerk, key), body=_build_fingerprint_text(order))
+    if (made := _find_made_payment(claim)) is not None:
         return made, False
     try:
-        # The key keeps which payment it made; a page is drawn anew each time.
+        # The idempotency key stores the payment, not a response: the page is rendered anew each time.
         once = IdempotencyContext(claim=claim, respond=lambda _: (200, ""))
         return execute_follow_up(order, clerk.actor, idempotency=once, alone=clerk), True
     except ClerkLimitExceededError:
-        # Sent by the same form at the same moment: what that one made is not over the limit.
-        if (made := _made(claim)) is None:
+        # The same form was sent in parallel, and its own payment used the limit.
+        if (made := _find_made_payment(claim)) is None:
             raise
         return made, False
     except IdempotencyKeyTakenError:
-        made = _made(claim)
+        made = _find_made_payment(claim)
         if made is None:  # pragma: no cover - the key that was taken is there
             raise FollowUpNotPossibleError(_("This form is being carried out at this moment.")) from None
         return made, False
@@ -155,20 +155,20 @@ def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payme
 
 def find_sent_follow_up(clerk: Clerk, key: UUID) -> Payment | None:
     """The payment that a form already made, whatever its fields are now; None if there is none."""
-    kept = IdempotencyKey.objects.filter(**_where(clerk, key)).values_list("payment", flat=True).first()
+    kept = IdempotencyKey.objects.filter(**_build_key_scope(clerk, key)).values_list("payment", flat=True).first()
     return Payment.objects.get(pk=kept) if kept is not None else None
 
 
-def _where(clerk: Clerk, key: UUID) -> dict[str, Any]:
+def _build_key_scope(clerk: Clerk, key: UUID) -> dict[str, Any]:
     """The form's place among the idempotency keys; a user stands in for an access token."""
     return {"token": uuid5(_USERS, str(clerk.user)), "method": "POST", "path": "/admin", "key": key.hex}
 
 
-def _body(order: FollowUpOrder) -> Secret:
+def _build_fingerprint_text(order: FollowUpOrder) -> Secret:
     return Secret(f"{order.target.id.hex} {order.code} {money.format_amount(order.amount)}")
 
 
-def _made(claim: IdempotencyClaim) -> Payment | None:
+def _find_made_payment(claim: IdempotencyClaim) -> Payment | None:
     """The payment that this form made before."""
     where = {"token": claim.token, "method": claim.method, "path": claim.path, "key": claim.key}
     kept = IdempotencyKey.objects.filter(**where).first()
@@ -218,7 +218,7 @@ def execute_follow_up(
         merchant=merchant,
         channel=channel,
         now=now,
-        parameters=_parameters(order),
+        parameters=_parse_order_parameters(order),
         idempotency=idempotency,
         extra_writes=sent,
         trace=RequestTrace(
@@ -242,11 +242,13 @@ def execute_follow_up(
             raise
         return made_before
     outcome = {"payment": made.id.hex, "status": str(made.status), "code": made.result_code}
-    audit_log.record_audit_entry(by, f"{order.title.lower()} made", target, after={**said, **outcome, **_sums(target)})
+    audit_log.record_audit_entry(
+        by, f"{order.title.lower()} made", target, after={**said, **outcome, **_summarize_for_audit(target)}
+    )
     return made
 
 
-def _parameters(order: FollowUpOrder) -> Any:
+def _parse_order_parameters(order: FollowUpOrder) -> Any:
     """The API parameters of the order, parsed by the API's catalogue."""
     target = order.target
     pairs = [
@@ -265,7 +267,7 @@ def _parameters(order: FollowUpOrder) -> Any:
         raise FollowUpNotPossibleError(_("The gateway refused this: %s. Nothing was sent.") % wrong) from None
 
 
-def _sums(target: Payment) -> dict[str, Any]:
+def _summarize_for_audit(target: Payment) -> dict[str, Any]:
     """The chain's amounts, for the audit log."""
     members = Payment.objects.filter(chain=target.chain).defer("request", "answer").order_by("id")
     return {each.name: money.format_amount(each.amount) for each in summarize_chain(Chain(list(members)))}

@@ -190,14 +190,14 @@ class BackofficePage(ModelAdmin):
             scopes = [permissions.find_access_scope(request.user, right) for right in wanted]
             rows = db_field.remote_field.model._default_manager.all()
             if isinstance(related, MerchantPage):
-                rows = rows.filter(_either(related, rows, scopes))
+                rows = rows.filter(_combine_scopes(related, rows, scopes))
             elif isinstance(related, PspPage):
                 rows = related.offered(request, rows, wanted)
             elif not any(scope.everything for scope in scopes):
                 rows = rows.none()
             kwargs["queryset"] = rows
             if not db_field.null and "initial" not in kwargs and len(only := rows[:2]) == 1:
-                # Who has one shop is not asked which.
+                # With a single row to choose from, it is preselected.
                 kwargs["initial"] = only[0].pk
         if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
             kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
@@ -329,8 +329,8 @@ class MerchantPage(BackofficePage):
     def place(self, row: Any) -> RowOwner:
         """The merchant and channel that ``row``, one of this page's model, belongs to."""
         return RowOwner(
-            merchant=_follow(row, self.merchant_path),
-            channel=_follow(row, self.channel_path) if self.channel_path else None,
+            merchant=_resolve_lookup_id(row, self.merchant_path),
+            channel=_resolve_lookup_id(row, self.channel_path) if self.channel_path else None,
         )
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
@@ -397,7 +397,7 @@ class MerchantPage(BackofficePage):
         super().delete_queryset(request, self.own(request, queryset, "delete"))
 
 
-def _either(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:
+def _combine_scopes(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:
     """The condition on rows that at least one of these scopes reaches."""
     if any(scope.everything for scope in scopes):
         return models.Q()
@@ -408,7 +408,7 @@ def _either(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[Acce
     return found
 
 
-def _follow(row: models.Model, path: str) -> UUID | None:
+def _resolve_lookup_id(row: models.Model, path: str) -> UUID | None:
     """The id at the end of a lookup, without loading the last row."""
     *above, last = path.split("__")
     found: Any = row
@@ -444,11 +444,11 @@ class PspPage(BackofficePage):
         if row is None:
             return psps.exists()
         if isinstance(row, models.Model) and row._state.adding:
-            psp = _follow(row, self.psp_path)
+            psp = _resolve_lookup_id(row, self.psp_path)
             return psp is not None and psps.filter(pk=psp).exists()
         found = self.get_object(request, str(row.pk) if isinstance(row, models.Model) else unquote(str(row)))
         # The row as it is stored, whatever a form has just put into it.
-        stored_psp = _follow(found, self.psp_path) if found is not None else None
+        stored_psp = _resolve_lookup_id(found, self.psp_path) if found is not None else None
         return stored_psp is not None and psps.filter(pk=stored_psp).exists()
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:

@@ -57,7 +57,7 @@ def draw_stacked_bars(
             box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))
         written = label if len(label) <= room else f"{label[: room - 1]}…"
-        # A label at the edge stays on the picture, though its column is narrower than it, and off its neighbour.
+        # A label wider than its column stays inside the chart, and clear of its neighbour.
         half = min(len(written) * LABEL_CHARACTER_WIDTH, (every + 0.5) * step / 1.5) / 2
         columns.append(
             ChartBar(

@@ -66,7 +66,7 @@ class CompositeInput:
         taken = self.value if isinstance(self.value, list | tuple) else [self.value]
         values = [str(each) for each in taken if each is not None]
         found = [(value, words, value in values or (value == "" and not values)) for value, words in self.choices]
-        # What a document holds beyond the choices is not lost: its section says what is wrong with it.
+        # A value that is no choice stays in the form, so that its section can report it.
         strange = [value for value in values if value and value not in dict(self.choices)]
         return found + ([(value, value, True) for value in strange] if self.kind in ("select", "flags") else [])
 

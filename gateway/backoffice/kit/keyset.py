@@ -32,28 +32,28 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def _time(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     """A time from microseconds since 1970."""
     try:
-        return _EPOCH + timedelta(microseconds=number) if (number := _number(text)) is not None else None
+        return _EPOCH + timedelta(microseconds=number) if (number := _parse_number(text)) is not None else None
     except OverflowError:
         return None
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     """A date from its ordinal: day 1 is 1 January of year 1."""
     try:
-        return date.fromordinal(number) if (number := _number(text)) is not None else None
+        return date.fromordinal(number) if (number := _parse_number(text)) is not None else None
     except (ValueError, OverflowError):
         return None
 
 
 _READ: Final[Mapping[type, Callable[[str], Any]]] = MappingProxyType({
-    int: _number, datetime: _time, date: _day, UUID: identifiers.parse_id,
+    int: _parse_number, datetime: _parse_time, date: _parse_day, UUID: identifiers.parse_id,
 })  # fmt: skip
 _WRITE: Final[Mapping[type, Callable[[Any], str]]] = MappingProxyType({
     int: str, datetime: lambda at: str((at - _EPOCH) // _MICROSECOND), date: lambda day: str(day.toordinal()),
@@ -90,7 +90,7 @@ class KeysetOrder:
         than = "lt" if self.newest_first else "gt"
         said = [(name, value) for (name, _kind), value in zip(self.columns, values, strict=True)]
         found = [Q(*said[:place], (f"{name}__{than}", value)) for place, (name, value) in enumerate(said)]
-        # Said once more of the first column alone: by this an index is entered at the right place.
+        # Redundant, but on the first column alone: an index is entered at the right place by it.
         return Q((f"{said[0][0]}__{than}e", said[0][1])) & reduce(or_, found)
 
 

@@ -100,7 +100,7 @@ class BackgroundWorkAdmin(BackofficePage):
             **self.admin_site.each_context(request),
             "title": _("Exports and long work"),
             "opts": self.opts,
-            "rows": [_told(row) for row in rows],
+            "rows": [_render_work(row) for row in rows],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/works.html", context)
@@ -110,34 +110,34 @@ class BackgroundWorkAdmin(BackofficePage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._own(request, unquote(object_id))
+        row = self._find_own_work(request, unquote(object_id))
         context = {
             **self.admin_site.each_context(request),
             "title": row.title,
             "opts": self.opts,
             "original": row,
-            "work": _told(row),
+            "work": _render_work(row),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        told = _told(self._own(request, work))
+        told = _render_work(self._find_own_work(request, work))
         shown = {name: told[name] for name in ("share", "done", "total", "message", "ended", "file")}
         return JsonResponse(shown | {"state": str(told["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
-        row = self._own(request, work)
+        row = self._find_own_work(request, work)
         path = open_work_file(row)
         if path is None:
             raise Http404
-        kind = _kind(row)
+        kind = _find_kind(row)
         if kind is None or not permissions.has_permission(request.user, kind.right):
             raise PermissionDenied
         if not all(
             permissions.still_has_permission(request.user, kind.right, kept) for kept in row.cursor.get("scopes", ())
         ):
-            # It holds rows of a merchant that is not theirs any more.
+            # The file has rows of a merchant that the user no longer reaches.
             raise PermissionDenied
         self.record(request, "export fetched", row, after={"file": row.file})
         answer = FileResponse(
@@ -147,18 +147,18 @@ class BackgroundWorkAdmin(BackofficePage):
         return answer
 
     def cancel_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        row = self._own(request, work)
+        row = self._find_own_work(request, work)
         if request.method == "POST":
-            self._cancel(request, row)
+            self._cancel_work(request, row)
         return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
 
-    def _cancel(self, request: HttpRequest, row: BackgroundWork) -> None:
+    def _cancel_work(self, request: HttpRequest, row: BackgroundWork) -> None:
         if queue.cancel_work(row, by=actor_from_request(request)):
             messages.success(request, _("Cancelled. What was written is thrown away."))
         else:
             messages.info(request, _("It had ended already."))
 
-    def _own(self, request: HttpRequest, ident: Any) -> BackgroundWork:
+    def _find_own_work(self, request: HttpRequest, ident: Any) -> BackgroundWork:
         if not self.has_view_permission(request):
             raise PermissionDenied
         row: BackgroundWork | None = self.get_object(request, str(ident))
@@ -172,11 +172,11 @@ def open_work_file(row: BackgroundWork) -> Any:
     return queue.find_result_file(row)
 
 
-def _kind(row: BackgroundWork) -> queue.WorkKind | None:
+def _find_kind(row: BackgroundWork) -> queue.WorkKind | None:
     return queue.WORK_KINDS.get(row.kind)
 
 
-def _told(row: BackgroundWork) -> dict[str, Any]:
+def _render_work(row: BackgroundWork) -> dict[str, Any]:
     path = queue.find_result_file(row)
     shown = (
         build_state_pill(row.state) if row.state != BackgroundWork.State.DONE else {"tone": "good", "text": _("Done")}

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.core.cache import cache
 from django.http import HttpRequest
@@ -27,6 +26,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
 from gateway.backoffice.payments.payment_filters import FILTER_TIME_FORMAT
+from gateway.backoffice.payments.payment_search import first_id_at
 from gateway.core import clock, result_codes
 from gateway.db.statement import execute_sql
 from gateway.models import Status
@@ -132,16 +132,16 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
         "brands": summarize_brands(rows),
         "reasons": summarize_declines(rows),
         "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
-        "figures": _figures(first),
+        "figures": _build_figures(first),
         "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
         "cut": sum(first.values()) >= MAX_DASHBOARD_ROWS,
         "most": MAX_DASHBOARD_ROWS,
     }
 
 
-def _figures(first: Counter[str]) -> list[Figure]:
+def _build_figures(first: Counter[str]) -> list[Figure]:
     """Number of first payments by status, each with a link to its list."""
-    begins = f"{_first():{FILTER_TIME_FORMAT}}"
+    begins = f"{_find_first_hour():{FILTER_TIME_FORMAT}}"
     shown = (
         (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
         (_("declined"), first[Status.DECLINED], Status.DECLINED, ""),
@@ -154,15 +154,10 @@ def _figures(first: Counter[str]) -> list[Figure]:
     ]
 
 
-def first_id_since(moment: datetime) -> UUID:
-    """The smallest id that a row made at ``moment`` can have."""
-    return UUID(int=int(moment.timestamp() * 1000) << 80)
-
-
 def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, ...]]:
     """The figures of a scope, cached for half a minute."""
     values = {
-        "since": first_id_since(_first()),
+        "since": first_id_at(_find_first_hour()),
         "all": scope.everything,
         "merchants": sorted(scope.merchants),
         "channels": sorted(scope.channels),
@@ -197,19 +192,19 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
         at = hour.astimezone(UTC) if hour is not None else None
         if place is not None and at in figures:
             figures[at][place] += count
-    shown = [(f"{hour:%H}", tuple(figures[hour]), _hour_list(hour)) for hour in hours]
+    shown = [(f"{hour:%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
     return charts.draw_stacked_bars(
         shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
     )
 
 
-def _hour_list(hour: datetime) -> str:
+def _build_hour_url(hour: datetime) -> str:
     return build_payments_url(
         **{"from": f"{hour:{FILTER_TIME_FORMAT}}", "to": f"{hour + timedelta(hours=1):{FILTER_TIME_FORMAT}}"}
     )
 
 
-def _first() -> datetime:
+def _find_first_hour() -> datetime:
     """The first hour of the charts."""
     return clock.real_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=DASHBOARD_HOURS - 1)
 
@@ -229,7 +224,7 @@ def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "declined": bad,
             "rate": round(100 * good / (good + bad), 1),
             "link": build_payments_url(
-                **({"brand": brand} if brand else {}), **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}
+                **({"brand": brand} if brand else {}), **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}
             ),
         }
         for brand, (good, bad) in largest
@@ -249,7 +244,7 @@ def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "words": result_codes.find_result_code(code).description,
             "count": count,
             "share": round(100 * count / total),
-            "link": build_payments_url(code=code, **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}),
+            "link": build_payments_url(code=code, **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}),
         }
         for code, count in codes.most_common(MAX_SHOWN_REASONS)
     ]
@@ -265,7 +260,7 @@ def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]
         passed += count if status in ("Y", "A") else 0
 
     def link(**filters: str) -> str:
-        recent = {"created_at__gte": _first().isoformat(), **filters}
+        recent = {"created_at__gte": _find_first_hour().isoformat(), **filters}
         return f"{reverse('admin:gateway_authentication_changelist')}?{urlencode(recent)}"
 
     steps = (

@@ -25,6 +25,7 @@ from django.utils.translation import gettext_lazy
 from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
@@ -91,7 +92,7 @@ class RegistrationAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._one(request, object_id)
+        row = self._find_registration(request, object_id)
         self.record(request, "view", row)
         shown = row.details.get(row.means, {}).items()
         details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
@@ -104,7 +105,7 @@ class RegistrationAdmin(ReadOnlyPage):
             "pill": build_state_pill(row.status),
             "account": mask_registered_account(row),
             "details": sorted(details.items()),
-            "payments": _made_with(row),
+            "payments": _render_registration_payments(row),
             "past": row.retain_until is not None and row.retain_until < clock.merchant_now(row.merchant),
             "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
             "delete": reverse("admin:gateway_registration_delete", args=[row.pk]),
@@ -114,13 +115,13 @@ class RegistrationAdmin(ReadOnlyPage):
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """Delete as the API does: the account is erased, and a payment of type DR records it."""
-        row = self._one(request, object_id)
+        row = self._find_registration(request, object_id)
         if not self.has_delete_permission(request, row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_registration_change", args=[row.pk]))
         if request.method == "POST":
             try:
-                self._delete(request, row)
+                self._delete_registration(request, row)
                 messages.success(request, _("Deleted. The account it held is erased for good."))
             except RequestRefusedError as fault:
                 messages.error(request, result_codes.find_result_code(fault.code).description)
@@ -132,13 +133,13 @@ class RegistrationAdmin(ReadOnlyPage):
             "original": row,
             "registration": row,
             "account": mask_registered_account(row),
-            "payments": len(_made_with(row)),
+            "payments": len(_render_registration_payments(row)),
             "back": reverse("admin:gateway_registration_change", args=[row.pk]),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/registration_delete.html", context)
 
-    def _delete(self, request: HttpRequest, row: Registration) -> None:
+    def _delete_registration(self, request: HttpRequest, row: Registration) -> None:
         by = actor_from_request(request)
         found = registrations.find_registration(row.pk, row.merchant, row.channel)
         trace = RequestTrace(
@@ -162,7 +163,7 @@ class RegistrationAdmin(ReadOnlyPage):
             after={"status": "DELETED", "payment": made.id.hex},
         )
 
-    def _one(self, request: HttpRequest, object_id: str) -> Registration:
+    def _find_registration(self, request: HttpRequest, object_id: str) -> Registration:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, unquote(object_id))
@@ -179,7 +180,7 @@ def mask_registered_account(row: Registration) -> str:
     return row.means
 
 
-def _made_with(row: Registration) -> list[dict[str, Any]]:
+def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:
     """Payments by this registration, newest first, found by the last four digits of its account; at least the one that
     made it."""
     made = Q(pk=row.payment)
@@ -191,7 +192,7 @@ def _made_with(row: Registration) -> list[dict[str, Any]]:
             "row": payment,
             "title": format_payment_title(payment),
             "pill": build_state_pill(payment.status),
-            "address": reverse("admin:gateway_payment_change", args=[payment.pk]),
+            "address": build_payment_page_url(payment.pk),
         }
         for payment in rows
     ]
@@ -271,7 +272,7 @@ class RequestLogAdmin(ReadOnlyPage):
             "log": row,
             "sent": sent,
             "payment": payment,
-            "payment_address": reverse("admin:gateway_payment_change", args=[payment.pk]) if payment else "",
+            "payment_address": build_payment_page_url(payment.pk) if payment else "",
             "result": result_codes.RESULT_CODES[row.result_code].description
             if row.result_code in result_codes.RESULT_CODES
             else "",

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.urls import reverse
-
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.timeline import ChainNode
 
 BOX_WIDTH, BOX_HEIGHT, BOX_GAP, BOX_INDENT, DIAGRAM_EDGE = 268, 52, 14, 30, 2
@@ -59,7 +58,7 @@ def draw_chain(nodes: Sequence[ChainNode]) -> ChainDiagram:
                 line=line,
                 tone=shown["tone"],
                 state=str(shown["text"]),
-                address=reverse("admin:gateway_payment_change", args=[node.payment.pk]),
+                address=build_payment_page_url(node.payment.pk),
             )
         )
     return ChainDiagram(

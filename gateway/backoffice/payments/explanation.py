@@ -154,10 +154,10 @@ def explain_payment(
     if decision is not None and decision.code and decision.code == payment.result_code:
         who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
         happened = _RISK[decision.outcome]
-        more += [_rule(reason) for reason in decision.reasons]
+        more += [_describe_rule(reason) for reason in decision.reasons]
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
-        more.append(_authenticated(authentication))
+        more.append(_describe_authentication(authentication))
     elif payment.status == Status.DECLINED and not was_asked and code == ACQUIRER_UNREACHABLE:
         happened = _LEFT_ALONE
     elif payment.status == Status.DECLINED and not was_asked and who in (DecisionMaker.ISSUER, DecisionMaker.ACQUIRER):
@@ -168,13 +168,13 @@ def explain_payment(
             *route_explanation.explain_failover(payment.route),
             _("Acquirer account: %s") % payment.route.get("name", payment.account),
         ]
-    more += _said(payment)
+    more += _list_acquirer_messages(payment)
     return PaymentExplanation(
         who=who,
         happened=_(happened),
         todo=_(get_developer_advice(code)),
-        shopper=_spoken(get_shopper_message(code)),
-        money=_(_money(payment)),
+        shopper=_translate(get_shopper_message(code)),
+        money=_(_describe_money_effect(payment)),
         code=code,
         description=result_codes.find_result_code(code).description,
         more=tuple(more),
@@ -187,7 +187,7 @@ _LEFT_ALONE: Final = (
 )
 
 
-def _spoken(text: str | None) -> str | None:
+def _translate(text: str | None) -> str | None:
     return _(text) if text else None
 
 
@@ -200,14 +200,14 @@ _RISK: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def _rule(reason: Mapping[str, object]) -> str:
+def _describe_rule(reason: Mapping[str, object]) -> str:
     told = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
     if isinstance(score := reason.get("score"), int):
         return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**told, "score": f"{score:+d}"}
     return _("Rule “%(rule)s”: %(why)s") % told
 
 
-def _authenticated(row: Authentication) -> str:
+def _describe_authentication(row: Authentication) -> str:
     return _("3-D Secure %(version)s ended with status %(status)s%(reason)s (%(how)s).") % {
         "version": row.version,
         "status": row.trans_status or "-",
@@ -216,7 +216,7 @@ def _authenticated(row: Authentication) -> str:
     }
 
 
-def _said(payment: Payment) -> list[str]:
+def _list_acquirer_messages(payment: Payment) -> list[str]:
     """The acquirer's own message beside the result code."""
     details = payment.answer.get("resultDetails", {})
     named = (
@@ -243,7 +243,7 @@ CVV_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 )  # fmt: skip
 
 
-def _money(payment: Payment) -> str:
+def _describe_money_effect(payment: Payment) -> str:
     match payment.status:
         case Status.APPROVED:
             return MONEY_EFFECT_TEXTS.get(payment.payment_type, "No money is moved by this.")

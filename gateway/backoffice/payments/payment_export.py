@@ -56,14 +56,14 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
     ("currency", lambda p: p.currency),
     ("brand", lambda p: p.brand),
     ("method", lambda p: p.method),
-    ("card", lambda p: _card(p)),
-    ("holder", lambda p: _text(p.request, "card", "holder") or _text(p.request, "bankAccount", "holder")),
+    ("card", lambda p: _describe_card(p)),
+    ("holder", lambda p: _read_text(p.request, "card", "holder") or _read_text(p.request, "bankAccount", "holder")),
     ("result code", lambda p: p.result_code),
     ("result", lambda p: result_codes.find_result_code(p.result_code).description if p.result_code else ""),
     ("merchantTransactionId", lambda p: p.merchant_transaction_id),
     ("merchantInvoiceId", lambda p: p.merchant_invoice_id),
     ("merchantMemo", lambda p: p.merchant_memo),
-    ("e-mail", lambda p: _text(p.request, "customer", "email")),
+    ("e-mail", lambda p: _read_text(p.request, "customer", "email")),
     ("first payment", lambda p: p.chain.hex),
     ("referencedId", lambda p: p.referenced.hex if p.referenced else ""),
     ("registrationId", lambda p: p.registration.hex if p.registration else ""),
@@ -76,17 +76,17 @@ _READ: Final = (
 )  # fmt: skip
 
 
-def _text(sent: Mapping[str, Any], structure: str, name: str) -> str:
+def _read_text(sent: Mapping[str, Any], structure: str, name: str) -> str:
     part = sent.get(structure)
     return str(part.get(name, "")) if isinstance(part, Mapping) else ""
 
 
-def _card(payment: Payment) -> str:
+def _describe_card(payment: Payment) -> str:
     card = payment.answer.get("card")
     return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
 
 
-def _cells(payment: Payment) -> list[ExportCell]:
+def _build_cells(payment: Payment) -> list[ExportCell]:
     """A row's cells, with card numbers masked: people type them into free-text fields (decision 0052)."""
     return [
         mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
@@ -106,7 +106,7 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
     of each sheet."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
-    scope, rows = _meant(row)
+    scope, rows = _select_payments(row)
     if "sheets" not in cursor:
         cursor = {
             "until": payment_search.first_id_at(clock.real_now()).hex,
@@ -120,14 +120,14 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
         total = None
     rows = rows.filter(pk__lt=UUID(cursor["until"]))
     if permissions.serialize_access_scope(scope) not in cursor.setdefault("scopes", []):
-        # What the file may hold: who fetches it has to have the right to all of it still.
+        # The scope of the file: who fetches it must still have the permission on all of it.
         cursor["scopes"] = [*cursor["scopes"], permissions.serialize_access_scope(scope)]
     if cursor["after"]:
         rows = rows.filter(pk__gt=UUID(cursor["after"]))
     found = list(rows.order_by("pk")[:EXPORT_SLICE_ROWS])
     writer = _write_csv if as_ == "csv" else _write_xlsx
     if found or not cursor["rows"]:
-        cursor["sheets"] = writer(folder, cursor, [_cells(payment) for payment in found])
+        cursor["sheets"] = writer(folder, cursor, [_build_cells(payment) for payment in found])
     if found:
         cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
     done = int(cursor["rows"])
@@ -140,7 +140,7 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
     return queue.SliceResult(done=done, cursor=cursor, total=done, finished=True, file=name)
 
 
-def _meant(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
+def _select_payments(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
     """The owner's current access scope, and the requested payments within it. Raises WorkFailedError."""
     owner = get_user_model().objects.get(pk=row.owner_id)
     scope = permissions.find_access_scope(owner, EXPORT_PAYMENT_PERMISSION)
@@ -164,7 +164,7 @@ def _write_csv(
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\r\n")
     if not parts:
-        # Spreadsheets take a file without the mark for one in their own alphabet.
+        # Without the byte order mark, spreadsheets assume a local encoding.
         lines.write("\ufeff")
         writer.writerow([name for name, _ in EXPORT_COLUMNS])
     writer.writerows([escape_cell(cell) for cell in row] for row in rows)
@@ -204,20 +204,20 @@ def _write_xlsx(
         now, rows = rows[:room], rows[room:]
         if sheet == len(sheets):
             sheets.append([])
-        text = "".join(_row(cells) for cells in now)
+        text = "".join(_build_xlsx_row(cells) for cells in now)
         if not sheets[sheet]:
-            text = _HEAD + _row([name for name, _ in EXPORT_COLUMNS]) + text
+            text = _HEAD + _build_xlsx_row([name for name, _ in EXPORT_COLUMNS]) + text
         sheets[sheet] = folder.append(sheets[sheet], f"sheet{sheet + 1}.gz", gzip.compress(text.encode(), 1))
         written += len(now)
         if not rows:
             return sheets
 
 
-def _row(cells: Iterable[ExportCell]) -> str:
-    return f"<row>{''.join(_xlsx_cell(cell) for cell in cells)}</row>"
+def _build_xlsx_row(cells: Iterable[ExportCell]) -> str:
+    return f"<row>{''.join(_build_xlsx_cell(cell) for cell in cells)}</row>"
 
 
-def _xlsx_cell(cell: ExportCell) -> str:
+def _build_xlsx_cell(cell: ExportCell) -> str:
     if cell is None or cell == "":
         return "<c/>"
     if isinstance(cell, Decimal):
@@ -230,7 +230,7 @@ def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], al
     """Assemble the sheets into one workbook."""
     whole = folder.own(EXPORT_XLSX_NAME)
     with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
-        for name, text in _parts(len(sheets)):
+        for name, text in _build_workbook_parts(len(sheets)):
             book.writestr(name, text)
         for number, parts in enumerate(sheets, start=1):
             with (
@@ -244,7 +244,7 @@ def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], al
     return whole
 
 
-def _parts(sheets: int) -> Iterator[tuple[str, str]]:
+def _build_workbook_parts(sheets: int) -> Iterator[tuple[str, str]]:
     """The workbook's files apart from its sheets."""
     types = "".join(
         f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
@@ -262,10 +262,10 @@ def _parts(sheets: int) -> Iterator[tuple[str, str]]:
             f"{types}</Types>"
         ),
     )
-    yield "_rels/.rels", _relations([("officeDocument", "xl/workbook.xml")])
+    yield "_rels/.rels", _build_relations([("officeDocument", "xl/workbook.xml")])
     yield (
         "xl/_rels/workbook.xml.rels",
-        _relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
+        _build_relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
     )
     named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
     yield (
@@ -277,7 +277,7 @@ def _parts(sheets: int) -> Iterator[tuple[str, str]]:
     )
 
 
-def _relations(targets: Sequence[tuple[str, str]]) -> str:
+def _build_relations(targets: Sequence[tuple[str, str]]) -> str:
     lines = "".join(
         f'<Relationship Id="r{n}" Type="{_REL}/{kind}" Target="{target}"/>'
         for n, (kind, target) in enumerate(targets, start=1)

@@ -83,7 +83,7 @@ class FilterValueError(ValueError):
     """An invalid filter value; the message says what is allowed."""
 
 
-def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
+def _parse_choice(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in allowed():
             raise FilterValueError(f"{what} is not known here")
@@ -92,7 +92,7 @@ def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
     return read
 
 
-def _day(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     try:
         if "T" in text:
             return datetime.strptime(text, FILTER_TIME_FORMAT).replace(tzinfo=UTC)
@@ -101,36 +101,36 @@ def _day(text: str) -> datetime:
         raise FilterValueError("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00") from None
 
 
-def _next_day(text: str) -> datetime:
+def _parse_end(text: str) -> datetime:
     """The exclusive end of a time: the next midnight for a date, the time itself otherwise."""
     try:
-        return _day(text) if "T" in text else _day(text) + timedelta(days=1)
+        return _parse_moment(text) if "T" in text else _parse_moment(text) + timedelta(days=1)
     except OverflowError:
         raise FilterValueError("give a date before the year 9999") from None
 
 
-def _amount(text: str) -> Decimal:
+def _parse_filter_amount(text: str) -> Decimal:
     try:
         return money.parse_amount(text.replace(",", "."))
     except ValueError:
         raise FilterValueError("give an amount with none or two decimals, e.g. 92.00") from None
 
 
-def _id(text: str) -> UUID:
+def _parse_filter_id(text: str) -> UUID:
     found = identifiers.parse_id(text.replace("-", ""))
     if found is None:
         raise FilterValueError("is no id of an entity")
     return found
 
 
-def _family(text: str) -> ResultFamily:
+def _parse_family(text: str) -> ResultFamily:
     try:
         return ResultFamily(text)
     except ValueError:
         raise FilterValueError("is no family of result codes") from None
 
 
-def _currency(text: str) -> str:
+def _parse_filter_currency(text: str) -> str:
     if not money.is_known_currency(text.upper()):
         raise FilterValueError("give a currency of ISO 4217, e.g. EUR")
     return text.upper()
@@ -141,20 +141,20 @@ FILTER_PAYMENT_TYPES: Final = (
 )  # fmt: skip
 FILTER_TEST_MODES: Final = ("INTERNAL", "EXTERNAL")
 _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    "status": ("status", _one_of(lambda: Status.values, "this status")),
-    "type": ("payment_type", _one_of(lambda: FILTER_PAYMENT_TYPES, "this type")),
-    "brand": ("brand", _one_of(lambda: PAYMENT_BRANDS, "this brand")),
-    "method": ("method", _one_of(lambda: {brand.method for brand in PAYMENT_BRANDS.values()}, "this method")),
-    "currency": ("currency", _currency),
-    "mode": ("test_mode", _one_of(lambda: FILTER_TEST_MODES, "this test mode")),
-    "family": ("family", _family),
-    "code": ("code", _one_of(lambda: RESULT_CODES, "this result code")),
-    "channel": ("channel", _id),
-    "merchant": ("merchant", _id),
-    "from": ("since", _day),
-    "to": ("until", _next_day),
-    "least": ("least", _amount),
-    "most": ("most", _amount),
+    "status": ("status", _parse_choice(lambda: Status.values, "this status")),
+    "type": ("payment_type", _parse_choice(lambda: FILTER_PAYMENT_TYPES, "this type")),
+    "brand": ("brand", _parse_choice(lambda: PAYMENT_BRANDS, "this brand")),
+    "method": ("method", _parse_choice(lambda: {brand.method for brand in PAYMENT_BRANDS.values()}, "this method")),
+    "currency": ("currency", _parse_filter_currency),
+    "mode": ("test_mode", _parse_choice(lambda: FILTER_TEST_MODES, "this test mode")),
+    "family": ("family", _parse_family),
+    "code": ("code", _parse_choice(lambda: RESULT_CODES, "this result code")),
+    "channel": ("channel", _parse_filter_id),
+    "merchant": ("merchant", _parse_filter_id),
+    "from": ("since", _parse_moment),
+    "to": ("until", _parse_end),
+    "least": ("least", _parse_filter_amount),
+    "most": ("most", _parse_filter_amount),
 }
 PAYMENT_FILTER_NAMES: Final = tuple(_READ)
 """Names of the filters in forms and query strings."""

@@ -105,7 +105,7 @@ class SearchShape:
         return self.older is not None
 
 
-def _matching(pattern: str) -> Callable[[str], str | None]:
+def _match_pattern(pattern: str) -> Callable[[str], str | None]:
     compiled = re.compile(pattern)
     return lambda text: text if compiled.fullmatch(text) else None
 
@@ -151,7 +151,7 @@ def _by_email(value: str, merchants: Sequence[UUID]) -> Q:
 
 
 def _by_last_four(value: str, merchants: Sequence[UUID]) -> Q:
-    # Accounts other than cards keep no digits in clear; the key alone tells of those.
+    # Only cards store digits in clear; other accounts match by the key alone.
     keys = [search_keys.build_account_key(merchant, value) for merchant in merchants]
     return Q(account_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
 
@@ -169,7 +169,7 @@ def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:
 _AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{2}))?(?: ?([A-Z]{3}))?")
 
 
-def _amount(text: str) -> str | None:
+def _parse_search_amount(text: str) -> str | None:
     found = _AMOUNT.fullmatch(text.upper())
     if found is None or not (found[2] or found[3]):
         return None
@@ -187,7 +187,7 @@ def _by_asked_amount(value: str) -> Q:
     return Q(amount=Decimal(amount), currency=currency) if currency else Q(amount=Decimal(amount))
 
 
-def _uuid(text: str) -> str | None:
+def _parse_search_id(text: str) -> str | None:
     plain = text.replace("-", "").lower() if len(text) in (32, 36) else ""
     return plain if identifiers.parse_id(plain) is not None else None
 
@@ -195,35 +195,35 @@ def _uuid(text: str) -> str | None:
 SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
     SearchShape(
         name="id", about=lazy("the id of a payment, a registration or an authentication"), one=True,
-        example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", parse_value=_uuid, where=_by_id,
+        example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", parse_value=_parse_search_id, where=_by_id,
     ),
     SearchShape(
         name="shortId", about=lazy("a shortId"), one=True, example="1234.5678.9012",
-        parse_value=_matching(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
+        parse_value=_match_pattern(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
     ),
     SearchShape(
         name="ndc", about=lazy("the ndc of a request"), one=True, example="8a82…-0190…",
-        parse_value=_matching(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
+        parse_value=_match_pattern(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
     ),
     SearchShape(
         name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
-        parse_value=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
+        parse_value=_match_pattern(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
     ),
     SearchShape(
         name="email", about=lazy("the shopper's e-mail address"), example="jane@shop.example",
-        parse_value=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
+        parse_value=_match_pattern(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
     ),
     SearchShape(
         name="lastFour", about=lazy("the last four digits of a card or account"), example="4242",
-        parse_value=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
+        parse_value=_match_pattern(r"[0-9]{4}"), where=_by_last_four, shared=True,
     ),
     SearchShape(
-        name="amount", about=lazy("an amount"), example="92.00 EUR", parse_value=_amount, where=_by_amount,
+        name="amount", about=lazy("an amount"), example="92.00 EUR", parse_value=_parse_search_amount, where=_by_amount,
         older=_by_asked_amount,
     ),
     SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
-        parse_value=_matching(r"[^\0]{1,255}"), where=_by_reference,
+        parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
 )  # fmt: skip
 """In the order in which a text is tried; the last one accepts every text."""
@@ -251,7 +251,7 @@ def parse_search_term(text: str) -> SearchTerm:
 def contains_card_number(text: str) -> bool:
     """Whether ``text`` contains a full card number. Ids never count as one."""
     if (
-        _uuid(text) is not None
+        _parse_search_id(text) is not None
         or _BY_NAME["ndc"].parse_value(text) is not None
         or _BY_NAME["fingerprint"].parse_value(text)
     ):
@@ -271,8 +271,8 @@ def find_payments_page(
     place = PageCursor.read(after)
     with limit_search_time():
         if asked.shape:
-            return _found(scope, asked, filters, place, size)
-        return _listed(scope, filters, place, size)
+            return _find_by_shape(scope, asked, filters, place, size)
+        return _list_newest(scope, filters, place, size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,54 +307,57 @@ def build_search_condition(scope: AccessScope, asked: SearchTerm, filters: Payme
     """The condition on all rows of a list, in any order: for exports."""
     found = scope.where() & filters.where()
     if asked.shape:
-        found &= _BY_NAME[asked.shape].where(asked.value, _merchants(scope, filters))
+        found &= _BY_NAME[asked.shape].where(asked.value, _list_searched_merchants(scope, filters))
         if _BY_NAME[asked.shape].has_time_window and filters.since is None:
             found &= Q(created_at__gte=clock.real_now() - AMOUNT_SEARCH_WINDOW)
     return found
 
 
-def _found(
+def _find_by_shape(
     scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, place: PageCursor | None, size: int
 ) -> SearchPage:
     shape = _BY_NAME[asked.shape]
     if shape.older is not None:
-        return _over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
-    where = shape.where(asked.value, _merchants(scope, filters))
-    if shape.shared and (since := _recently(_few(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None:
-        newest = _listed(scope, filters, place, size, since=since, also=where)
+        return _find_over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
+    where = shape.where(asked.value, _list_searched_merchants(scope, filters))
+    if (
+        shape.shared
+        and (since := _find_recent_start(_list_few_merchants(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None
+    ):
+        newest = _list_newest(scope, filters, place, size, since=since, also=where)
         if newest.after:
             return newest
-    rows = _shown().filter(scope.where()).filter(where).filter(filters.where())
+    rows = _select_shown().filter(scope.where()).filter(where).filter(filters.where())
     if place is not None:
         rows = rows.filter(place.time_condition())
     found = list(rows.order_by("-created_at", "-id")[: size + 1])
-    cut = _cut(found, size)
+    cut = _build_page(found, size)
     return SearchPage(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
 
 
-def _over_time(
+def _find_over_time(
     scope: AccessScope, where: Q, older: Q, filters: PaymentFilters, place: PageCursor | None, size: int
 ) -> SearchPage:
     """Rows with an amount: the newest compared one by one along the index of times, older ones by ``older`` and the
     index payment_amount. That index has no order, so its rows are sorted; an amount that many payments share fills its
     page from the newest and does not get there."""
     within = filters.since or clock.real_now() - AMOUNT_SEARCH_WINDOW
-    merchants = _few(scope, filters)
-    recently = _recently(merchants, place, MAX_AMOUNT_ROWS // max(1, len(merchants or ())))
-    newest = _listed(scope, filters, place, size, since=max(within, recently or within), also=where)
+    merchants = _list_few_merchants(scope, filters)
+    recently = _find_recent_start(merchants, place, MAX_AMOUNT_ROWS // max(1, len(merchants or ())))
+    newest = _list_newest(scope, filters, place, size, since=max(within, recently or within), also=where)
     if newest.after or recently is None or recently <= within:
         return newest
     rows = Payment.objects.filter(scope.where()).filter(filters.where()).filter(older)
     rows = rows.filter(created_at__gte=within, created_at__lt=recently)
     if place is not None:
         rows = rows.filter(place.time_condition())
-    # An order that no index has: else the database walks one of them, for all payments of a merchant.
+    # An order that no index has; otherwise the planner walks one of them over all payments of a merchant.
     at = models.ExpressionWrapper(models.F("created_at") + timedelta(0), models.DateTimeField())
     keys = list(rows.order_by(at.desc(), "-id").values_list("pk", flat=True)[: size + 1 - len(newest.rows)])
-    return _cut([*newest.rows, *_in_order(keys)], size)
+    return _build_page([*newest.rows, *_load_in_order(keys)], size)
 
 
-def _listed(
+def _list_newest(
     scope: AccessScope,
     filters: PaymentFilters,
     place: PageCursor | None,
@@ -369,9 +372,9 @@ def _listed(
         where &= Q(created_at__gte=since)
     if also is not None:
         where &= also
-    merchants = _few(scope, filters)
+    merchants = _list_few_merchants(scope, filters)
     if merchants is None:
-        return _newest_of_all(scope, where, filters, since, place, size)
+        return _list_newest_of_all(scope, where, filters, since, place, size)
     if place is not None:
         where &= place.time_condition()
     each = [
@@ -386,25 +389,25 @@ def _listed(
         return SearchPage(rows=[])
     keys = [key for query in each for key in query]
     chosen = [pk for pk, _ in sorted(keys, key=lambda key: (key[1], key[0]), reverse=True)[: size + 1]]
-    return _cut(_in_order(chosen), size)
+    return _build_page(_load_in_order(chosen), size)
 
 
-def _newest_of_all(
+def _list_newest_of_all(
     scope: AccessScope, where: Q, filters: PaymentFilters, since: datetime | None, place: PageCursor | None, size: int
 ) -> SearchPage:
     """The newest rows of more merchants than MAX_MERGED_MERCHANTS: by id, which follows real time."""
-    rows = _shown().filter(scope.where()).filter(where)
+    rows = _select_shown().filter(scope.where()).filter(where)
     since = filters.since or since
     if since is not None:
-        rows = rows.filter(pk__gte=first_id_at(since - _furthest_ahead()))
+        rows = rows.filter(pk__gte=first_id_at(since - _find_largest_clock_offset()))
     if filters.until is not None:
         rows = rows.filter(pk__lt=first_id_at(filters.until))
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
-    return _cut(list(rows.order_by("-id")[: size + 1]), size)
+    return _build_page(list(rows.order_by("-id")[: size + 1]), size)
 
 
-def _recently(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
+def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
     """The time since which one of ``merchants`` (None: all together) has ``count`` payments before ``place``; None if
     they have fewer."""
     rows = Payment.objects.filter(created_at__lte=place.at) if place is not None else Payment.objects.all()
@@ -427,42 +430,42 @@ def first_id_at(at: datetime) -> UUID:
     return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
 
 
-def _furthest_ahead() -> timedelta:
+def _find_largest_clock_offset() -> timedelta:
     """The largest clock offset of a merchant in the test environment; ids follow real time."""
     found = Merchant.objects.aggregate(most=models.Max("clock_offset"))["most"]
     return max(found or timedelta(0), timedelta(0))
 
 
-def _few(scope: AccessScope, filters: PaymentFilters) -> list[UUID] | None:
+def _list_few_merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID] | None:
     """The merchants of the list, if they are at most MAX_MERGED_MERCHANTS."""
     if filters.merchant is not None:
         return [filters.merchant]
     if filters.channel is not None:
         return list(Merchant.objects.filter(channels=filters.channel).values_list("pk", flat=True))
-    found = list(_reached(scope)[: MAX_MERGED_MERCHANTS + 1])
+    found = list(_select_reached_merchants(scope)[: MAX_MERGED_MERCHANTS + 1])
     return found if len(found) <= MAX_MERGED_MERCHANTS else None
 
 
-def _merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID]:
-    few = _few(scope, filters)
-    return few if few is not None else list(_reached(scope)[:MAX_SEARCHED_MERCHANTS])
+def _list_searched_merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID]:
+    few = _list_few_merchants(scope, filters)
+    return few if few is not None else list(_select_reached_merchants(scope)[:MAX_SEARCHED_MERCHANTS])
 
 
-def _reached(scope: AccessScope) -> QuerySet[Merchant, UUID]:
+def _select_reached_merchants(scope: AccessScope) -> QuerySet[Merchant, UUID]:
     return Merchant.objects.filter(scope.where("pk", "channels")).order_by("pk").distinct().values_list("pk", flat=True)
 
 
-def _shown() -> QuerySet[Payment]:
+def _select_shown() -> QuerySet[Payment]:
     rows = Payment.objects.select_related("merchant", "channel")
     return rows.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 
-def _in_order(keys: Sequence[UUID]) -> list[Payment]:
-    by_key = {row.pk: row for row in _shown().filter(pk__in=keys)}
+def _load_in_order(keys: Sequence[UUID]) -> list[Payment]:
+    by_key = {row.pk: row for row in _select_shown().filter(pk__in=keys)}
     return [by_key[key] for key in keys if key in by_key]
 
 
-def _cut(found: list[Payment], size: int) -> SearchPage:
+def _build_page(found: list[Payment], size: int) -> SearchPage:
     return SearchPage(rows=found[:size], after=str(PageCursor.of(found[size - 1])) if len(found) > size else "")
 
 

@@ -144,14 +144,14 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     approvals = list(Approval.objects.filter(payment__in=keys).order_by("asked_at")[:MAX_SHOWN_PARTS])
     by_key = {member.id: member for member in members}
     moments = [
-        *_events(keys, by_key),
-        *(_exchange(row, by_key) for row in exchanges),
-        *(_routed(member) for member in members if member.route),
-        *(_decided(row, by_key) for row in decisions.values()),
-        *(moment for row in authentications.values() for moment in _authenticated(row, by_key)),
-        *_told(keys, by_key),
-        *_delivered(keys, by_key),
-        *(moment for row in approvals for moment in _approval(row, by_key)),
+        *_list_state_events(keys, by_key),
+        *(_build_exchange_event(row, by_key) for row in exchanges),
+        *(_build_route_event(member) for member in members if member.route),
+        *(_build_risk_event(row, by_key) for row in decisions.values()),
+        *(moment for row in authentications.values() for moment in _build_threeds_events(row, by_key)),
+        *_list_notification_events(keys, by_key),
+        *_list_delivery_events(keys, by_key),
+        *(moment for row in approvals for moment in _build_approval_events(row, by_key)),
         *(moment for told in TIMELINE_SOURCES for moment in told(members)),
     ]
     return PaymentStory(
@@ -209,24 +209,26 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     found: list[ChainSum] = []
     if first.payment_type == "PA":
         authorised = sums.compute_authorized_amount(chain) if granted else ZERO_AMOUNT
-        found.append(_sum("Authorised", authorised))
-        found.append(_sum("Captured", of("CP")))
+        found.append(_build_sum("Authorised", authorised))
+        found.append(_build_sum("Captured", of("CP")))
         found.append(
-            _sum("Still to capture", sums.compute_capturable_amount(chain, first) if granted else ZERO_AMOUNT, "open")
+            _build_sum(
+                "Still to capture", sums.compute_capturable_amount(chain, first) if granted else ZERO_AMOUNT, "open"
+            )
         )
     elif first.payment_type in ("DB", "CD"):
-        found.append(_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
+        found.append(_build_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
     else:
         return []
     if of("RB"):
-        found.append(_sum("Rebilled", of("RB")))
-    found.append(_sum("Refunded", of("RF")))
-    found.append(_sum("Reversed", of("RV")))
+        found.append(_build_sum("Rebilled", of("RB")))
+    found.append(_build_sum("Refunded", of("RF")))
+    found.append(_build_sum("Reversed", of("RV")))
     if disputed := of("CB") - of("CR"):
-        found.append(_sum("Charged back", disputed))
+        found.append(_build_sum("Charged back", disputed))
     paid = [member for member in done if member.payment_type in ("DB", "CP", "RB")]
     found.append(
-        _sum(
+        _build_sum(
             "Still to refund",
             sum((sums.compute_refundable_amount(chain, member) for member in paid), ZERO_AMOUNT),
             "open",
@@ -235,7 +237,7 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     return found
 
 
-def _sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
+def _build_sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
     return ChainSum(name=_(name), amount=amount, tone=tone if amount > 0 else "none")
 
 
@@ -246,7 +248,7 @@ def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
         above = None if member.id == member.chain else member.referenced
         children.setdefault(above, []).append(member)
     found: list[ChainNode] = []
-    # (payment, depth, row of what it hangs on): a stack, so that no chain is too deep.
+    # (payment, depth, row of its parent): a stack, so that no chain is too deep.
     waiting: list[tuple[Payment, int, int | None]] = [(member, 0, None) for member in reversed(children.get(None, []))]
     while waiting:
         member, depth, parent = waiting.pop()
@@ -306,7 +308,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     rows = PaymentEvent.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS]
     deadlines = dict(Suspension.objects.filter(payment__in=keys).values_list("payment_id", "deadline"))
     found = []
@@ -337,7 +339,7 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Timeli
     return found
 
 
-def _routed(payment: Payment) -> TimelineEvent:
+def _build_route_event(payment: Payment) -> TimelineEvent:
     route = payment.route or {}
     return TimelineEvent(
         at=payment.created_at,
@@ -349,7 +351,7 @@ def _routed(payment: Payment) -> TimelineEvent:
     )
 
 
-def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
     silent = row.received is None or "silence" in row.received
     words = _KINDS.get(row.kind, row.kind)
     return TimelineEvent(
@@ -371,7 +373,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+def _build_risk_event(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
     words, tone = _OUTCOMES.get(row.outcome, (row.outcome, "plain"))
     named = {"key": row.set_key, "version": row.version}
     who = _("Risk check “%(key)s”, version %(version)s") % named if row.set_key else _("Guard against card testing")
@@ -388,7 +390,7 @@ def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent
     )
 
 
-def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _build_threeds_events(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     payment = by_key[row.payment] if row.payment is not None else None
     begun = TimelineEvent(
         at=row.created_at,
@@ -422,7 +424,7 @@ def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[
     return [begun, ended]
 
 
-def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _list_notification_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     rows = Notification.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS]
     return [
         TimelineEvent(
@@ -437,7 +439,7 @@ def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Timeline
     ]
 
 
-def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _list_delivery_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     """Every delivery attempt to the merchant's webhook endpoints."""
     rows = WebhookAttempt.objects.filter(delivery__payment__in=keys).select_related("delivery__endpoint")
     found = []
@@ -461,7 +463,7 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Tim
     return found
 
 
-def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {

@@ -67,7 +67,11 @@ def rebuild_risk_subject(payment: Payment) -> ReplaySubject:
     sent = flatten_body(payment.request)
     card = payment.answer.get("card") if payment.means == Card.kind else None
     card_bin = str(card.get("bin", "")) if isinstance(card, Mapping) else ""
-    lost = {name: VALUE_NOT_STORED for name, sources in _hidden().items() if any(source in sent for source in sources)}
+    lost = {
+        name: VALUE_NOT_STORED
+        for name, sources in _list_unstored_parameters().items()
+        if any(source in sent for source in sources)
+    }
     accounts: tuple[str, ...] = ()
     if payment.means and payment.means_fingerprint is None:
         lost["account"] = ACCOUNT_NOT_STORED
@@ -90,7 +94,7 @@ def rebuild_risk_subject(payment: Payment) -> ReplaySubject:
 
 
 @lru_cache(maxsize=1)
-def _hidden() -> Mapping[str, tuple[str, ...]]:
+def _list_unstored_parameters() -> Mapping[str, tuple[str, ...]]:
     """Field → its parameters that are not stored as they were sent."""
     found = {
         row.name: tuple(

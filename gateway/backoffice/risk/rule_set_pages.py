@@ -75,7 +75,7 @@ class RiskSetForm(RiskTrialForm):
         sent |= {name: (found.get("scores") or {}).get(name) for name in _SCORES}
         for name, known in (("avs", AVS_INPUTS), ("cvv", CVV_INPUTS)):
             sent[name] = {
-                # Answers without an input, and an "accept" that stands there in so many words.
+                # Outcomes that have no input, and an explicit "accept", are left as they are.
                 **{
                     answer: follows
                     for answer, follows in (kept.get(name) or {}).items()
@@ -100,12 +100,12 @@ class RiskSetForm(RiskTrialForm):
         faults = config_backed_form.validate_section(
             ConfigurationTarget(merchant=merchant, channel=None), "risk", {"sets": [document]}
         )
-        self._tell(faults)
+        self._add_document_errors(faults)
         if own._state.adding and RiskSet.objects.filter(merchant=merchant, key=document["key"]).exists():
             self.add_error("key", _("There is such a set already; change that one."))
         return found
 
-    def _tell(self, faults: d.DocumentFaults) -> None:
+    def _add_document_errors(self, faults: d.DocumentFaults) -> None:
         parts: dict[str, d.DocumentFaults] = {}
         for fault in faults:
             path = fault.path.lstrip(".").removeprefix("sets[0]").lstrip(".")

@@ -39,10 +39,10 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
             {"was": was, "would": would, "payments": 0, "approved": 0, "sums": {}, "approvedSums": {}},
         )
         one["payments"] += count
-        _add(one["sums"], currency, total)
+        _add_amount(one["sums"], currency, total)
         if approved:
             one["approved"] += count
-            _add(one["approvedSums"], currency, total)
+            _add_amount(one["approvedSums"], currency, total)
     named = [(place, rule.name) for place, rule in enumerate(rules.rules)]
     if rules.avs or rules.cvv:
         named.append((AVS_CVV_CHECK_PLACE, ""))
@@ -53,11 +53,11 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
     for place, currency, count, total, changed in execute_sql(_HELD, asked):
         told[place]["payments"] += count
         told[place]["changed"] += changed
-        _add(told[place]["sums"], currency, total)
+        _add_amount(told[place]["sums"], currency, total)
     for place, why, count in execute_sql(_UNJUDGED, asked):
         told[place]["unjudged"].append([why, count])
     return {"changes": list(changes.values()), "rules": list(told.values())}
 
 
-def _add(sums: dict[str, str], currency: str, total: Any) -> None:
+def _add_amount(sums: dict[str, str], currency: str, total: Any) -> None:
     sums[currency] = f"{Decimal(sums.get(currency, '0')) + total:.2f}"

@@ -97,14 +97,14 @@ class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
 
     def period(self) -> tuple[datetime, datetime]:
         since, until = self.cleaned_data["trial_from"], self.cleaned_data["trial_to"]
-        return _start(since), _start(until + timedelta(days=1))
+        return _to_midnight(since), _to_midnight(until + timedelta(days=1))
 
     def tried(self) -> TrialInput:
         """The input of the trial; the form must be valid."""
         raise NotImplementedError
 
 
-def _start(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
@@ -117,12 +117,12 @@ class RiskTrialFormPage(MerchantPage):
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         if request.method == "POST" and TRY_BUTTON in request.POST:
-            answer = self._try(request, object_id)
+            answer = self._start_trial(request, object_id)
             if answer is not None:
                 return answer
         return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def _try(self, request: HttpRequest, object_id: str | None) -> HttpResponse | None:
+    def _start_trial(self, request: HttpRequest, object_id: str | None) -> HttpResponse | None:
         """Start the trial and redirect to its page; None if the form has errors: it is shown with them, and nothing is
         saved."""
         row = self.get_object(request, unquote(object_id)) if object_id is not None else None

@@ -50,7 +50,7 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
     """Process one page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``:
     include payments of INTERNAL; ``drafts``: include rules that are switched off."""
     asked, cursor = row.parameters, dict(row.cursor)
-    rows, total = _meant(asked), None
+    rows, total = _select_dry_run_payments(asked), None
     if "parts" not in cursor:
         cursor, total = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "moves": {}}, rows.count()
     if cursor["at"]:
@@ -70,9 +70,9 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
             if choice.candidates
             else NO_ACQUIRER_ACCOUNT
         )
-        _count(cursor, payment, choice, then, now)
+        _add_to_sums(cursor, payment, choice, then, now)
         if now != then:
-            writer.writerow([escape_cell(cell) for cell in _line(payment, choice, then, now)])
+            writer.writerow([escape_cell(cell) for cell in _build_csv_line(payment, choice, then, now)])
     cursor["parts"] = folder.append(cursor["parts"], DRY_RUN_FILE_NAME, lines.getvalue().encode())
     if found:
         cursor |= {"at": found[-1].created_at.isoformat(), "after": found[-1].id.hex}
@@ -99,7 +99,7 @@ ROUTING_DRY_RUN: Final = queue.register_work_kind(
 )
 
 
-def _meant(asked: Mapping[str, Any]) -> QuerySet[Payment]:
+def _select_dry_run_payments(asked: Mapping[str, Any]) -> QuerySet[Payment]:
     rows = Payment.objects.filter(
         channel=UUID(asked["channel"]),
         created_at__gte=datetime.fromisoformat(asked["from"]),
@@ -148,7 +148,7 @@ def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
     )
 
 
-def _count(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: str, now: str) -> None:
+def _add_to_sums(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: str, now: str) -> None:
     """Add to the sums: rule, from, to, currency → [payments, amount]."""
     cursor["seen"] += 1
     cursor["changed"] += now != then
@@ -159,7 +159,7 @@ def _count(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: 
         moves[key] = [count + 1, str(Decimal(amount) + payment.amount)]
 
 
-def _line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
+def _build_csv_line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
     over = "; ".join(f"{name}: {why}" for name, why in choice.over)
     return [
         f"{payment.created_at:%Y-%m-%d %H:%M:%S}",

@@ -153,7 +153,7 @@ class RoutingTargetInline(TabularInline):
             rows = rows.filter(channel__routing_rules=rule)
         kwargs["queryset"] = rows.order_by("channel__name", "id")
         field: Any = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        field.label_from_instance = _named  # the way that Django documents; its stubs know a method
+        field.label_from_instance = _format_account  # the way that Django documents; its stubs know a method
         return field
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -169,7 +169,7 @@ class RoutingTargetInline(TabularInline):
         return self.has_change_permission(request, obj)
 
 
-def _named(account: AcquirerAccount) -> str:
+def _format_account(account: AcquirerAccount) -> str:
     return f"{account} · {account.channel.name}" + ("" if account.active else f" ({_('switched off')})")
 
 
@@ -193,17 +193,17 @@ class DryRunForm(forms.Form):
 
     def parameters(self) -> dict[str, Any]:
         found = self.cleaned_data
-        ends = _midnight(found["until"]) + timedelta(days=1)
+        ends = _to_midnight(found["until"]) + timedelta(days=1)
         return {
             "channel": found["channel"].pk.hex,
-            "from": _midnight(found["since"]).isoformat(),
+            "from": _to_midnight(found["since"]).isoformat(),
             "to": ends.isoformat(),
             "drafts": found["drafts"],
             "all": found["all"],
         }
 
 
-def _midnight(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 

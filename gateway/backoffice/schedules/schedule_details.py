@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.money import format_amount
 from gateway.models import Payment
@@ -94,13 +95,13 @@ def describe_notice(job: Job) -> str:
         return _("Notice was given. It runs until its end, and what falls due before is charged.")
     if not job.notice_unit:
         return _("No notice period: when it is cancelled it ends at once.")
-    period = f"{job.notice_number} {_unit(job.notice_unit)}"
+    period = f"{job.notice_number} {_format_unit(job.notice_unit)}"
     if job.notice_callable == Job.Callable.DURATION_END:
         return _("%s of notice to the end of a term. Runs until then are charged.") % period
     return _("%s of notice, at any time. Runs until then are charged.") % period
 
 
-def _unit(unit: str) -> str:
+def _format_unit(unit: str) -> str:
     names = {
         "YEAR": _("year(s)"),
         "MONTH": _("month(s)"),
@@ -117,7 +118,7 @@ def build_schedule_pill(job: Job) -> dict[str, Any]:
     return build_state_pill("PAUSED" if job.reason == Job.Reason.PAUSED else job.state)
 
 
-def _run_pill(run: JobRun) -> dict[str, Any]:
+def _build_run_pill(run: JobRun) -> dict[str, Any]:
     return {"tone": "bad", "text": _("Failed")} if run.state == JobRun.State.FAILED else build_state_pill(run.state)
 
 
@@ -130,7 +131,7 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
             "row": row,
             "pill": build_schedule_pill(row),
             "last": (latest := last.get(row.pk)),
-            "run": _run_pill(latest) if latest else None,
+            "run": _build_run_pill(latest) if latest else None,
             "local": row.next_at,
             "address": reverse("admin:scheduling_job_change", args=[row.pk]),
         }
@@ -144,7 +145,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
     return [
         {
             "row": run,
-            "pill": _run_pill(run),
+            "pill": _build_run_pill(run),
             "text": result_codes.RESULT_CODES[run.code].description if run.code in result_codes.RESULT_CODES else "",
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
@@ -160,10 +161,6 @@ def list_schedule_records(job: Job) -> list[Payment]:
     """Records of the job: created, changed, ended."""
     rows = Payment.objects.filter(chain=job.pk, payment_type__in=("SD", "RS", "DS")).defer("request", "answer")
     return list(rows.order_by("-id")[:MAX_LISTED_NEXT_RUNS])
-
-
-def build_payment_page_url(payment: UUID) -> str:
-    return reverse("admin:gateway_payment_change", args=[payment])
 
 
 def list_possible_actions(job: Job) -> list[tuple[str, str]]:
@@ -208,7 +205,7 @@ def collect_schedule_audit_values(job: Job) -> dict[str, Any]:
 # --- the form of a reschedule -------------------------------------------------------------------------------------
 
 
-def _stands(job: Job) -> dict[str, str]:
+def _read_current_values(job: Job) -> dict[str, str]:
     sent = job.request.get("job", {})
     return {
         "amount": format_amount(job.amount),
@@ -220,7 +217,7 @@ def _stands(job: Job) -> dict[str, str]:
 
 
 def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str]) -> list[dict[str, str]]:
-    stands = _stands(job)
+    stands = _read_current_values(job)
     labels = {
         "amount": (_("Amount in %s") % job.currency, _("Of every run from now on.")),
         "expression": (
@@ -249,7 +246,7 @@ def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str])
 
 def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str]]:
     """Fields of the form that differ from the job, as API parameters."""
-    stands = _stands(job)
+    stands = _read_current_values(job)
     sent = {name: request.POST.get(name, stands[name]).strip()[:256] for name in _FIELDS}
     changed = [name for name in _FIELDS if sent[name] != stands[name] and sent[name]]
     if "amount" in changed:

@@ -22,6 +22,7 @@ from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access.independence import is_unlimited_person
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.backoffice.schedules import schedule_details as told
@@ -82,7 +83,7 @@ class JobAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        job = self._one(request, unquote(object_id))
+        job = self._find_job(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         now = clock.merchant_now(job.merchant)
@@ -99,7 +100,7 @@ class JobAdmin(ReadOnlyPage):
             "runs": told.render_schedule_runs(runs, job),
             "notice": told.describe_notice(job),
             "records": [
-                {"row": row, "title": format_payment_title(row), "address": told.build_payment_page_url(row.pk)}
+                {"row": row, "title": format_payment_title(row), "address": build_payment_page_url(row.pk)}
                 for row in told.list_schedule_records(job)
             ],
             "registration": reverse("admin:gateway_registration_change", args=[job.registration]),
@@ -112,7 +113,7 @@ class JobAdmin(ReadOnlyPage):
     # --- what is done to it --------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, job: Any, verb: str) -> HttpResponse:
-        row = self._one(request, str(job))
+        row = self._find_job(request, str(job))
         if verb not in SCHEDULE_ACTIONS:
             raise Http404
         if not self.may(request, "change", row):
@@ -123,7 +124,7 @@ class JobAdmin(ReadOnlyPage):
         wrong: dict[str, str] = {}
         if request.method == "POST":
             try:
-                self._do(request, row, verb)
+                self._execute_action(request, row, verb)
                 return redirect(back)
             except ScheduleChangeError as fault:
                 wrong = fault.wrong
@@ -149,7 +150,7 @@ class JobAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/office/schedule_do.html", context)
 
-    def _do(self, request: HttpRequest, job: Job, verb: str) -> None:
+    def _execute_action(self, request: HttpRequest, job: Job, verb: str) -> None:
         """Carry out an action as the API does, with an audit entry. Raises ScheduleChangeError."""
         pairs = told.read_schedule_changes(request, job) if verb == "reschedule" else []
         if verb == "reschedule" and not can_change_schedule(request.user, job):
@@ -162,7 +163,7 @@ class JobAdmin(ReadOnlyPage):
         act = {"cancel": schedules.deschedule_job, "pause": schedules.pause_job}.get(verb, schedules.reschedule_job)
         try:
             with transaction.atomic():
-                made = act(job.pk, self._change(request, job, endpoint, pairs), job.channel)
+                made = act(job.pk, self._build_change(request, job, endpoint, pairs), job.channel)
                 after = Job.objects.get(pk=job.pk)
                 self.record(
                     request,
@@ -181,7 +182,7 @@ class JobAdmin(ReadOnlyPage):
             ) from None
         messages.success(request, told.describe_schedule_change(after))
 
-    def _change(
+    def _build_change(
         self, request: HttpRequest, job: Job, endpoint: Endpoint, pairs: list[tuple[str, str]]
     ) -> ChangeRequest:
         by, now = actor_from_request(request), clock.merchant_now(job.merchant)
@@ -203,7 +204,7 @@ class JobAdmin(ReadOnlyPage):
         )
         return ChangeRequest(merchant=job.merchant, now=now, trace=trace, parameters=parameters)
 
-    def _one(self, request: HttpRequest, ident: str) -> Job:
+    def _find_job(self, request: HttpRequest, ident: str) -> Job:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)

@@ -31,7 +31,7 @@ from gateway.models import SignIn
 def show_account(site: Any, request: HttpRequest) -> HttpResponse:
     """The page of the user's own account, with its actions."""
     if request.method == "POST":
-        return _act(site, request)
+        return _handle_action(site, request)
     here, factors = session.find_current_sign_in(request), signin.list_second_factors(request.user)
     context = session.build_page_context(
         site,
@@ -50,8 +50,8 @@ def show_account(site: Any, request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/account.html", context)
 
 
-def _end_one(site: Any, request: HttpRequest) -> HttpResponse | None:
-    key = _uuid(request.POST.get("session", ""))
+def _end_one_session(site: Any, request: HttpRequest) -> HttpResponse | None:
+    key = _parse_uuid(request.POST.get("session", ""))
     if key is None:
         _end_sessions(request, SignIn.objects.none())
     else:
@@ -59,7 +59,7 @@ def _end_one(site: Any, request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _end_others(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _end_other_sessions(site: Any, request: HttpRequest) -> HttpResponse | None:
     _end_sessions(request, session.list_other_sign_ins(request))
     return None
 
@@ -78,7 +78,7 @@ def _has_single_sign_on(request: HttpRequest) -> bool:
     return bool(SocialAccount.objects.filter(user=request.user.pk).exists())
 
 
-def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _unlink_single_sign_on(site: Any, request: HttpRequest) -> HttpResponse | None:
     assert request.user.is_authenticated
     if SocialAccount.objects.filter(user=request.user.pk).delete()[0]:
         audit_log.record_audit_entry(
@@ -89,14 +89,14 @@ def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
 
 
 _ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
-    "end": (False, _end_one),
-    "end others": (False, _end_others),
-    "unlink": (True, _unlink),
+    "end": (False, _end_one_session),
+    "end others": (False, _end_other_sessions),
+    "unlink": (True, _unlink_single_sign_on),
 }
 """The page's actions: whether one needs a recent authentication, and its function."""
 
 
-def _act(site: Any, request: HttpRequest) -> HttpResponse:
+def _handle_action(site: Any, request: HttpRequest) -> HttpResponse:
     here = HttpResponseRedirect(reverse("admin:account"))
     guarded, verb = _ACTS.get(request.POST.get("act", ""), (False, None))
     if verb is None:
@@ -106,7 +106,7 @@ def _act(site: Any, request: HttpRequest) -> HttpResponse:
     return verb(site, request) or here
 
 
-def _uuid(text: str) -> str | None:
+def _parse_uuid(text: str) -> str | None:
     """``text`` if it is a hyphenated UUID."""
     return text if len(text) == 36 and all(letter in "0123456789abcdef-" for letter in text) else None
 
@@ -122,7 +122,7 @@ def build_invitation_link(user: User) -> str:
 
 def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResponse:
     """The page that an invitation link opens: it sets the password."""
-    user = _invited(ident)
+    user = _find_invited_user(ident)
     if user is None or not default_token_generator.check_token(user, token):
         context = session.build_page_context(site, request, title=_("This link is not good any more"), form=None)
         return TemplateResponse(request, "admin/welcome.html", context, status=404)
@@ -143,7 +143,7 @@ def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -
     return TemplateResponse(request, "admin/welcome.html", context)
 
 
-def _invited(ident: str) -> User | None:
+def _find_invited_user(ident: str) -> User | None:
     try:
         key = int(urlsafe_base64_decode(ident).decode())
     except (ValueError, UnicodeDecodeError, OverflowError):

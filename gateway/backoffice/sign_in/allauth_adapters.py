@@ -214,49 +214,49 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return found
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        # Another process, which the address may ask for, would link an identity without signing in.
+        # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
         if sociallogin.is_existing:
             return
-        user = _user_of(sociallogin)
+        user = _find_user_by_email(sociallogin)
         if user is None:
-            _turn_away(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
+            _refuse_sign_in(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
             return
         sociallogin.connect(request, user)
         by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
-        subject = str(_said(sociallogin).get("sub", ""))
+        subject = str(_read_claims(sociallogin).get("sub", ""))
         audit_log.record_audit_entry(
             by, "single sign-on", user, after={"subject": subject[:150], "issuer": settings.GATEWAY_OIDC_ISSUER[:150]}
         )
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        _turn_away(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+        _refuse_sign_in(request, _("Single sign-on did not work. Try again, or sign in with your password."))
 
 
-def _said(sociallogin: SocialLogin) -> dict[str, Any]:
+def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
     """The provider's claims about the person."""
     return sociallogin.account.get_provider_account().get_user_data() or {}
 
 
-def _user_of(sociallogin: SocialLogin) -> User | None:
+def _find_user_by_email(sociallogin: SocialLogin) -> User | None:
     """The one user with an e-mail address that the provider has verified. Superusers are never found by it: whoever can
     change an e-mail address, here or at the provider, would become one."""
-    said = _said(sociallogin)
+    said = _read_claims(sociallogin)
     email = str(said.get("email") or "").strip()
     if not email or said.get("email_verified") is not True:
         return None
     found = User.objects.filter(email__iexact=email, is_active=True)[:2]
-    # The database compares in capitals, in which letters of other scripts become ours: a dotless i is none here.
+    # The database compares upper case, where letters of other scripts become ASCII, such as the dotless i.
     if len(found) != 1 or found[0].email.casefold() != email.casefold():
         return None
-    # Who is known by an id of the provider is not found by e-mail again: addresses are given to others.
+    # A user linked by an id is not found by e-mail again: addresses are reassigned.
     known = issuer_prefix(settings.GATEWAY_OIDC_ISSUER)
     if SocialAccount.objects.filter(user=found[0], uid__startswith=known).exists():
         return None
     return found[0] if found[0].is_staff and not found[0].is_superuser else None
 
 
-def _turn_away(request: HttpRequest, why: str) -> None:
+def _refuse_sign_in(request: HttpRequest, why: str) -> None:
     messages.error(request, why)
     raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
 
@@ -266,7 +266,7 @@ def _turn_away(request: HttpRequest, why: str) -> None:
 _WHAT: Final = {signin.TOTP_FACTOR: "app", signin.PASSKEY_FACTOR: "passkey", signin.RECOVERY_FACTOR: "recovery codes"}
 
 
-def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
+def _record_factor_change(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
     user = authenticator.user
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     named = {"name": authenticator.wrap().name[:100]} if authenticator.type == signin.PASSKEY_FACTOR else {}
@@ -277,26 +277,28 @@ def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> No
 
 
 @receiver(signals.authenticator_added)
-def _added(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "set up")
+def _record_added_factor(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "set up")
     if authenticator.type != signin.RECOVERY_FACTOR:
         session.apply_new_factor(request)
 
 
 @receiver(signals.authenticator_removed)
-def _removed(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "removed")
+def _record_removed_factor(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "removed")
     if authenticator.type != signin.RECOVERY_FACTOR:
         messages.success(request, _("The second factor was removed."))
 
 
 @receiver(signals.authenticator_reset)
-def _reset(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "made anew")
+def _record_new_codes(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "made anew")
 
 
 @receiver(signals.authenticator_used)
-def _used(sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any) -> None:
+def _warn_of_few_codes(
+    sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any
+) -> None:
     if authenticator.type == signin.RECOVERY_FACTOR:
         left = signin.count_recovery_codes(user)
         messages.warning(request, _("You used a recovery code; %d are left.") % left)

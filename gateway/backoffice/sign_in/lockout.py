@@ -55,10 +55,10 @@ def resolve_attempt_address(request: HttpRequest) -> str | None:
 def digest_attempt_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
     """A digest of the name. People type passwords and card numbers into the name's field, and counters are stored in
     clear."""
-    return _digest(_name(credentials))
+    return _digest(_normalize_name(credentials))
 
 
-def _name(credentials: Mapping[str, Any] | None) -> str:
+def _normalize_name(credentials: Mapping[str, Any] | None) -> str:
     """The name in the form that is compared: without case, which a guesser would not mind."""
     return str((credentials or {}).get("username") or "").lower()
 
@@ -70,11 +70,11 @@ def _digest(text: str) -> str:
 def choose_lockout_parameters(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Any]:
     """What attempts are counted by: the name, wherever from; for an address its owner signed in from lately, the name
     and that address, so that strangers elsewhere lock nobody out."""
-    known = _knows(_name(credentials), resolve_attempt_address(request))
+    known = _is_known_address(_normalize_name(credentials), resolve_attempt_address(request))
     return [["username", "ip_address"]] if known else ["username"]
 
 
-def _knows(name: str, near: str | None) -> bool:
+def _is_known_address(name: str, near: str | None) -> bool:
     since = clock.real_now() - KNOWN_ADDRESS_RETENTION
     lately = SignIn.objects.filter(user__username__iexact=name, at__gt=since, ip__isnull=False).order_by("-at")
     return near is not None and near in {
@@ -86,9 +86,9 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
     """django-axes' database handler that stores no form values, and also locks an address that tries many names."""
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **kwargs: Any) -> None:
-        bare = _without_form(request)
+        bare = _strip_request(request)
         super().user_login_failed(sender, credentials, bare, **kwargs)
-        # It writes a line into both for each try, even of nothing: a row that is tried for days would grow without end.
+        # axes appends a line to both columns at each attempt, so a row attacked for days would grow without end.
         mine = AccessAttempt.objects.filter(
             username=digest_attempt_name(bare, credentials), ip_address=bare.axes_ip_address
         )
@@ -102,7 +102,7 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
         return max(int(super().get_failures(request, credentials)), int(all_names) // ADDRESS_LOCKOUT_FACTOR)
 
 
-def _without_form(request: Any) -> Any:
+def _strip_request(request: Any) -> Any:
     """A copy of the request for axes, without form values, which it would store, and without the user agent, of which
     each would get a row."""
     bare = HttpRequest()
@@ -120,7 +120,7 @@ def guard_attempt(request: HttpRequest, name: str) -> Iterator[None]:
     """Context of one attempt: raises SignInLockedError if the name is locked here, or if another attempt of it is
     running, so that parallel attempts are all counted. An attempt during a lockout prolongs it."""
     credentials = {"username": name}
-    with _alone(request, credentials):
+    with _hold_attempt_lock(request, credentials):
         if not AxesProxyHandler.is_allowed(request, credentials):
             record_failed_attempt(request, name)
             raise SignInLockedError(until=next_sign_in_at())
@@ -154,9 +154,9 @@ def next_sign_in_at() -> datetime:
 
 
 @contextmanager
-def _alone(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
-    name, near = _name(credentials), resolve_attempt_address(request)
-    counted = f"{name}\n{near}" if _knows(name, near) else name
+def _hold_attempt_lock(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
+    name, near = _normalize_name(credentials), resolve_attempt_address(request)
+    counted = f"{name}\n{near}" if _is_known_address(name, near) else name
     lock = int.from_bytes(bytes.fromhex(_digest(counted))[:8], signed=True)
     if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
         raise SignInLockedError(until=None)

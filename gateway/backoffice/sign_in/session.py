@@ -49,8 +49,8 @@ class BackofficeSessionMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path.startswith(BACKOFFICE_PATH) and request.user.is_authenticated and not self._holds(request):
-            # A row that the limits of age let go on, but what is asked of its user now does not.
+        if request.path.startswith(BACKOFFICE_PATH) and request.user.is_authenticated and not self._is_valid(request):
+            # Not too old, but its user now needs a second factor, or may not sign in any more.
             signin.end_sessions(_select_current_sign_in(request), by=RULES)
             logout(request)
             messages.info(request, _("You were signed out. Sign in again to go on."))
@@ -71,7 +71,7 @@ class BackofficeSessionMiddleware:
         numbers = [name for name, values in asked if any(map(_is_card_number, values))]
         if not (nul and request.user.is_authenticated) and not numbers:
             return None
-        # Nothing may repeat the number: not the page, and not its address.
+        # Neither the page nor its address may repeat the number.
         messages.warning(
             request, FULL_NUMBER_WARNING if numbers else _("No field holds what was asked for: it was left out.")
         )
@@ -79,14 +79,14 @@ class BackofficeSessionMiddleware:
         rest = [(name, value) for name, values in asked if name not in left_out for value in values]
         return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
 
-    def _holds(self, request: HttpRequest) -> bool:
+    def _is_valid(self, request: HttpRequest) -> bool:
         """Whether the session is still valid; sets ``request.has_to_set_up`` if its user has to set up a second
         factor."""
         if not request.user.is_staff:
             return False
         row = _select_current_sign_in(request).filter(user=request.user.pk).first()
         if row is None:
-            # A session that another way of signing in began: good where no second factor is asked for.
+            # Begun by another way of signing in, which is enough if no second factor is required.
             if signin.is_second_factor_required() or signin.has_second_factor(request.user):
                 return False
             row = start_session_record(request, second_factor=False)
@@ -94,7 +94,7 @@ class BackofficeSessionMiddleware:
             if signin.has_second_factor(request.user):
                 return False
             request.has_to_set_up = True  # type: ignore[attr-defined]
-        # A page that asks by itself whether there is news is no sign of a person in front of it.
+        # Polling by an open page does not count as use.
         return signin.touch_session(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
 
 
@@ -119,7 +119,7 @@ def start_session_record(request: HttpRequest, *, second_factor: bool) -> SignIn
 
 def complete_sign_in(request: HttpRequest, user: Any) -> None:
     """After a sign-in: create the session's record and an audit entry, and show the user their last sign-in."""
-    proofs = [_proof(record) for record in get_authentication_records(request, user)]
+    proofs = [_name_proof(record) for record in get_authentication_records(request, user)]
     row = start_session_record(request, second_factor=any(proof in SECOND_FACTOR_PROOFS for proof in proofs))
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     audit_log.record_audit_entry(by, "sign in", user, after={"with": ", ".join(dict.fromkeys(proofs))})
@@ -135,7 +135,7 @@ SECOND_FACTOR_PROOFS: Final = frozenset({"code", "recovery code", "passkey"})
 _PROOFS: Final = {signin.TOTP_FACTOR: "code", signin.RECOVERY_FACTOR: "recovery code", signin.PASSKEY_FACTOR: "passkey"}
 
 
-def _proof(record: dict[str, Any]) -> str:
+def _name_proof(record: dict[str, Any]) -> str:
     """The name of an authentication method in audit entries."""
     if record["method"] == "mfa":
         return _PROOFS[record["type"]]

@@ -69,7 +69,7 @@ ASKED_AT: Final = "passkey_asked_at"
 RECOVERY_CODE_DIGITS: Final = settings.MFA_RECOVERY_CODE_DIGITS
 
 
-def _text(label: Any, **attrs: str) -> forms.CharField:
+def _build_text_field(label: Any, **attrs: str) -> forms.CharField:
     return forms.CharField(
         label=label,
         max_length=150,
@@ -77,7 +77,7 @@ def _text(label: Any, **attrs: str) -> forms.CharField:
     )
 
 
-def _password(**attrs: str) -> forms.CharField:
+def _build_password_field(**attrs: str) -> forms.CharField:
     return forms.CharField(
         label=gettext_lazy("Password"),
         max_length=256,
@@ -94,8 +94,8 @@ class PasswordForm(LoginForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["login"] = _text(gettext_lazy("Username"), autocomplete="username", autofocus="")
-        self.fields["password"] = _password()
+        self.fields["login"] = _build_text_field(gettext_lazy("Username"), autocomplete="username", autofocus="")
+        self.fields["password"] = _build_password_field()
 
     def add_prefix(self, field_name: str) -> str:
         """Names the input "username", which password managers recognise."""
@@ -107,7 +107,7 @@ class PasswordReauthenticationForm(ReauthenticateForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["password"] = _password(autofocus="")
+        self.fields["password"] = _build_password_field(autofocus="")
 
 
 def change_password(request: HttpRequest, change: Callable[..., HttpResponse], extra: Any) -> HttpResponse:
@@ -143,17 +143,19 @@ class CountedCodeMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["code"] = _text(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="", inputmode="text")
+        self.fields["code"] = _build_text_field(
+            gettext_lazy("Code"), autocomplete="one-time-code", autofocus="", inputmode="text"
+        )
 
     def clean_code(self) -> str:
         request, name = context.request, self.user.get_username()
         try:
             with lockout.guard_attempt(request, name):
-                return self._checked(request, name)
+                return self._check_code(request, name)
         except lockout.SignInLockedError as locked:
             raise build_lockout_error(locked) from None
 
-    def _checked(self, request: HttpRequest, name: str) -> str:
+    def _check_code(self, request: HttpRequest, name: str) -> str:
         digits = "".join(filter(str.isalnum, self.cleaned_data["code"]))
         if len(digits) != RECOVERY_CODE_DIGITS and signin.count_wrong_codes(self.user) >= signin.MAX_WRONG_CODES:
             raise forms.ValidationError(
@@ -193,10 +195,10 @@ class TotpSetupForm(ActivateTOTPForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.user = kwargs.pop("user")
-        # allauth's own form would put the key into the session as it is.
+        # allauth's own form would store the key in the session in clear.
         forms.Form.__init__(self, *args, **kwargs)
-        self.fields["code"] = _text(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
-        self.secret = _offered(context.request)
+        self.fields["code"] = _build_text_field(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
+        self.secret = _find_offered_key(context.request)
 
     def clean_code(self) -> str:
         request, name = context.request, self.user.get_username()
@@ -213,7 +215,7 @@ class TotpSetupForm(ActivateTOTPForm):  # type: ignore[misc]
             raise build_lockout_error(locked) from None
 
 
-def _offered(request: HttpRequest) -> str:
+def _find_offered_key(request: HttpRequest) -> str:
     """The TOTP key that this session sets up: the one shown within TOTP_SETUP_TIMEOUT_S, or a new one."""
     kept = request.session.get(SECRET_SESSION_KEY)
     if kept and 0 <= time.time() - kept["at"] < TOTP_SETUP_TIMEOUT_S:
@@ -262,7 +264,7 @@ class PasskeySignInForm(_Readable, LoginWebAuthnForm):  # type: ignore[misc]
     def clean_credential(self) -> Authenticator:
         asked_at = context.request.session.pop(ASKED_AT, None)
         found = super().clean_credential()
-        # The visitor's own browser keeps what was asked, and so could send the same answer twice.
+        # The visitor's browser stores the challenge, so it could send the same answer twice.
         if not isinstance(asked_at, float) or not signin.take_answer(found, asked_at):
             raise factors_adapter().validation_error("incorrect_code")
         return found
@@ -281,7 +283,7 @@ class AddPasskeyForm(_Readable, AddWebAuthnForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"] = _text(gettext_lazy("Name"))
+        self.fields["name"] = _build_text_field(gettext_lazy("Name"))
         self.fields["name"].required = False
         self.fields["passwordless"] = forms.BooleanField(
             label=gettext_lazy("Sign in with it, without a password"),
@@ -295,13 +297,13 @@ class AddPasskeyForm(_Readable, AddWebAuthnForm):  # type: ignore[misc]
 class RenamePasskeyForm(EditWebAuthnForm):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"] = _text(gettext_lazy("Name"), autofocus="")
+        self.fields["name"] = _build_text_field(gettext_lazy("Name"), autofocus="")
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
-def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
+def _build_page_view(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
     """One of allauth's views as a page of the back office. ``proof``: it needs a recent authentication; allauth asks
     for one too, but not of users with neither a password nor a factor."""
 
@@ -360,7 +362,7 @@ class _PasskeySignIn(passkey_views.LoginWebAuthnView):  # type: ignore[misc]
         return answer
 
 
-show_sign_in = _page(_SignIn, gettext_lazy("Sign in"))
+show_sign_in = _build_page_view(_SignIn, gettext_lazy("Sign in"))
 _AGAIN: Final = gettext_lazy("Is it you?")
 
 
@@ -411,11 +413,11 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
             request, "admin/to_provider.html", session.build_page_context(admin.site, request, **found)
         )
     request.GET, request.POST = QueryDict(urlencode({"next": onward})), QueryDict()
-    away = _at_provider(oidc_views.login)(request, provider_id=provider_id)
+    away = _wrap_provider_view(oidc_views.login)(request, provider_id=provider_id)
     address = away.get("Location", "")
     if "://" not in address:
         return away
-    # The pages' policy would stop a form that is redirected elsewhere, as it should.
+    # The content security policy stops forms that redirect to another site, so this page refreshes to it.
     found["address"] = address
     answer = TemplateResponse(
         request, "admin/to_provider.html", session.build_page_context(admin.site, request, **found)
@@ -424,7 +426,7 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
     return answer
 
 
-def _at_provider(view: Any) -> Callable[..., HttpResponse]:
+def _wrap_provider_view(view: Any) -> Callable[..., HttpResponse]:
     """One of allauth's steps of single sign-on, with a message if the provider is down or its answer unreadable."""
 
     def shown(request: HttpRequest, **rest: Any) -> HttpResponse:
@@ -445,22 +447,26 @@ def redirect_to_account(request: HttpRequest) -> HttpResponse:
 def build_sign_in_urls() -> list[URLPattern]:
     """URL patterns of allauth, under the names it expects. Sign-up and password reset by mail are left out and so do
     not exist."""
-    secured = partial(_page, proof=True)
+    secured = partial(_build_page_view, proof=True)
     found = [
         ("login/", show_sign_in, "account_login"),
         ("login/passkey/", _PasskeySignIn.as_view(), "mfa_login_webauthn"),
         ("login/<str:provider_id>/", to_provider, "openid_connect_login"),
-        ("login/<str:provider_id>/callback/", _at_provider(oidc_views.callback), "openid_connect_callback"),
+        ("login/<str:provider_id>/callback/", _wrap_provider_view(oidc_views.callback), "openid_connect_callback"),
         ("login/sso/failed/", show_sign_in_refused, "socialaccount_login_error"),
         ("login/sso/cancelled/", show_sign_in_refused, "socialaccount_login_cancelled"),
         ("login/sso/nobody/", show_sign_in_refused, "socialaccount_signup"),
         ("login/inactive/", show_sign_in_refused, "account_inactive"),
-        ("code/", _page(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
+        ("code/", _build_page_view(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
         ("code/cancel/", cancel_second_step, "account_cancel"),
         ("again/", start_reauthentication, "account_reauthenticate"),
-        ("again/password/", _page(ReauthenticateView, _AGAIN), "password_again"),
-        ("again/code/", _page(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
-        ("again/passkey/", _page(passkey_views.ReauthenticateWebAuthnView, _AGAIN), "mfa_reauthenticate_webauthn"),
+        ("again/password/", _build_page_view(ReauthenticateView, _AGAIN), "password_again"),
+        ("again/code/", _build_page_view(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
+        (
+            "again/passkey/",
+            _build_page_view(passkey_views.ReauthenticateWebAuthnView, _AGAIN),
+            "mfa_reauthenticate_webauthn",
+        ),
         ("code/set-up/", secured(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),
         ("code/remove/", secured(app_views.DeactivateTOTPView, gettext_lazy("Remove the app")), "mfa_deactivate_totp"),
         ("passkeys/", redirect_to_account, "mfa_list_webauthn"),

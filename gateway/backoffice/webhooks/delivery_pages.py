@@ -24,6 +24,7 @@ from gateway.access import audit_log, permissions
 from gateway.background import queue
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
@@ -59,7 +60,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        asked, mine = parse_delivery_filters(request.GET), self._endpoints(request, "view")
+        asked, mine = parse_delivery_filters(request.GET), self._find_endpoints(request, "view")
         rows: list[WebhookDelivery] = []
         after, too_much = identifiers.parse_id(request.GET.get("after", "")), False
         if not asked.wrong and mine:
@@ -85,19 +86,19 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "first": f"?{urlencode(kept)}",
             "wrong": asked.wrong,
             "too_much": too_much,
-            "filters": self._filters(request, mine, asked),
+            "filters": self._render_filters(request, mine, asked),
             "may_replay": bool(permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION)),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/deliveries.html", context)
 
-    def _endpoints(self, request: HttpRequest, verb: str) -> dict[UUID, WebhookEndpoint]:
+    def _find_endpoints(self, request: HttpRequest, verb: str) -> dict[UUID, WebhookEndpoint]:
         """Endpoints whose deliveries the user may ``verb``."""
         where = self.scope(request, verb).where("merchant", "channel")
         found = WebhookEndpoint.objects.filter(where).select_related("merchant").order_by("merchant__name", "url")
         return {row.pk: row for row in found[:MAX_LISTED_ENDPOINTS]} if self.scope(request, verb) else {}
 
-    def _filters(
+    def _render_filters(
         self, request: HttpRequest, mine: dict[UUID, WebhookEndpoint], asked: DeliveryFilters
     ) -> list[dict[str, Any]]:
         choices = {
@@ -141,7 +142,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._one(request, unquote(object_id))
+        row = self._find_delivery(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
@@ -162,7 +163,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "endpoint_address": reverse("admin:gateway_webhookendpoint_change", args=[row.endpoint_id])
             if permissions.has_permission(request.user, "gateway.view_webhookendpoint", row.endpoint)
             else "",
-            "payment_address": reverse("admin:gateway_payment_change", args=[row.payment]) if row.payment else "",
+            "payment_address": build_payment_page_url(row.payment) if row.payment else "",
             "may_replay": row.kind != TEST_TYPE and self.may(request, "change", row),
             "takes": row.endpoint.state in (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED),
             **(extra_context or {}),
@@ -170,7 +171,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/delivery.html", context)
 
     def replay_view(self, request: HttpRequest, delivery: Any) -> HttpResponse:
-        row = self._one(request, str(delivery))
+        row = self._find_delivery(request, str(delivery))
         if row.kind == TEST_TYPE or not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_change", args=[row.pk]))
@@ -200,7 +201,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         if request.method != "POST":
             return back
         asked = parse_delivery_filters(request.POST)
-        selection = None if asked.wrong else self._selection(request, asked)
+        selection = None if asked.wrong else self._build_selection(request, asked)
         if selection is None:
             messages.error(request, _("Choose one endpoint, or one merchant's events: a replay is one merchant's."))
             return back
@@ -243,7 +244,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/office/replay.html", context)
 
-    def _selection(self, request: HttpRequest, asked: DeliveryFilters) -> ReplaySelection | None:
+    def _build_selection(self, request: HttpRequest, asked: DeliveryFilters) -> ReplaySelection | None:
         """The one merchant's deliveries that the filters select; None if they name no merchant or several."""
         where = permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION).where("merchant", "channel")
         mine = {row.pk: row for row in WebhookEndpoint.objects.filter(where).select_related("merchant")}
@@ -252,7 +253,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         if (asked.endpoint is not None and chosen is None) or asked.kind == TEST_TYPE:
             return None
         if chosen is None and asked.payment is not None:
-            # A payment is one merchant's, however many there are.
+            # A payment belongs to one merchant, so it selects one.
             found = WebhookDelivery.objects.filter(payment=asked.payment, endpoint__in=mine).values_list("merchant")
             merchants = {key: merchants[key] for (key,) in found}
         merchant = chosen.merchant if chosen is not None else next(iter(merchants.values()), None)
@@ -270,7 +271,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             until=asked.until or clock.merchant_now(merchant),
         )
 
-    def _one(self, request: HttpRequest, ident: str) -> WebhookDelivery:
+    def _find_delivery(self, request: HttpRequest, ident: str) -> WebhookDelivery:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -297,7 +298,7 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
             "waits": row.state == State.WAITING,
             "target": mask_text(row.url) if row.url else describe_delivery_target(endpoints.get(row.endpoint_id)),
             "address": reverse("admin:gateway_webhookdelivery_change", args=[row.pk]),
-            "payment": reverse("admin:gateway_payment_change", args=[row.payment]) if row.payment else "",
+            "payment": build_payment_page_url(row.payment) if row.payment else "",
         }
         for row in rows
     ]

@@ -22,7 +22,7 @@ MAX_ATTEMPTS_READ: Final = 20_000
 MAX_WAITING_COUNTED: Final = 10_000
 ATTEMPT_CHART_HOURS: Final = 24
 
-# Attempts have the merchant's time; the picture's hours are real ones.
+# Attempts have the merchant's clock; the chart's hours are real ones.
 _HOURS: Final = """
 SELECT date_trunc('hour', a.at - m.clock_offset) AS hour,
     count(*) FILTER (WHERE a.status BETWEEN 200 AND 299), count(*) FILTER (WHERE a.status NOT BETWEEN 200 AND 299
@@ -32,7 +32,7 @@ JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m O
 WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
 GROUP BY hour
 """
-# What was made in an hour and waits still.
+# Deliveries made in an hour that still wait.
 _WAITING_HOURS: Final = """
 SELECT date_trunc('hour', d.created_at - m.clock_offset) AS hour, count(*)
 FROM (SELECT * FROM gateway_webhookdelivery WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting'

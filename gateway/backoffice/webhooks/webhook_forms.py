@@ -113,7 +113,7 @@ class EndpointForm(forms.Form):
         try:
             return signing.parse_webhook_secret(text)
         except ValueError as fault:
-            raise forms.ValidationError(_sentence(str(fault))) from None
+            raise forms.ValidationError(_format_sentence(str(fault))) from None
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -125,11 +125,11 @@ class EndpointForm(forms.Form):
                     found["url"], mode=found["mode"], wrapper=found["wrapper"], kinds=found["kinds"]
                 )
             except InvalidEndpointError as fault:
-                self.add_error("url", _sentence(str(fault)))
+                self.add_error("url", _format_sentence(str(fault)))
         return found
 
 
-def _sentence(text: str) -> str:
+def _format_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 

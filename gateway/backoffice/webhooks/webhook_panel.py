@@ -18,11 +18,11 @@ MAX_FAILING_ENDPOINTS: Final = 5
 
 
 def draw_webhook_panel(scope: AccessScope) -> Panel | None:
-    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _drawn(scope))
+    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _draw_panel(scope))
     return panel
 
 
-def _drawn(scope: AccessScope) -> Panel | None:
+def _draw_panel(scope: AccessScope) -> Panel | None:
     own = WebhookEndpoint.objects.filter(scope.where()).select_related("merchant").order_by("-id")
     rows = {row.pk: row for row in own[:MAX_PANEL_ENDPOINTS]}
     if not rows:

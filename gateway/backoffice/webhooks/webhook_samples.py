@@ -38,7 +38,7 @@ _MADE_UP: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 
 def build_sample_webhook(endpoint: WebhookEndpoint, kind: str) -> str:
     """The body of a sample of this kind for this endpoint."""
-    told = _told_last(endpoint, kind)
+    told = _find_newest_payload(endpoint, kind)
     action, payload = (told["action"], told["payload"]) if told is not None else _MADE_UP[kind]
     entity = (endpoint.channel_id or endpoint.merchant_id).hex
     about = {
@@ -50,7 +50,7 @@ def build_sample_webhook(endpoint: WebhookEndpoint, kind: str) -> str:
     return payload_format.serialize_payload(kind, action, {**about, **payload, "sample": True})
 
 
-def _told_last(endpoint: WebhookEndpoint, kind: str) -> dict[str, Any] | None:
+def _find_newest_payload(endpoint: WebhookEndpoint, kind: str) -> dict[str, Any] | None:
     newest = Notification.objects.aggregate(newest=Max("pk"))["newest"] or 0
     mine = Notification.objects.filter(pk__gt=newest - MAX_SAMPLED_EVENTS, merchant=endpoint.merchant_id, kind=kind)
     if endpoint.channel_id is not None:
