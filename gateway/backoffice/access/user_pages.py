@@ -271,10 +271,10 @@ class UserAdmin(BackofficePage):
 
     @display(description=gettext_lazy("roles"))
     def roles(self, user: User) -> str:
-        told = [str(grant) for grant in getattr(user, "seen_grants", ())]
-        if told and getattr(user, "elsewhere", False):
-            told.append(str(_("and elsewhere")))
-        return ", ".join(told) or (_("superuser") if user.is_superuser else "–")
+        names = [str(grant) for grant in getattr(user, "seen_grants", ())]
+        if names and getattr(user, "elsewhere", False):
+            names.append(str(_("and elsewhere")))
+        return ", ".join(names) or (_("superuser") if user.is_superuser else "–")
 
     @display(description=gettext_lazy("use"))
     def use(self, user: User) -> str:

@@ -166,9 +166,9 @@ class ChannelAdmin(MerchantPage):
         if obj is not None:
             return shown
         return [
-            (title, {**told, "fields": own})
-            for title, told in shown
-            if (own := tuple(name for name in told["fields"] if name not in self.readonly_fields))
+            (title, {**options, "fields": own})
+            for title, options in shown
+            if (own := tuple(name for name in options["fields"] if name not in self.readonly_fields))
         ]
 
     @display(description=gettext_lazy("webhook endpoints"))

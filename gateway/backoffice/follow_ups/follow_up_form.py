@@ -108,9 +108,9 @@ def _submit_form(request: HttpRequest, target: Payment, code: str, clerk: Clerk)
         return back
     order = manual_follow_up.parse_follow_up_order(_load_chain(target), target, code, request.POST.get("amount", ""))
     if code == "RB" and order.amount > target.amount and request.POST.get("above") != request.POST.get("amount"):
-        told = {"amount": order.text, "was": f"{format_amount(target.amount)} {target.currency}"}
+        values = {"amount": order.text, "was": f"{format_amount(target.amount)} {target.currency}"}
         words = _("%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant.")
-        raise FollowUpNotPossibleError(words % told)
+        raise FollowUpNotPossibleError(words % values)
     try:
         payment, fresh = manual_follow_up.send_follow_up(order, clerk, key)
     except ClerkLimitExceededError as over:
@@ -123,9 +123,9 @@ def _submit_form(request: HttpRequest, target: Payment, code: str, clerk: Clerk)
 def _request_approval(request: HttpRequest, order: FollowUpOrder, clerk: Clerk, key: Any, met: LimitUse) -> None:
     row, made = approvals.request_approval(order, request.POST.get("note", ""), by=clerk, key=key, met=met)
     if made:
-        told = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
+        values = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
         words = _("%(what)s of %(amount)s is over %(limit)s. A manager has been asked; nothing was sent yet.")
-        messages.success(request, words % told)
+        messages.success(request, words % values)
     else:
         _show_earlier_request(request, row)
 

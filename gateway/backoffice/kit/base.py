@@ -247,8 +247,8 @@ class BackofficePage(ModelAdmin):
             self.record(request, "create", row, after=collect_audit_values(row))
         gone = {each.instance.pk for each in formset.initial_forms if each in formset.deleted_forms}
         for row in formset.deleted_objects:
-            told = next((kept[pk] for pk in gone if pk == row.pk), collect_audit_values(row))
-            self.record(request, "delete", row, before=told)
+            before = next((kept[pk] for pk in gone if pk == row.pk), collect_audit_values(row))
+            self.record(request, "delete", row, before=before)
 
     def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
         self.record(request, "delete", obj, before=collect_audit_values(obj))

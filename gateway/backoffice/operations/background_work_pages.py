@@ -122,9 +122,9 @@ class BackgroundWorkAdmin(BackofficePage):
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        told = _render_work(self._find_own_work(request, work))
-        shown = {name: told[name] for name in ("share", "done", "total", "message", "ended", "file")}
-        return JsonResponse(shown | {"state": str(told["pill"]["text"])})
+        state = _render_work(self._find_own_work(request, work))
+        shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file")}
+        return JsonResponse(shown | {"state": str(state["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
         row = self._find_own_work(request, work)

@@ -226,8 +226,8 @@ def _reset_clock(request: HttpRequest, mine: Any) -> HttpResponse:
 
 
 def _record_clock_change(request: HttpRequest, merchant: Merchant, before: timedelta) -> None:
-    told = {"before": {"offset": str(before)}, "after": {"offset": str(merchant.clock_offset)}}
-    audit_log.record_audit_entry(actor_from_request(request), "move clock", merchant, **told)  # type: ignore[arg-type]
+    old, new = {"offset": str(before)}, {"offset": str(merchant.clock_offset)}
+    audit_log.record_audit_entry(actor_from_request(request), "move clock", merchant, before=old, after=new)
 
 
 def _format_clock(merchant: Merchant) -> str:

@@ -201,10 +201,10 @@ _RISK: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def _describe_rule(reason: Mapping[str, object]) -> str:
-    told = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
+    values = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
     if isinstance(score := reason.get("score"), int):
-        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**told, "score": f"{score:+d}"}
-    return _("Rule “%(rule)s”: %(why)s") % told
+        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**values, "score": f"{score:+d}"}
+    return _("Rule “%(rule)s”: %(why)s") % values
 
 
 def _describe_authentication(row: Authentication) -> str:

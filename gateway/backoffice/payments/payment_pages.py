@@ -201,8 +201,8 @@ class PaymentAdmin(ReadOnlyPage):
             raise PermissionDenied
         self.record(request, "view", payment)
         story = build_payment_story(payment)
-        told = render_payment(payment)
-        told.pop("redirect", None)
+        rendered = render_payment(payment)
+        rendered.pop("redirect", None)
         context = {
             **self.admin_site.each_context(request),
             "title": _format_heading(payment),
@@ -215,7 +215,7 @@ class PaymentAdmin(ReadOnlyPage):
             "picture": chain_diagram.draw_chain(story.nodes),
             "particulars": build_request_details(payment),
             "card": _render_means(payment),
-            "told": format_masked_json(told),
+            "told": format_masked_json(rendered),
             "offers": story.offers if self.may(request, "gateway.operate_payment", payment) else [],
             "curls": build_payment_curls(payment, story.offers),
             "ids": _list_ids(payment),

@@ -21,8 +21,8 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
     found = [by]
     if (draw := route.get("draw")) is not None:
         weights = ", ".join(f"{name} {weight}" for name, weight in route.get("weights", {}).items())
-        told = {"draw": f"{draw:.4f}", "weights": weights}
-        found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % told)
+        values = {"draw": f"{draw:.4f}", "weights": weights}
+        found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % values)
     found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
         found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))

@@ -140,9 +140,9 @@ class RiskSetAdmin(ConfiguredRiskPage):
         if obj is not None and not self.has_change_permission(request, obj):
             looked = ("merchant", "key", "shown_title", "active", "in_words", "as_json", "version", "changed_at")
             return ((None, {"fields": looked}),)
-        told = () if obj is None else ("version", "changed_at")
+        saved_fields = () if obj is None else ("version", "changed_at")
         return (
-            (None, {"fields": ("merchant", "key", "title", "active", *told)}),
+            (None, {"fields": ("merchant", "key", "title", "active", *saved_fields)}),
             (gettext_lazy("Score"), {"fields": ("scores",)}),
             (gettext_lazy("Rules"), {"fields": ("rules",)}),
             (gettext_lazy("After the acquirer has approved"), {"fields": ("avs", "cvv")}),

@@ -241,9 +241,9 @@ def _judge_payment(
 
 def _list_unjudged_rules(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[list[Any]]:
     """Rules that may match: all their conditions hold but those on fields that were not stored."""
-    told: list[list[Any]] = []
+    unjudged: list[list[Any]] = []
     if not one.lost:
-        return told
+        return unjudged
     for place, rule in enumerate(rules.rules):
         missing = [
             name for condition in rule.when for name in condition.kind.looks_at(condition.options) if name in one.lost
@@ -254,8 +254,8 @@ def _list_unjudged_rules(rules: RuleSet, one: ReplaySubject, found: RiskSignals)
             if not any(name in one.lost for name in condition.kind.looks_at(condition.options))
         )
         if missing and all(condition.holds(one.subject, found) is not None for condition in others):
-            told.append([place, one.lost[missing[0]]])
-    return told
+            unjudged.append([place, one.lost[missing[0]]])
+    return unjudged
 
 
 class TrialLists:

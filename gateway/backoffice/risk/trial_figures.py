@@ -46,17 +46,17 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
     named = [(place, rule.name) for place, rule in enumerate(rules.rules)]
     if rules.avs or rules.cvv:
         named.append((AVS_CVV_CHECK_PLACE, ""))
-    told: dict[int, dict[str, Any]] = {
+    by_rule: dict[int, dict[str, Any]] = {
         place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "unjudged": []}
         for place, name in named
     }
     for place, currency, count, total, changed in execute_sql(_HELD, asked):
-        told[place]["payments"] += count
-        told[place]["changed"] += changed
-        _add_amount(told[place]["sums"], currency, total)
+        by_rule[place]["payments"] += count
+        by_rule[place]["changed"] += changed
+        _add_amount(by_rule[place]["sums"], currency, total)
     for place, why, count in execute_sql(_UNJUDGED, asked):
-        told[place]["unjudged"].append([why, count])
-    return {"changes": list(changes.values()), "rules": list(told.values())}
+        by_rule[place]["unjudged"].append([why, count])
+    return {"changes": list(changes.values()), "rules": list(by_rule.values())}
 
 
 def _add_amount(sums: dict[str, str], currency: str, total: Any) -> None:

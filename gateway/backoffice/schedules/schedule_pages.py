@@ -25,7 +25,7 @@ from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.timeline import format_payment_title
-from gateway.backoffice.schedules import schedule_details as told
+from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
@@ -57,8 +57,8 @@ class JobAdmin(ReadOnlyPage):
         if chosen in Job.State.values:
             found = found.filter(state=chosen)
         if term:
-            found = found.filter(pk__in=told.find_schedules(term))
-        before = told.parse_resume_time(request.GET.get("before", ""))
+            found = found.filter(pk__in=schedule_details.find_schedules(term))
+        before = schedule_details.parse_resume_time(request.GET.get("before", ""))
         found = found.filter(created_at__lt=before) if before is not None else found
         rows, too_much = [], False
         try:
@@ -70,7 +70,7 @@ class JobAdmin(ReadOnlyPage):
             **self.admin_site.each_context(request),
             "title": _("Schedules"),
             "opts": self.opts,
-            "rows": told.render_schedules(rows[:SCHEDULE_PAGE_ROWS]),
+            "rows": schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS]),
             "q": term,
             "chosen": chosen,
             "too_much": too_much,
@@ -94,17 +94,17 @@ class JobAdmin(ReadOnlyPage):
             "opts": self.opts,
             "original": job,
             "job": job,
-            "pill": told.build_schedule_pill(job),
+            "pill": schedule_details.build_schedule_pill(job),
             "reason": job.get_reason_display() if job.reason else "",
-            "next_runs": told.list_next_runs(job, now),
-            "runs": told.render_schedule_runs(runs, job),
-            "notice": told.describe_notice(job),
+            "next_runs": schedule_details.list_next_runs(job, now),
+            "runs": schedule_details.render_schedule_runs(runs, job),
+            "notice": schedule_details.describe_notice(job),
             "records": [
                 {"row": row, "title": format_payment_title(row), "address": build_payment_page_url(row.pk)}
-                for row in told.list_schedule_records(job)
+                for row in schedule_details.list_schedule_records(job)
             ],
             "registration": reverse("admin:gateway_registration_change", args=[job.registration]),
-            "verbs": told.list_possible_actions(job) if self.may(request, "change", job) else [],
+            "verbs": schedule_details.list_possible_actions(job) if self.may(request, "change", job) else [],
             "ends_at": job.ends_at if job.ends_at is not None and job.ends_at < plans.PLAN_HORIZON else None,
             **(extra_context or {}),
         }
@@ -138,21 +138,21 @@ class JobAdmin(ReadOnlyPage):
             "verb": verb,
             "word": SCHEDULE_ACTIONS[verb],
             "back": back,
-            "possible": verb in dict(told.list_possible_actions(row)),
+            "possible": verb in dict(schedule_details.list_possible_actions(row)),
             "wrong": wrong,
-            "notice": told.describe_notice(row),
-            "pill": told.build_schedule_pill(row),
-            "ending": told.preview_cancellation(row, now)
+            "notice": schedule_details.describe_notice(row),
+            "pill": schedule_details.build_schedule_pill(row),
+            "ending": schedule_details.preview_cancellation(row, now)
             if verb == "cancel" and row.state != Job.State.ENDED
             else None,
-            "coming": told.list_runs_if_resumed(row, now) if verb == "resume" else [],
-            "fields": told.build_schedule_fields(request, row, wrong) if verb == "reschedule" else [],
+            "coming": schedule_details.list_runs_if_resumed(row, now) if verb == "resume" else [],
+            "fields": schedule_details.build_schedule_fields(request, row, wrong) if verb == "reschedule" else [],
         }
         return TemplateResponse(request, "admin/office/schedule_do.html", context)
 
     def _execute_action(self, request: HttpRequest, job: Job, verb: str) -> None:
         """Carry out an action as the API does, with an audit entry. Raises ScheduleChangeError."""
-        pairs = told.read_schedule_changes(request, job) if verb == "reschedule" else []
+        pairs = schedule_details.read_schedule_changes(request, job) if verb == "reschedule" else []
         if verb == "reschedule" and not can_change_schedule(request.user, job):
             raise ScheduleChangeError(
                 {"": _("A changed schedule goes on charging: somebody without a limit has to change it.")}
@@ -169,18 +169,24 @@ class JobAdmin(ReadOnlyPage):
                     request,
                     verb,
                     job,
-                    before=told.collect_schedule_audit_values(job),
-                    after={**told.collect_schedule_audit_values(after), "payment": made.pk.hex},
+                    before=schedule_details.collect_schedule_audit_values(job),
+                    after={**schedule_details.collect_schedule_audit_values(after), "payment": made.pk.hex},
                 )
         except RequestRefusedError as fault:
-            wrong = {told.field_from_parameter(error.name): f"{error.name} {error.message}" for error in fault.errors}
+            wrong = {
+                schedule_details.field_from_parameter(error.name): f"{error.name} {error.message}"
+                for error in fault.errors
+            }
             text = f"{result_codes.find_result_code(fault.code).description} {fault.more}".strip()
             raise ScheduleChangeError(wrong or {"": f"{text} ({fault.code})"}) from None
         except InvalidParametersError as fault:
             raise ScheduleChangeError(
-                {told.field_from_parameter(error.name): f"{error.name} {error.message}" for error in fault.errors}
+                {
+                    schedule_details.field_from_parameter(error.name): f"{error.name} {error.message}"
+                    for error in fault.errors
+                }
             ) from None
-        messages.success(request, told.describe_schedule_change(after))
+        messages.success(request, schedule_details.describe_schedule_change(after))
 
     def _build_change(
         self, request: HttpRequest, job: Job, endpoint: Endpoint, pairs: list[tuple[str, str]]

@@ -127,8 +127,8 @@ def complete_sign_in(request: HttpRequest, user: Any) -> None:
     if before is None:
         messages.info(request, _("This is your first sign-in."))
     else:
-        told = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
-        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % told)
+        values = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
+        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % values)
 
 
 SECOND_FACTOR_PROOFS: Final = frozenset({"code", "recovery code", "passkey"})
