@@ -27,6 +27,7 @@ def needs_token_approval(user: User, place: RowOwner, scopes: Sequence[str]) -> 
 
 
 def place_from_token(token: AccessToken) -> RowOwner:
+    """The merchant and channel that a token belongs to."""
     return RowOwner(merchant=token.merchant_id, channel=token.channel_id)
 
 

@@ -58,6 +58,8 @@ SELECT day::date, (
 
 
 class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Issues a token: name, scopes, channel, limits and end."""
+
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in TOKEN_SCOPES],
         initial=list(TOKEN_SCOPES),

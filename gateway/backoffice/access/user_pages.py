@@ -68,6 +68,8 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
 
 class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """One grant: a role on an entity, with clerk limits."""
+
     giver: Any = None
 
     class Meta:

@@ -49,6 +49,8 @@ class BankOrderEventInline(ReadOnlyInline):
 
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnlyPage):
+    """Orders to banks, read-only."""
+
     sensitive = True
     nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
     list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
@@ -105,6 +107,8 @@ class BankOrderAdmin(ReadOnlyPage):
 
 @admin.register(BankFile)
 class BankFileAdmin(ReadOnlyPage):
+    """Files of bank orders: viewed, fetched and sent again."""
+
     nothing = lazy("Orders are gathered into files when their day comes; the first file comes with the first order.")
     list_display = (
         "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",

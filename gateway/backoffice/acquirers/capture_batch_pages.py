@@ -67,6 +67,8 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
 
 @admin.register(CaptureBatch)
 class CaptureBatchAdmin(ReadOnlyPage):
+    """Capture batches: viewed, and sent before their hour."""
+
     nothing = lazy(
         "Only accounts that present captures by batch have them; a batch opens with the first capture there."
     )
@@ -266,6 +268,8 @@ def _render_captures(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) 
 
 @admin.register(BatchedCapture)
 class BatchedCaptureAdmin(ReadOnlyPage):
+    """Captures that are sent in batches, read-only."""
+
     sensitive = True
     nothing = lazy("A capture stands here when its account presents by batch; all others are sent at once.")
     list_display = ("created_at", "merchant", "account", "money", "state", "code", "present_at", "batch")

@@ -19,6 +19,8 @@ from gateway.processor_events import manual_actions
 
 @admin.register(ProcessorEvent)
 class ProcessorEventAdmin(ReadOnlyPage):
+    """Processor events; flagged ones are applied again or settled."""
+
     merchant_path, channel_path = "account__channel__merchant", "account__channel"
     nothing = gettext_lazy(
         "What a processor tells by itself stands here, once an account has the address for it set up there."

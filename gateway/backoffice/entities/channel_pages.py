@@ -198,6 +198,8 @@ class ChannelAdmin(MerchantPage):
 
 
 class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A channel's 3-D Secure settings, validated by the section of the configuration document."""
+
     requestors = CompositeField(
         RequestorsWidget(),
         label=gettext_lazy("requestors"),

@@ -39,6 +39,8 @@ DECIDE_APPROVAL_PERMISSION = "gateway.approve_payment"
 
 @admin.register(Approval)
 class ApprovalAdmin(ReadOnlyPage):
+    """Approvals: the list of requests, and the page that decides one."""
+
     channel_path = "payment__channel"
 
     def get_urls(self) -> list[URLPattern]:

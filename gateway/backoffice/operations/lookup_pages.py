@@ -44,6 +44,8 @@ NDC_SUFFIX_CHARS = 12
 
 @admin.register(Registration)
 class RegistrationAdmin(ReadOnlyPage):
+    """Registrations: viewed and deleted."""
+
     deletable = True
     nothing = gettext_lazy(
         "A registration is a stored means of payment: POST /v1/registrations, or createRegistration=true "
@@ -215,6 +217,8 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
 
 @admin.register(RequestLog)
 class RequestLogAdmin(ReadOnlyPage):
+    """API requests with what was sent, masked."""
+
     nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
     list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
     list_display_links = ("at", "short_ndc")
@@ -287,6 +291,8 @@ class RequestLogAdmin(ReadOnlyPage):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyPage):
+    """Notifications in the outbox, read-only."""
+
     nothing = gettext_lazy("What merchants are told stands here first: with the first payment.")
     list_display = ("created_at", "kind", "action", "payment_hex", "sequence", "merchant")
     list_select_related = ("merchant",)

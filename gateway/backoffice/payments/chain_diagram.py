@@ -17,6 +17,8 @@ MAX_INDENTED_DEPTH: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagramBox:
+    """A payment in the diagram."""
+
     x: int
     y: int
     node: ChainNode
@@ -32,6 +34,8 @@ class DiagramBox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDiagram:
+    """Boxes, lines and size of the diagram."""
+
     width: int
     height: int
     boxes: Sequence[DiagramBox]
@@ -40,6 +44,7 @@ class ChainDiagram:
 
 
 def draw_chain(nodes: Sequence[ChainNode]) -> ChainDiagram:
+    """Lay out a chain's nodes."""
     boxes: list[DiagramBox] = []
     for node in nodes:
         x = DIAGRAM_EDGE + min(node.depth, MAX_INDENTED_DEPTH) * BOX_INDENT

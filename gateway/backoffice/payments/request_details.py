@@ -52,6 +52,8 @@ class SellerSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDetails:
+    """A payment's request, sorted for a reader."""
+
     cards: Sequence[DetailCard]
     lines: Sequence[CartLine]
     more_lines: int

@@ -104,6 +104,8 @@ class FollowUpOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentStory:
+    """Everything the page of a payment shows: chain, sums, events, explanation, possible follow-ups."""
+
     payment: Payment
     chain: Chain
     sums: Sequence[ChainSum]

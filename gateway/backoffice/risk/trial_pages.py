@@ -145,6 +145,7 @@ def format_last_trial_day(row: RiskTrial) -> str:
 
 
 def describe_trial_state(row: RiskTrial) -> dict[str, Any]:
+    """A trial's state: tone and text of its pill."""
     if row.finished_at is not None:
         return {"tone": "good", "text": _("Done")}
     if row.work is None or row.work.state == BackgroundWork.State.FAILED:
@@ -184,6 +185,7 @@ def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
 
 
 def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
+    """Table of the figures by rule."""
     names = [rule["name"] for rule in row.figures.get("rules", ())]
     return [
         {

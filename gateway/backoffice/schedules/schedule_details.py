@@ -115,6 +115,7 @@ def _format_unit(unit: str) -> str:
 
 
 def build_schedule_pill(job: Job) -> dict[str, Any]:
+    """A job's state for its pill."""
     return build_state_pill("PAUSED" if job.reason == Job.Reason.PAUSED else job.state)
 
 
@@ -123,6 +124,7 @@ def _build_run_pill(run: JobRun) -> dict[str, Any]:
 
 
 def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
+    """Jobs for the template, each with its last run."""
     last: dict[UUID, JobRun] = {}
     for run in JobRun.objects.filter(job__in=[row.pk for row in rows]).order_by("job", "-due_at").distinct("job"):
         last[run.job_id] = run
@@ -140,6 +142,7 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
 
 
 def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
+    """Runs of a job for the template, each with its payments."""
     keys = [key for run in runs for key in (run.payment, *run.earlier) if key is not None]
     made = Payment.objects.filter(pk__in=keys, merchant=job.merchant_id).defer("request", "answer").in_bulk()
     return [
@@ -217,6 +220,7 @@ def _read_current_values(job: Job) -> dict[str, str]:
 
 
 def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str]) -> list[dict[str, str]]:
+    """Inputs of the reschedule form with the job's current values."""
     stands = _read_current_values(job)
     labels = {
         "amount": (_("Amount in %s") % job.currency, _("Of every run from now on.")),
@@ -261,6 +265,7 @@ def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str
 
 
 def field_from_parameter(parameter: str) -> str:
+    """The form field of an API parameter."""
     name = parameter.removeprefix("job.")
     return name if name in _FIELDS else ""
 

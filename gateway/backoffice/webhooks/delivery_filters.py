@@ -45,6 +45,7 @@ class DeliveryFilters:
 
 
 def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
+    """Parse a query string or form; invalid values are left out and reported in ``wrong``."""
     wrong: dict[str, str] = {}
 
     def ident(name: str) -> UUID | None:

@@ -88,6 +88,7 @@ def _find_or_create_inspector(request: HttpRequest, whose: EndpointOwner, mode: 
 
 
 def show_inspector(page: MerchantPage, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+    """The inspector's page."""
     if not row.is_inspector or settings.IS_LIVE:
         raise Http404
     events = render_inspected_webhooks(row)
@@ -220,6 +221,7 @@ def _render_verdict(verdict: VerificationVerdict | None) -> dict[str, Any]:
 
 
 def load_verification_keys(row: WebhookEndpoint) -> SigningKeys | None:
+    """The endpoint's keys that open its webhooks."""
     honoured = row.previous_until is not None and row.previous_until > clock.real_now()
     return claims.unseal_signing_keys(row.pk, row.secret_sealed, row.previous_sealed if honoured else None)
 

@@ -27,6 +27,8 @@ MAX_WEBHOOK_SECRET_CHARS: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointOwner:
+    """The owner of an endpoint; ``channel`` None: all channels of the merchant."""
+
     merchant: Merchant
     channel: Channel | None
 
@@ -134,6 +136,8 @@ def _format_sentence(text: str) -> str:
 
 
 class VerifyWebhookForm(forms.Form):
+    """A pasted webhook: endpoint, headers and body."""
+
     endpoint = forms.ChoiceField(label=gettext_lazy("Sent to"))
     headers = forms.CharField(
         label=gettext_lazy("Headers"),

@@ -18,6 +18,7 @@ MAX_FAILING_ENDPOINTS: Final = 5
 
 
 def draw_webhook_panel(scope: AccessScope) -> Panel | None:
+    """The panel for a scope; None if it has no endpoints."""
     panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _draw_panel(scope))
     return panel
 
