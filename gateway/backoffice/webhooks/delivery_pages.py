@@ -26,12 +26,7 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
-from gateway.backoffice.webhooks.delivery_filters import (
-    DELIVERY_FILTER_NAMES,
-    DeliveryFilters,
-    DeliveryState,
-    parse_delivery_filters,
-)
+from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
@@ -45,6 +40,7 @@ from gateway.timers import wakeup
 DELIVERY_PAGE_ROWS: Final = 50
 MAX_LISTED_ENDPOINTS: Final = 500
 """Endpoints whose deliveries one list shows."""
+State = WebhookDelivery.State
 
 
 @admin.register(WebhookDelivery)
@@ -106,7 +102,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         self, request: HttpRequest, mine: dict[UUID, WebhookEndpoint], asked: DeliveryFilters
     ) -> list[dict[str, Any]]:
         choices = {
-            "state": (_("State"), [(value, str(build_state_pill(value)["text"])) for value in DeliveryState.values]),
+            "state": (_("State"), [(value, str(build_state_pill(value)["text"])) for value in State.values]),
             "kind": (_("Event"), [(kind, kind) for kind in (*WEBHOOK_KINDS, TEST_TYPE)]),
             "endpoint": (
                 _("Endpoint"),
@@ -162,7 +158,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "endpoint": row.endpoint,
             "attempts": attempts,
             "text": format_webhook_body(row.body),
-            "waits": row.state == DeliveryState.WAITING,
+            "waits": row.state == State.WAITING,
             "held": row.endpoint.is_held,
             "endpoint_address": reverse("admin:gateway_webhookendpoint_change", args=[row.endpoint_id])
             if permissions.has_permission(request.user, "gateway.view_webhookendpoint", row.endpoint)
@@ -181,7 +177,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         back = redirect(reverse("admin:gateway_webhookdelivery_change", args=[row.pk]))
         if request.method != "POST":
             return back
-        selection = ReplaySelection(merchant=row.merchant, delivery=row.pk, states=DeliveryState.values)
+        selection = ReplaySelection(merchant=row.merchant, delivery=row.pk, states=State.values)
         with transaction.atomic():
             done, _after = replay.replay_next_batch(selection)
             if done:
@@ -299,7 +295,7 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
             "pill": build_state_pill(row.state),
             "last": last.get(row.pk),
             "good": (one := last.get(row.pk)) is not None and one.status is not None and 200 <= one.status < 300,
-            "waits": row.state == DeliveryState.WAITING,
+            "waits": row.state == State.WAITING,
             "target": mask_text(row.url) if row.url else describe_delivery_target(endpoints.get(row.endpoint_id)),
             "address": reverse("admin:gateway_webhookdelivery_change", args=[row.pk]),
             "payment": build_payment_page_url(row.payment) if row.payment else "",
