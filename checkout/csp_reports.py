@@ -20,11 +20,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 
-from gateway.api.base_view import network_of, resolve_client_ip
 from gateway.api.envelope import build_plain_response
 from gateway.api.errors import WRONG_METHOD_CODE
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE
 from gateway.core import clock
+from gateway.core.client_address import network_of, resolve_client_ip
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 

@@ -1,5 +1,7 @@
-"""Loads the back office's admin pages. They are built on gateway.backoffice.kit.base; gateway.access.permissions
-decides who sees what."""
+"""Registers the pages of gateway.backoffice with the site; Django's admin autodiscovery imports this module.
+
+Pages are built on gateway.backoffice.kit.base; gateway.access.permissions decides who sees what.
+"""
 
 from gateway.backoffice.access import audit_log_pages, token_pages, user_pages
 from gateway.backoffice.acquirers import account_pages, bank_order_pages, capture_batch_pages, processor_event_pages

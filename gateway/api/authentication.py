@@ -18,6 +18,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, models
 
+from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.access.tokens import TokenLimits, hash_token
 from gateway.api.errors import BAD_CREDENTIALS_CODE, THROTTLED_CODE, ApiError
 from gateway.core import clock
@@ -206,21 +207,7 @@ RETURNING count
 
 
 WIDGET_OPERATION: Final = "widget"
-"""The operation, in ``Channel.limits``, of a browser's requests for a checkout."""
-SHOPPER_OPERATION: Final = "shopper"
-"""The counters of requests without a token."""
-
-
-def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, int] | None:
-    """(requests, window in seconds) for an operation of a channel, or None: unlimited."""
-    limits = channel.limits if channel is not None else {}
-    for key in (operation, "*"):
-        if key in limits:
-            limit = limits[key]
-            return None if limit is None else (limit["limit"], limit["window_s"])
-    if settings.GATEWAY_THROTTLE_LIMIT == 0:
-        return None
-    return settings.GATEWAY_THROTTLE_LIMIT, settings.GATEWAY_THROTTLE_WINDOW_S
+"""What a browser reads of a checkout, as an operation of ``Channel.limits``."""
 
 
 def throttle_request(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:

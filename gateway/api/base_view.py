@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -39,6 +38,7 @@ from gateway.catalogue.parse import (
 )
 from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text, type_secrets
 from gateway.core import clock, identifiers
+from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import mask_text
 from gateway.models import Channel, RequestLog
 from gateway.payments import token_limits
@@ -267,33 +267,6 @@ def _read_body(http: HttpRequest, limit: int) -> bytes:
     if _is_chunked(http) and http.META.get("wsgi.input_terminated"):
         return bytes(http.META["wsgi.input"].read(limit))
     return http.read(limit)
-
-
-def resolve_client_ip(request: HttpRequest) -> str | None:
-    """The client's IP address; None if there is no valid one. Behind a proxy of ours (GATEWAY_BEHIND_PROXY) it is the
-    last entry of X-Forwarded-For, which that proxy set; otherwise the header is ignored.
-
-    Some proxies append the port, some write brackets around an IPv6 address: both are removed.
-    """
-    text = request.META.get("REMOTE_ADDR") or ""
-    if settings.GATEWAY_BEHIND_PROXY and (forwarded := request.headers.get("X-Forwarded-For")):
-        text = forwarded.rpartition(",")[2].strip()
-    if text.startswith("["):
-        text = text[1:].partition("]")[0]
-    elif text.count(":") == 1:
-        text = text.partition(":")[0]
-    try:
-        return str(ip_address(text.partition("%")[0]))
-    except ValueError:
-        return None
-
-
-def network_of(ip: str | None) -> str | None:
-    """The address by which callers are counted: an IPv4 address, or the /64 of an IPv6 one, which one client owns."""
-    address = ip_address(ip) if ip else None
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return str(ip_network((address, 64), strict=False).network_address)
-    return str(address) if address else None
 
 
 def add_warning_header(context: RequestContext, parameters: Parameters, facts: frozenset[str] = frozenset()) -> None:

@@ -1,1 +1,1 @@
-"""The desk: what people are shown of payments and do to them by hand. It asks gateway.payments, never the reverse."""
+"""The back office by subject: the pages of a subject, their queries and what they do stand in one folder."""

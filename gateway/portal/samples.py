@@ -17,23 +17,16 @@ from typing import Any, Final
 
 from gateway.catalogue.openapi import REQUEST_EXAMPLES
 from gateway.connectors.simulator.accounts import GOOD_CRYPTOGRAM, build_test_token
+from gateway.core.curl import TOKEN_VARIABLE, format_curl_command
 
 SAMPLE_ANSWERS_DIR: Final = Path(__file__).parent / "answers"
-TOKEN_VARIABLE, ENTITY_VARIABLE, PAYMENT_VARIABLE, CAPTURE_VARIABLE, CHECKOUT_VARIABLE = (
-    "$TOKEN",
-    "$ENTITY_ID",
-    "$PAYMENT_ID",
-    "$CAPTURE_ID",
-    "$CHECKOUT_ID",
-)
+PAYMENT_VARIABLE, CAPTURE_VARIABLE, CHECKOUT_VARIABLE = "$PAYMENT_ID", "$CAPTURE_ID", "$CHECKOUT_ID"
 REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
 SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
 INVALID_TOKEN: Final = "not-a-token"  # noqa: S105
 SAMPLE_BASE_URL: Final = "http://testserver"
 """Base address of the gateway that gave the stored answers. A page shows its own instead."""
 BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")
-_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/:")
-"""Characters that need no quoting in a form body and in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +59,10 @@ class ApiSample:
         return {name: value for name, value in self.answer.items() if name in BRIEF_FIELDS}
 
     def curl(self, base_url: str) -> str:
-        """The request as a command that runs as shown, one option a line."""
-        address = f"{base_url}{self.path}"
-        pairs = {"entityId": ENTITY_VARIABLE, **self.fields}
-        lines = []
-        if self.method == "POST":
-            lines += [_format_data_option(name, value) for name, value in pairs.items()]
-        else:
-            address += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
-        head = "curl" if self.method in ("GET", "POST") else f"curl -X {self.method}"
-        quoted = f'"{address}"' if "$" in address or "?" in address else address
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
-        options = [f'-H "{name}: {value}"' for name, value in {**headers, **self.headers}.items()]
-        return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
-
-
-def _format_data_option(name: str, value: str) -> str:
-    pair = f"{name}={value}"
-    if value.startswith("$"):
-        return f'-d "{pair}"'
-    if set(name + value) <= _PLAIN:
-        return f"-d {pair}"
-    return f'--data-urlencode "{pair}"' if set(name) <= _PLAIN else f"-d '{pair}'"
+        """The request as a curl command; see :func:`gateway.core.curl.format_curl_command`."""
+        return format_curl_command(
+            self.method, f"{base_url}{self.path}", self.fields, token=self.token, headers=self.headers
+        )
 
 
 @cache

@@ -9,9 +9,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from gateway.api.base_view import resolve_client_ip
 from gateway.catalogue.formats import is_openable_address
 from gateway.core import clock, identifiers
+from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments import shopper_return

@@ -1,4 +1,4 @@
-"""The audit trail: who changed what or looked at it, searchable, and changed by nobody."""
+"""The audit log: who changed or viewed what. It can be searched, and nobody can change it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.models import AuditEntry
 
 HYPHENATED_UUID_CHARS: Final = 36
-"""An id with hyphens, as Django writes it; pages, API and logs write it without."""
+"""Length of an id with hyphens, as Django writes it; pages, API and logs write it without."""
 
 _TONES: Final = {
     "view": "note", "create": "good", "issue": "good", "change": "warn", "configure": "warn", "rotate": "warn",
     "delete": "bad", "disable": "bad", "revoke": "bad", "refused": "bad",
 }  # fmt: skip
-"""An action and the tone of its pill; any other has none."""
+"""Action → class of its pill; other actions have none."""
 
 
 @admin.register(AuditEntry)
@@ -46,7 +46,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
         if answer.status_code == 200:
-            _looked(request, "")
+            _record_log_view(request, "")
         return answer
 
     def change_view(
@@ -54,7 +54,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         answer = super().change_view(request, object_id, form_url, extra_context)
         if answer.status_code == 200:
-            _looked(request, object_id)
+            _record_log_view(request, object_id)
         return answer
 
     @admin.display(description=_("action"), ordering="action")
@@ -63,7 +63,7 @@ class AuditEntryAdmin(ReadOnlyPage):
 
     @admin.display(description=_("subject"))
     def about(self, entry: AuditEntry) -> str:
-        """What was changed or looked at, as its page names it, and the way there."""
+        """The entry's subject, named and linked as on its own page."""
         ident = entry.subject_id
         shown = ident.replace("-", "") if len(ident) == HYPHENATED_UUID_CHARS else ident
         page = next((one for one in self.admin_site._registry if one._meta.model_name == entry.subject), None)
@@ -76,7 +76,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def changes(self, entry: AuditEntry) -> SafeString:
         before, after = entry.before or {}, entry.after or {}
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)] or list(after)
-        rows = [(name, _text(before.get(name)), _text(after.get(name))) for name in names]
+        rows = [(name, _format_value(before.get(name)), _format_value(after.get(name))) for name in names]
         return SafeString(render_to_string("admin/before_after.html", {"rows": rows}))
 
     def place(self, row: AuditEntry) -> RowOwner:
@@ -85,7 +85,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """By whole values: ids are written with hyphens and without."""
+        """Search by whole values; ids match with hyphens and without."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -97,12 +97,12 @@ class AuditEntryAdmin(ReadOnlyPage):
         return queryset.filter(found | Q(ip=term) if _is_address(term) else found), False
 
 
-def _looked(request: HttpRequest, entry: str) -> None:
-    """Who reads the trail stands in it (PCI DSS 10.2.1.3)."""
+def _record_log_view(request: HttpRequest, entry: str) -> None:
+    """Write an audit entry about reading the audit log (PCI DSS 10.2.1.3)."""
     audit_log.record_audit_entry_for(actor_from_request(request), "view", "auditentry", entry)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

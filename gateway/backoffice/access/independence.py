@@ -1,9 +1,9 @@
-"""Which users of the back office may be one person: limits and approvals count people, not users.
+"""Independence: which users of the back office may be one person. Limits and approvals count people, not users.
 
-Who makes a user, gives it a password link, takes its second factor away or changes its rights may sign in as that user
-later. Each such handling is a tie (gateway.models.UserHandling) that holds for ever, over any number of users between,
-until an independent third person confirms that the two are different people. A person without any limit gains nothing
-by a second user, so ties through such a person do not count. Source: docs/decisions/0053.
+Whoever makes a user, gives it a password link, resets its second factor or changes its rights may sign in as that user
+later. Each such handling is a tie (gateway.models.UserHandling). It holds, over any number of users between, until an
+independent third person confirms that the two are different people. A person without any limit gains nothing by a
+second user, so ties through such a person do not count. Source: docs/decisions/0053.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ MOVE_MONEY_PERMISSION: Final = "gateway.operate_payment"
 
 
 class NotIndependentError(Exception):
-    """The person cannot stand in as a second one; the text says why, for a person."""
+    """The person does not count as a second one; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlingTies:
-    """All ties that nobody has confirmed: user → users that handled it, and the other way round."""
+    """All unconfirmed ties: user → users that handled it, and the reverse."""
 
     above: Mapping[int, frozenset[int]]
     below: Mapping[int, frozenset[int]]
 
     def handlers(self, user: int) -> frozenset[int]:
-        """The user, and everybody who may be acting as it."""
-        return _reached(self.above, user)
+        """The user, and every user that may be acting as it."""
+        return _collect_reachable(self.above, user)
 
     def handled_users(self, user: int) -> frozenset[int]:
         """The user, and every user that it may be acting as."""
-        return _reached(self.below, user)
+        return _collect_reachable(self.below, user)
 
     def group(self, user: int) -> frozenset[int]:
-        """All users that are tied to this one, by whatever way."""
+        """All users tied to this one in either direction, over any number of users between."""
         both = {
             each: self.above.get(each, frozenset()) | self.below.get(each, frozenset())
             for each in {*self.above, *self.below}
         }
-        return _reached(both, user)
+        return _collect_reachable(both, user)
 
 
-def _reached(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
+def _collect_reachable(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
     found, new = {start}, [start]
     while new:
         new = [each for user in new for each in edges.get(user, ()) if each not in found]
@@ -62,7 +62,7 @@ def _reached(edges: Mapping[int, frozenset[int]], start: int) -> frozenset[int]:
 
 
 def load_handling_ties() -> HandlingTies:
-    """The ties as they are now, in one statement: there are about as many as users."""
+    """Load the unconfirmed ties in one statement; there are about as many as users."""
     above: dict[int, set[int]] = {}
     below: dict[int, set[int]] = {}
     for by, user in UserHandling.objects.filter(confirmed_by=None).values_list("by", "user"):
@@ -78,7 +78,7 @@ def load_handling_ties() -> HandlingTies:
 
 
 def find_user_limits(user: User, place: RowOwner) -> tuple[Decimal | None, Decimal | None] | None:
-    """The user's own limits of one payment and of 24 hours there; None: the user may move no money there."""
+    """The user's own limits there, per payment and per 24 hours. None: the user may move no money there."""
     if not user.is_active:
         return None
     try:
@@ -88,19 +88,19 @@ def find_user_limits(user: User, place: RowOwner) -> tuple[Decimal | None, Decim
 
 
 def is_unlimited_user(user: User, place: RowOwner) -> bool:
-    """Whether the user may move any amount there alone."""
+    """Whether the user's own limits there allow any amount without an approval."""
     return find_user_limits(user, place) == (None, None)
 
 
 def is_unlimited_person(user: User, place: RowOwner) -> bool:
-    """Whether the user, and everybody who may be acting as it, may move any amount there alone."""
+    """Whether the user, and every user that may be acting as it, may move any amount there without an approval."""
     return is_unlimited_user(user, place) and not list_acting_people(user.pk, user.get_username(), place, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActingPerson:
-    """Somebody who may be acting as a user: with all users that this person may be, they move no more than
-    ``limit`` on one payment and ``day`` within 24 hours. None: no limit."""
+    """A person who may be acting as a user. With all their users together they move no more than ``limit`` on one
+    payment and ``day`` within 24 hours. None: no limit."""
 
     user: int
     name: str
@@ -114,7 +114,7 @@ def list_acting_people(
     user: int, name: str, place: RowOwner, limit: Decimal | None, day: Decimal | None
 ) -> list[ActingPerson]:
     """Everybody who may be acting as ``user`` and has a limit, the user itself first. ``limit`` and ``day``: the user's
-    own, which also bind whoever is behind it and may move no money of their own (any more)."""
+    own limits, which also bind people behind it who may (no longer) move money of their own."""
     ties = load_handling_ties()
     handlers = ties.handlers(user)
     if len(handlers) == 1 and len(ties.handled_users(user)) == 1:
@@ -141,7 +141,7 @@ def list_acting_people(
 
 
 def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
-    """Names of those who may be acting as both users, but for people without any limit there; empty: two people."""
+    """Names of the people who may be acting as both users, without those who have no limit there. Empty: two people."""
     ties = load_handling_ties()
     both = ties.handlers(one) & ties.handlers(other)
     users = User.objects.filter(pk__in=both).order_by("username")
@@ -149,7 +149,7 @@ def list_common_actors(one: int, other: int, place: RowOwner) -> list[str]:
 
 
 def list_acting_names(user: int, place: RowOwner) -> set[str]:
-    """Names of all users that somebody behind ``user`` may be acting as, its own among them."""
+    """Names of all users that a person behind ``user`` may be acting as, including its own."""
     ties = load_handling_ties()
     found = {each.pk: each for each in User.objects.filter(pk__in=ties.group(user))}
     behind = [each for each in ties.handlers(user) if each == user or not is_unlimited_user(found[each], place)]
@@ -157,7 +157,8 @@ def list_acting_names(user: int, place: RowOwner) -> set[str]:
 
 
 def find_counter_user(user: int) -> int:
-    """The user whose counter all users of this one's group raise, so that none moves money past the others' sums."""
+    """The user whose counter is raised for all users of this one's group, so that parallel follow-ups of the group
+    cannot pass its limits."""
     return min(load_handling_ties().group(user))
 
 
@@ -165,8 +166,8 @@ def find_counter_user(user: int) -> int:
 
 
 def record_handling(by: Any, user: Any, action: str) -> None:
-    """Keep that ``by`` made, reset or changed ``user``, in the transaction of the change. An earlier confirmation of
-    the pair ends: it spoke of what was known then."""
+    """Record that ``by`` made, reset or changed ``user``, in the transaction of the change. It ends an earlier
+    confirmation of the pair, which was about what was known then."""
     if by.pk is None or by.pk == user.pk:
         return
     now = clock.real_now()
@@ -179,12 +180,12 @@ def record_handling(by: Any, user: Any, action: str) -> None:
 
 
 def list_open_handlings(user: int) -> list[UserHandling]:
-    """Who made or changed a user and may be acting as it, as far as nobody has confirmed otherwise."""
+    """Unconfirmed handlings of a user: who made, reset or changed it."""
     return list(UserHandling.objects.filter(user=user, confirmed_by=None).select_related("by").order_by("by__username"))
 
 
 def explain_confirmation_refusal(row: UserHandling, by: User) -> str:
-    """Why ``by`` cannot confirm that the two users of a tie are two people; "" when they can."""
+    """Why ``by`` cannot confirm that a tie's two users are two people; "" if they can."""
     if by.pk in (row.by_id, row.user_id):
         return _("Somebody else has to confirm this: you are one of the two.")
     if names := list_common_actors(by.pk, row.by_id, permissions.find_row_owner(row.user)):
@@ -194,7 +195,7 @@ def explain_confirmation_refusal(row: UserHandling, by: User) -> str:
 
 @transaction.atomic
 def confirm_independence(row: UserHandling, *, by: User, actor: audit_log.Actor) -> None:
-    """An independent third person confirms that the two users of a tie are two people. Raises NotIndependentError."""
+    """Record that an independent third person confirms a tie's two users as two people. Raises NotIndependentError."""
     row = UserHandling.objects.select_for_update(of=("self",)).select_related("by", "user").get(pk=row.pk)
     if row.confirmed_by_id is not None:
         return

@@ -1,6 +1,7 @@
-"""Four eyes for access tokens: a token that moves money is issued alone only by who may move any amount alone.
+"""Approval (four eyes) of access tokens: a token that moves money needs one, unless its maker has no limits.
 
-Else it would be a way around its maker's limits, or around a role that moves no money. Source: docs/decisions/0053.
+Otherwise a token would be a way around its maker's limits, or around a role that moves no money. Source:
+docs/decisions/0053.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ MONEY_MOVING_SCOPE: Final = "payments"
 
 
 def needs_token_approval(user: User, place: RowOwner, scopes: Sequence[str]) -> bool:
-    """Whether a token of these scopes, made by ``user``, waits for a second person."""
+    """Whether a token with these scopes, made by ``user``, waits for an approval."""
     return MONEY_MOVING_SCOPE in scopes and not is_unlimited_person(user, place)
 
 
 def place_from_token(token: AccessToken) -> RowOwner:
+    """The merchant and channel that a token belongs to."""
     return RowOwner(merchant=token.merchant_id, channel=token.channel_id)
 
 
 def is_awaiting_approval(token: AccessToken) -> bool:
+    """Whether the token waits for an approval."""
     return token.approved_at is None and token.revoked_at is None
 
 
 def explain_approval_refusal(token: AccessToken, by: User) -> str:
-    """Why ``by`` cannot approve the token, for a person; "" when they can."""
+    """Why ``by`` cannot approve the token; "" if they can."""
     place = place_from_token(token)
     if token.requested_by_id == by.pk:
         return _("You asked for this token yourself: somebody else has to approve it.")
@@ -47,7 +50,7 @@ def explain_approval_refusal(token: AccessToken, by: User) -> str:
 
 
 def approve_waiting_token(token: AccessToken, *, by: User, actor: audit_log.Actor) -> bool:
-    """Let the token work from now on; False when it no longer waited. Raises NotIndependentError."""
+    """Approve the token; False if it was not waiting any more. Raises NotIndependentError."""
     if why := explain_approval_refusal(token, by):
         raise NotIndependentError(why)
     return tokens.approve_token(token, by=actor)

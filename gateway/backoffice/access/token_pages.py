@@ -1,7 +1,7 @@
-"""Access tokens in the back office: issued here, shown once, rotated and revoked.
+"""Access tokens in the back office: issued, shown once, rotated and revoked.
 
-Only users with the right to issue them see the buttons; the addresses refuse others and say who can grant it. Whoever
-makes or ends tokens has shown a moment ago who they are. Source: Part A, Authentication, 2.
+Only users who may issue tokens see the buttons; for others the addresses answer 403 and name who can grant the right.
+Issuing and revoking need a recent authentication. Source: Part A, Authentication, 2.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from gateway.models import TOKEN_SCOPES, AccessToken
 from gateway.payments.operations import OPERATIONS
 
 REVOKE_CONFIRMATION: Final = "revoke"
-"""What has to be typed before tokens are revoked."""
+"""The word to type before tokens are revoked."""
 CALL_CHART_DAYS: Final = 14
 TOKEN_ORIGIN_FIELDS: Final = ("created_at", "created_by", "approved_at", "approved_by")
 TOKEN_LIMIT_FIELDS: Final = ("max_amount", "max_day_amount", "operations")
 MAX_COUNTED_TOKEN_CALLS: Final = 10_000
-"""Calls of one day that are counted."""
+"""A day's calls of a token are counted up to this number."""
 
 _CALLS: Final = """
 SELECT day::date, (
@@ -57,7 +57,9 @@ SELECT day::date, (
 """
 
 
-class AccessTokenForm(forms.ModelForm):
+class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Issues a token: name, scopes, channel, limits and end."""
+
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in TOKEN_SCOPES],
         initial=list(TOKEN_SCOPES),
@@ -106,7 +108,7 @@ class AccessTokenForm(forms.ModelForm):
         return data
 
     def _post_clean(self) -> None:
-        """The row is made by gateway.access.tokens, not by this form."""
+        """Nothing: gateway.access.tokens makes the row, not this form."""
 
 
 @admin.register(AccessToken)
@@ -180,18 +182,25 @@ class AccessTokenAdmin(MerchantPage):
         issues = token is not None and token.revoked_at is None and self.may(request, TOKEN_ISSUE_PERMISSION, token)
         context: dict[str, Any] = {"issues": issues}
         if token is not None and token_approvals.is_awaiting_approval(token):
-            context |= {"waits": True, "why_not": token_approvals.explain_approval_refusal(token, _user_of(request))}
+            context |= {
+                "waits": True,
+                "why_not": token_approvals.explain_approval_refusal(token, _require_user(request)),
+            }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, extra_context) if self.may(request, "view") else self._refuse(request)
+        return (
+            super().changelist_view(request, extra_context)
+            if self.may(request, "view")
+            else self._render_refusal(request)
+        )
 
     # --- issuing ------------------------------------------------------------
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """The form, and after it the one page that shows the token."""
         if not self.has_add_permission(request):
-            return self._refuse(request)
+            return self._render_refusal(request)
         if (ask := session.require_reauthentication(request)) is not None:
             return ask
         form = self.get_form(request)(request.POST) if request.method == "POST" else None
@@ -203,7 +212,7 @@ class AccessTokenAdmin(MerchantPage):
         place = RowOwner(merchant=chosen["merchant"].pk, channel=channel and channel.pk)
         if not self.scope(request, TOKEN_ISSUE_PERMISSION).covers(place):
             raise PermissionDenied
-        user = _user_of(request)
+        user = _require_user(request)
         token, secret = tokens.issue_token(
             chosen["merchant"],
             name=chosen["name"],
@@ -219,8 +228,8 @@ class AccessTokenAdmin(MerchantPage):
         )
         return self._show_once(request, [(token, secret.reveal())])
 
-    def _refuse(self, request: HttpRequest) -> HttpResponse:
-        """403, and who can grant the right."""
+    def _render_refusal(self, request: HttpRequest) -> HttpResponse:
+        """Answer 403, with the names of users who can grant the right."""
         context = session.build_page_context(
             self.admin_site,
             request,
@@ -240,18 +249,18 @@ class AccessTokenAdmin(MerchantPage):
         return [*own, *super().get_urls()]
 
     def rotate_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._one(request, object_id, self.rotate)
+        return self._run_single_action(request, object_id, self.rotate)
 
     def revoke_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._one(request, object_id, self.revoke)
+        return self._run_single_action(request, object_id, self.revoke)
 
     def approve_one(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A second person lets a token work."""
+        """Approve a waiting token."""
 
         def approve(request: HttpRequest, chosen: QuerySet[AccessToken]) -> None:
             try:
                 done = token_approvals.approve_waiting_token(
-                    chosen.get(), by=_user_of(request), actor=actor_from_request(request)
+                    chosen.get(), by=_require_user(request), actor=actor_from_request(request)
                 )
             except NotIndependentError as fault:
                 messages.error(request, str(fault))
@@ -261,10 +270,10 @@ class AccessTokenAdmin(MerchantPage):
             else:
                 messages.warning(request, _("This token does not wait for a decision any more."))
 
-        return self._one(request, object_id, approve)
+        return self._run_single_action(request, object_id, approve)
 
-    def _one(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
-        """One token's button; the same verb as the list's action."""
+    def _run_single_action(self, request: HttpRequest, object_id: str, act: Any) -> HttpResponse:
+        """The button of a single token; it calls the list's action."""
         if self._row(request, object_id) is None or not self.may(
             request, TOKEN_ISSUE_PERMISSION, self._row(request, object_id)
         ):
@@ -283,7 +292,7 @@ class AccessTokenAdmin(MerchantPage):
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
-        made, user = [], _user_of(request)
+        made, user = [], _require_user(request)
         for token in self.own(request, queryset, TOKEN_ISSUE_PERMISSION).filter(revoked_at__isnull=True):
             waits = token_approvals.needs_token_approval(user, token_approvals.place_from_token(token), token.scopes)
             successor, secret = tokens.rotate_token(
@@ -297,7 +306,7 @@ class AccessTokenAdmin(MerchantPage):
 
     @admin.action(description=gettext_lazy("Revoke…"), permissions=["issue"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> HttpResponse | None:
-        """Ask first, and have the word typed: what is revoked stops working at once and for good."""
+        """Revoke tokens after the confirmation word was typed; they stop working at once and for good."""
         back = reverse("admin:gateway_accesstoken_changelist")
         if (ask := session.require_reauthentication(request, back)) is not None:
             return ask
@@ -340,7 +349,7 @@ class AccessTokenAdmin(MerchantPage):
 
 
 def describe_token_state(token: AccessToken) -> tuple[str, str]:
-    """How a token stands, as a kind of pill and in words."""
+    """A token's state: class and text of its pill."""
     now = clock.real_now()
     if token.revoked_at is not None:
         return "bad", _("revoked")
@@ -354,13 +363,13 @@ def describe_token_state(token: AccessToken) -> tuple[str, str]:
     return "warn", _("ends in 1 day") if days == 1 else _("ends in %d days") % days
 
 
-def _user_of(request: HttpRequest) -> User:
-    assert isinstance(request.user, User)  # pages of the back office are for users who signed in
+def _require_user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # the back office requires a sign-in
     return request.user
 
 
 def list_token_granters(user: Any) -> list[str]:
-    """Who can grant ``user`` the right to issue tokens: managers and PSP staff of the merchants they see."""
+    """Users who can give ``user`` the right to issue tokens: managers and PSP staff of the merchants they see."""
     merchants = set(permissions.list_permitted_merchants(user).values_list("pk", flat=True)[:20])
     merchants |= set(permissions.list_permitted_channels(user).values_list("merchant", flat=True)[:20])
     staff = User.objects.filter(is_active=True, grants__role__in=("psp", "manager")).distinct()[:200]

@@ -1,4 +1,4 @@
-"""Users and what they may: a manager looks after the users of their merchants, and grants no more than they have."""
+"""Users and their grants. A manager manages the users of their merchants and grants no more than they have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gateway.backoffice.sign_in.user_agent import describe_browser
 from gateway.core.money import format_amount
 from gateway.models import ENTITY_LEVELS, Channel, Division, Grant, Merchant, Role, SignIn
 
-# Rights come from grants, not from groups; what libraries keep of accounts is shown on the pages of users and accounts.
+# Rights come from grants, not groups; the libraries' own models are shown on the pages of users and accounts.
 admin.site.unregister([Group, User, Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
 ADD_USER_PERMISSION, CHANGE_USER_PERMISSION, VIEW_USER_PERMISSION = (
     "auth.add_user",
@@ -40,7 +40,7 @@ ADD_USER_PERMISSION, CHANGE_USER_PERMISSION, VIEW_USER_PERMISSION = (
 
 
 def build_grants_condition(user: Any, right: str) -> Q:
-    """The condition on grants that reach into what ``user`` has ``right`` on."""
+    """The condition on grants within the part of the entity tree where ``user`` has the permission."""
     scope = permissions.find_access_scope(user, right)
     if scope.everything:
         return Q()
@@ -54,20 +54,22 @@ def build_grants_condition(user: Any, right: str) -> Q:
     )
 
 
-class UserForm(forms.ModelForm):
+class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     class Meta:
         model = User
         fields = ("username", "first_name", "last_name", "email", "is_active")
 
     def clean_username(self) -> str:
-        """Two names that differ in their case alone would be one in the audit trail's reader."""
+        """Refuse a name that differs from another only in case: readers of the audit log would take the two for one."""
         name = str(self.cleaned_data["username"])
         if User.objects.filter(username__iexact=name).exclude(pk=self.instance.pk).exists():
             raise forms.ValidationError(_("A user of this name is there already, or was."))
         return name
 
 
-class GrantForm(forms.ModelForm):
+class GrantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """One grant: a role on an entity, with clerk limits."""
+
     giver: Any = None
 
     class Meta:
@@ -108,8 +110,8 @@ class GrantForm(forms.ModelForm):
         return found
 
 
-class GrantFormSet(forms.BaseInlineFormSet):
-    """``without``: whether a user may be made without any."""
+class GrantFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not generic at run time
+    """A user's grants. ``without``: whether a new user may be made without a grant."""
 
     without = False
 
@@ -117,12 +119,12 @@ class GrantFormSet(forms.BaseInlineFormSet):
         super().clean()
         kept = [form for form in self.forms if form.has_changed() and form not in self.deleted_forms]
         if self.instance._state.adding and not kept and not self.without and not any(self.errors):
-            # Without a role the new user would be out of the sight of whoever made them.
+            # Without a grant the new user would not be visible to the manager who made them.
             raise forms.ValidationError(_("Give the new user a role: without one nobody here would see them again."))
 
 
 class GrantInline(StackedInline):
-    """One below the other, in whole words: seven columns beside each other cut every choice down to three letters."""
+    """A user's grants, one below the other: seven columns side by side would cut every choice to three letters."""
 
     model = Grant
     form = GrantForm
@@ -130,20 +132,22 @@ class GrantInline(StackedInline):
     fields = ("role", ("merchant", "channel"), ("psp", "division"), tuple(permissions.FOUR_EYES_LIMITS))
 
     def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
-        """Nobody is made without a role, so a new user's form has one to fill in."""
+        """One empty form for a new user, who needs a grant."""
         return 1 if obj is None else 0
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Grant]:
-        """Whoever looks sees what reaches into their own part of the tree."""
+        """Only grants within the viewer's own part of the entity tree."""
         return super().get_queryset(request).filter(build_grants_condition(request.user, "gateway.view_grant"))
 
-    def _ruled(self, request: HttpRequest, user: User | None) -> bool:
+    def _can_change_grants(self, request: HttpRequest, user: User | None) -> bool:
         return permissions.has_permission(request.user, "gateway.change_grant") and (
             user is None or can_manage_user(request, user)
         )
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._ruled(request, obj) and (obj is None or obj.pk != request.user.pk or request.user.is_superuser)
+        return self._can_change_grants(request, obj) and (
+            obj is None or obj.pk != request.user.pk or request.user.is_superuser
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_add_permission(request, obj)
@@ -163,13 +167,13 @@ class GrantInline(StackedInline):
         return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Nothing is chosen beforehand: the first of the roles may do everything."""
+        """Preselect no role: the first one may do everything."""
         return super().formfield_for_choice_field(
             db_field, request, **kwargs, choices=[("", _("Choose a role")), *db_field.get_choices(include_blank=False)]
         )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Places that the giver reaches themself."""
+        """Offer only entities that the granting user reaches."""
         scope = permissions.find_access_scope(request.user, "gateway.add_grant")
         psps = permissions.list_permitted_psps(request.user, "gateway.add_grant")
         offered = {
@@ -184,8 +188,8 @@ class GrantInline(StackedInline):
 
 
 def can_manage_user(request: HttpRequest, user: User) -> bool:
-    """Whether the request's user may change ``user``, or give them a new password: nobody gets more than they have by
-    that, neither rights nor a higher limit."""
+    """Whether the request's user may change ``user`` or reset their password: never to gain rights or a higher
+    limit."""
     if request.user.is_superuser:
         return True
     grants = list(
@@ -201,7 +205,7 @@ def can_manage_user(request: HttpRequest, user: User) -> bool:
 
 @admin.register(User)
 class UserAdmin(BackofficePage):
-    """Nobody is deleted: they are switched off, and the trail keeps knowing them."""
+    """Users are deactivated, never deleted: audit entries name them."""
 
     sensitive = True
     form = UserForm
@@ -218,11 +222,11 @@ class UserAdmin(BackofficePage):
     change_form_outer_after_template = "admin/user_acts.html"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Somebody keeps their name: the audit trail knows them by it."""
+        """A user's name cannot change: audit entries name users by it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "username")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Of somebody who is only being made there is no last sign-in, and no role yet."""
+        """A new user has neither a last sign-in nor grants yet, so those fields are left out."""
         return self.add_fields if obj is None else self.fields
 
     # --- who is seen ----------------------------------------------------------------------------------------------
@@ -234,7 +238,7 @@ class UserAdmin(BackofficePage):
         factors = Authenticator.objects.filter(
             user=OuterRef("pk"), type__in=(signin.TOTP_FACTOR, signin.PASSKEY_FACTOR)
         )
-        rows = (
+        rows: QuerySet[User] = (
             super()
             .get_queryset(request)
             .annotate(elsewhere=elsewhere, factor=Exists(factors))
@@ -269,14 +273,14 @@ class UserAdmin(BackofficePage):
 
     @display(description=gettext_lazy("roles"))
     def roles(self, user: User) -> str:
-        told = [str(grant) for grant in getattr(user, "seen_grants", ())]
-        if told and getattr(user, "elsewhere", False):
-            told.append(str(_("and elsewhere")))
-        return ", ".join(told) or (_("superuser") if user.is_superuser else "–")
+        names = [str(grant) for grant in getattr(user, "seen_grants", ())]
+        if names and getattr(user, "elsewhere", False):
+            names.append(str(_("and elsewhere")))
+        return ", ".join(names) or (_("superuser") if user.is_superuser else "–")
 
     @display(description=gettext_lazy("use"))
     def use(self, user: User) -> str:
-        """What becomes of an account that is not used (PCI DSS 8.2.6)."""
+        """What will happen to an account that is not used (PCI DSS 8.2.6)."""
         if (at := unused_accounts.disabled_at(user)) is not None:
             return _("Switched off on %s: it was not used. Switch it on to let the user in again.") % f"{at:%Y-%m-%d}"
         if (at := unused_accounts.ends_at(user)) is not None:
@@ -292,7 +296,7 @@ class UserAdmin(BackofficePage):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Whoever makes users or changes rights shows who they are."""
+        """Making users and changing rights need a recent authentication."""
         if request.method == "POST" and (ask := session.require_reauthentication(request)) is not None:
             return ask
         user = User.objects.filter(pk=object_id).first() if object_id and object_id.isdecimal() else None
@@ -307,9 +311,9 @@ class UserAdmin(BackofficePage):
         }
         return super().changeform_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
-    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: User, form: forms.ModelForm[User], change: bool) -> None:
         if not change:
-            # The trail has it in save_related: whose the new user is, the roles tell.
+            # A new user is audited in save_related, once its grants say which merchant it belongs to.
             obj.is_staff = True
             obj.set_unusable_password()
             obj.save()
@@ -329,7 +333,7 @@ class UserAdmin(BackofficePage):
             independence.record_handling(request.user, form.instance, "change" if change else "create")
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
-        return self._show_link(request, obj)
+        return self._render_invitation_link(request, obj)
 
     # --- acts -------------------------------------------------------------------------------------------------------
 
@@ -338,7 +342,7 @@ class UserAdmin(BackofficePage):
         return [own, *super().get_urls()]
 
     def act(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A new link for the password, a second factor or single sign-on taken away, a lock lifted, sessions ended."""
+        """The page's actions: password link, removing a second factor or single sign-on, unlocking, ending sessions."""
         user = self.get_object(request, object_id)
         if user is None:
             raise Http404
@@ -353,14 +357,14 @@ class UserAdmin(BackofficePage):
         if verb == "link":
             self.record(request, "password link", user)
             independence.record_handling(request.user, user, "password link")
-            return self._show_link(request, user)
+            return self._render_invitation_link(request, user)
         if verb == "remove factor":
             signin.remove_second_factors(user, by=actor_from_request(request))
             independence.record_handling(request.user, user, "remove factor")
             signin.end_sessions(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             messages.success(request, _("The second factor was removed; the next sign-in sets up another."))
         elif verb == "confirm":
-            self._confirm(request, user)
+            self._confirm_independence(request, user)
         elif verb == "unlock":
             lockout.unlock_sign_in(user.get_username())
             self.record(request, "unlock", user)
@@ -375,8 +379,8 @@ class UserAdmin(BackofficePage):
             messages.success(request, _("%d sessions were ended.") % count)
         return HttpResponseRedirect(back)
 
-    def _confirm(self, request: HttpRequest, user: User) -> None:
-        """An independent third person says that ``user`` is somebody else than who made or changed it."""
+    def _confirm_independence(self, request: HttpRequest, user: User) -> None:
+        """Confirm that ``user`` and a user who handled it are two people."""
         pk = request.POST.get("handling", "")
         row = next((each for each in independence.list_open_handlings(user.pk) if str(each.pk) == pk), None)
         if row is None:
@@ -389,8 +393,8 @@ class UserAdmin(BackofficePage):
             return
         messages.success(request, _("Confirmed: these are two people."))
 
-    def _show_link(self, request: HttpRequest, user: User) -> HttpResponse:
-        """The one page that shows the link; whoever has it chooses the password."""
+    def _render_invitation_link(self, request: HttpRequest, user: User) -> HttpResponse:
+        """The one page that shows the invitation link; whoever has the link sets the password."""
         context = session.build_page_context(
             self.admin_site,
             request,
@@ -413,7 +417,7 @@ def _pk(obj: Any) -> Any:
 
 @admin.register(SignIn)
 class SignInAdmin(BackofficePage):
-    """Who signed in, from where, and which sessions go on."""
+    """Sign-in records: who signed in, from where, and which sessions are open."""
 
     nothing = gettext_lazy("Every sign-in leaves a row here.")
     list_display = ("at", "user", "ip", "browser", "second_factor", "last_seen_at", "ended_at", "ended_by")

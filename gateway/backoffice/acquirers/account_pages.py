@@ -1,7 +1,7 @@
-"""Acquirer accounts in the back office: the fields of a connector's own settings, and secrets never shown again.
+"""Acquirer accounts: forms with the settings of each connector, and secrets that are never shown again.
 
-A form's faults are those of the section "acquirers" of a configuration document. Whoever may change an account has
-shown a moment ago who they are. Source: docs/routing.md.
+The section "acquirers" of the configuration document validates a form. Changing an account needs a recent
+authentication. Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from gateway.models import AcquirerAccount, Merchant
 
 SETTING_PREFIX, SECRET_PREFIX = "setting_", "secret_"
 _WORDS: Final = re.compile(r"[A-Za-z0-9_-]+(\|[A-Za-z0-9_-]+)+")
-"""A pattern that lists what is allowed."""
+"""A setting's pattern that lists the allowed words."""
 _DOCUMENT: Final = {
     "connector": "connector", "merchant": "acquirer_merchant_id", "name": "name", "brands": "brands",
     "currencies": "currencies", "active": "active",
 }  # fmt: skip
-"""Document → field, as the configuration's section names them."""
+"""Member of the document → form field."""
 
 
-class AcquirerAccountForm(forms.ModelForm):
-    """The part that every connector's accounts have; :func:`build_acquirer_form` adds the rest."""
+class AcquirerAccountForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The fields that accounts of every connector have; :func:`build_acquirer_form` adds the connector's own."""
 
     at: Connector | None = None
 
@@ -83,10 +83,10 @@ class AcquirerAccountForm(forms.ModelForm):
             if field is not None and not one.secret:
                 field.initial = kept.get(one.name, one.default)
             elif field is not None:
-                field.help_text = f"{one.about} {_kept_since(self.instance.secrets_set, one.name)}"
+                field.help_text = f"{one.about} {_describe_stored_secret(self.instance.secrets_set, one.name)}"
 
     def given(self, *, secret: bool) -> dict[str, str]:
-        """What was typed into the connector's own fields, by the settings' names."""
+        """Values typed into the connector's own fields, by setting name."""
         own = [one for one in (self.at.settings if self.at is not None else ()) if one.secret == secret]
         typed = {
             one.name: (self.cleaned_data.get(field_name_from_setting(one)) or "").replace("\r\n", "\n") for one in own
@@ -106,18 +106,18 @@ class AcquirerAccountForm(forms.ModelForm):
             refuse_moved_account(self.at, own, document["settings"], "settings", faults)
             if not faults:
                 refuse_foreign_secrets(self.at, own, self.given(secret=True), "secrets", faults)
-        self._tell(faults)
+        self._add_document_errors(faults)
         channel, merchant = found.get("channel"), found.get("acquirer_merchant_id")
         if own._state.adding and channel is not None:
-            # Whoever adds one of this merchant's at the same moment, here or by a document, waits for this one.
+            # Serialises with another account of this merchant added at the same moment, here or by a document.
             Merchant.objects.select_for_update(no_key=True).only("id").get(pk=channel.merchant_id)
         there = AcquirerAccount.objects.filter(channel=channel, connector=self.at.name, acquirer_merchant_id=merchant)
         if own._state.adding and channel is not None and there.exists():
             self.add_error("acquirer_merchant_id", _("There is such an account already; change that one."))
         return found
 
-    def _tell(self, faults: d.DocumentFaults) -> None:
-        """Each fault beside its field."""
+    def _add_document_errors(self, faults: d.DocumentFaults) -> None:
+        """Show each error beside its field."""
         for fault in faults:
             first, _dot, name = fault.path.lstrip(".").removeprefix("accounts[0].").partition(".")
             prefix = {"settings": SETTING_PREFIX, "secrets": SECRET_PREFIX}.get(first)
@@ -126,31 +126,32 @@ class AcquirerAccountForm(forms.ModelForm):
 
 
 class WriteOnlyTextarea(UnfoldAdminTextareaWidget):
-    """Many lines that are typed and never shown, not even beside a fault."""
+    """A text area whose value is never shown, not even after an error."""
 
     def format_value(self, value: Any) -> str:
         return ""
 
 
 def field_name_from_setting(setting: ConnectorSetting) -> str:
+    """Name of the form field of a connector's setting."""
     return f"{SECRET_PREFIX if setting.secret else SETTING_PREFIX}{setting.name}"
 
 
 def build_acquirer_form(connector: Connector | None) -> type[AcquirerAccountForm]:
-    """The form of accounts at one connector."""
+    """The form class for accounts of one connector."""
     fields: dict[str, Any] = {"at": connector}
     for one in connector.settings if connector is not None else ():
-        fields[field_name_from_setting(one)] = _field(one)
+        fields[field_name_from_setting(one)] = _build_setting_field(one)
     return type("AcquirerFormOfConnector", (AcquirerAccountForm,), fields)
 
 
-def _field(setting: ConnectorSetting) -> forms.Field:
-    """How a setting is asked for: by choices where its pattern is a list of words, in many lines where it is PEM."""
+def _build_setting_field(setting: ConnectorSetting) -> forms.Field:
+    """The form field of a setting: choices if its pattern lists words, a text area for PEM."""
     label = setting.name + (" *" if setting.required and not setting.default else "")
     says = f"{setting.about} {_('Allowed: %s.') % setting.allowed}" if setting.allowed else setting.about
     if setting.secret:
         widget: Any = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
-        if "PEM" in setting.allowed:  # a password's field is one line
+        if "PEM" in setting.allowed:  # a password input is one line
             widget = WriteOnlyTextarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"})
         return forms.CharField(label=label, required=False, widget=widget, help_text=says, strip=False)
     if _WORDS.fullmatch(setting.pattern):
@@ -169,7 +170,7 @@ def _field(setting: ConnectorSetting) -> forms.Field:
     return forms.CharField(label=label, required=False, widget=widget, help_text=says)
 
 
-def _kept_since(secrets: Mapping[str, str], name: str) -> str:
+def _describe_stored_secret(secrets: Mapping[str, str], name: str) -> str:
     if name not in secrets:
         return str(_("Not set yet."))
     at = datetime.fromisoformat(secrets[name])
@@ -198,14 +199,14 @@ class AcquirerAccountAdmin(MerchantPage):
         return list_acquirers().get(name or "")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        if self._writes(request, obj):
+        if self._may_write(request, obj):
             kwargs["form"] = build_acquirer_form(self.connector(request, obj))
         return super().get_form(request, obj, change, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         account = ("channel", "connector", "name", "acquirer_merchant_id", "active")
         sets: list[Any] = [(None, {"fields": account}), (_("What it takes"), {"fields": ("brands", "currencies")})]
-        if not self._writes(request, obj):
+        if not self._may_write(request, obj):
             words = ("settings_in_words", "secrets_in_words")
             return [*sets, (_("At the processor"), {"fields": words})] if obj is not None else sets
         own = self.connector(request, obj)
@@ -220,7 +221,7 @@ class AcquirerAccountAdmin(MerchantPage):
         return sets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Payments name their account by channel, connector and the id there: these stay."""
+        """Channel, connector and acquirer id cannot change: payments name their account by them."""
         fixed = () if obj is None else ("channel", "connector", "acquirer_merchant_id")
         return (*self.readonly_fields, *fixed)
 
@@ -232,7 +233,7 @@ class AcquirerAccountAdmin(MerchantPage):
             field.initial = chosen.name if chosen is not None else ""
         return field
 
-    def _writes(self, request: HttpRequest, obj: Any) -> bool:
+    def _may_write(self, request: HttpRequest, obj: Any) -> bool:
         return self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
 
     # --- pages ------------------------------------------------------------------------------------------------------
@@ -257,17 +258,17 @@ class AcquirerAccountAdmin(MerchantPage):
     ) -> HttpResponse:
         adds = object_id is None
         if adds and self.has_add_permission(request) and self.connector(request, None) is None:
-            return self._choose(request)
+            return self._render_connector_choice(request)
         row = None if object_id is None else self.get_object(request, object_id)
-        may = self.has_add_permission(request) if adds else row is not None and self._writes(request, row)
+        may = self.has_add_permission(request) if adds else row is not None and self._may_write(request, row)
         if may and (ask := session.require_reauthentication(request)) is not None:
             return ask
         if row is not None and may and request.method == "POST":
-            self._ask_whose(request, row)
+            self._check_secret_owner(request, row)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def _ask_whose(self, request: HttpRequest, row: AcquirerAccount) -> None:
-        """Ask the processor whose new secrets are, before the transaction that saves them."""
+    def _check_secret_owner(self, request: HttpRequest, row: AcquirerAccount) -> None:
+        """Ask the processor whose account new secrets belong to, before the transaction that saves them."""
         own = self.connector(request, row)
         if own is None:
             return
@@ -277,8 +278,8 @@ class AcquirerAccountAdmin(MerchantPage):
         if all(fits_setting(secrets[name], text) for name, text in given.items()):
             account_ownership.check_ownership(own, row, given)
 
-    def _choose(self, request: HttpRequest) -> HttpResponse:
-        """Which processor it is at: its settings are asked for next."""
+    def _render_connector_choice(self, request: HttpRequest) -> HttpResponse:
+        """The page that chooses the connector, whose settings the form then has."""
         found = [
             {
                 "name": one.name,
@@ -320,5 +321,5 @@ class AcquirerAccountAdmin(MerchantPage):
 
     @display(description=gettext_lazy("secrets"))
     def secrets_in_words(self, row: AcquirerAccount) -> SafeString:
-        rows = [(name, _kept_since(row.secrets_set, name)) for name in sorted(row.secrets_set)]
+        rows = [(name, _describe_stored_secret(row.secrets_set, name)) for name in sorted(row.secrets_set)]
         return format_html_join("", "<div><strong>{}</strong>: {}</div>", rows) or SafeString("–")

@@ -1,7 +1,7 @@
-"""How acquirer accounts do: approvals, latencies, payments in doubt, breakers, links and the last faults of 24 hours.
+"""Acquirer health: approvals, latencies, payments in doubt, circuit breakers, links and the last faults of 24 hours.
 
-Every figure is of accounts that the user sees. Aggregates over a bounded window that the order of ids serves;
-answers are kept for half a minute.
+Figures cover only accounts that the user sees. They are aggregates over a bounded window, read by an index on ids, and
+cached for half a minute.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from django.utils.translation import gettext_noop
 from gateway.access import permissions
 from gateway.backoffice.acquirers import capture_batch_pages
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.operations.dashboard import (
     DASHBOARD_HOURS,
     SCOPE_CONDITION,
@@ -33,15 +34,15 @@ from gateway.models import AcquirerAccount, BreakerChange, Status
 
 VIEW_ACQUIRER_PERMISSION: Final = "gateway.view_acquireraccount"
 MAX_HEALTH_PAYMENTS: Final = 50_000
-"""Payments that the figures are of: the newest of the window."""
+"""The newest payments of the window that figures are computed from."""
 MAX_SHOWN_ACCOUNTS: Final = 100
 MAX_FAULTS_PER_ACCOUNT: Final = 5
-"""Of one account."""
+"""Faults listed for one account."""
 MAX_FAULTS_READ: Final = 500
 MAX_CIRCUIT_CHANGES_READ: Final = 500
 
 FAILED_OVER: Final = "LEFT"
-"""What is counted, beside statuses, at an account that a payment went on from."""
+"""Counted beside statuses, at an account that a payment failed over from."""
 
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
@@ -62,8 +63,8 @@ FROM recent, jsonb_array_elements(tried) AS way
 WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
 GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 - put together out of the constants above
-# Who was asked: of a payment that went on, its tried ways say it, in the order of the submits that were sent; all else
-# was asked where it stayed.
+# The account that was called: for a payment that failed over, the stored attempts in the order of its submits; for
+# all others, the account it stayed at.
 _ASKED: Final = """
 CASE WHEN r.tried IS NULL OR e.kind <> 'submit' THEN r.account ELSE coalesce((
     SELECT way ->> 'account' FROM jsonb_array_elements(r.tried) WITH ORDINALITY AS ways (way, place)
@@ -89,12 +90,12 @@ ORDER BY e.id DESC LIMIT {MAX_FAULTS_READ}
 """  # noqa: S608 - put together out of the constants above
 
 AcquirerAccountKey = tuple[str, UUID, str]
-"""Connector, channel, the merchant's id there."""
+"""Connector, channel, merchant id at the acquirer."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AcquirerHealth:
-    """One account's figures. ``hours``: hour → [approved, declined, not decided, went on]."""
+    """Figures of one account. ``hours``: hour → [approved, declined, not decided, failed over]."""
 
     name: str
     channel: str
@@ -125,52 +126,56 @@ class AcquirerHealth:
 
     @property
     def left(self) -> int:
-        """Payments that it certainly did not accept, and that went on to another account."""
+        """Payments it certainly did not accept and that failed over to another account."""
         return self.sum(3)
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to tell beyond its line in the table."""
+        """Whether its line in the table says everything."""
         return not (self.hours or self.breakers or self.links or self.batches or self.faults)
 
     @property
     def rate(self) -> float | None:
+        """Approval rate in percent; None if no payment was decided."""
         asked = self.approved + self.declined
         return round(100 * self.approved / asked, 1) if asked else None
 
 
 def build_health_context(request: HttpRequest) -> dict[str, Any]:
-    """What the page shows this user."""
+    """The template context of the health page for this user."""
     scope = permissions.find_access_scope(request.user, VIEW_ACQUIRER_PERMISSION)
     rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
-    found = {_key(row): _account(row) for row in rows.order_by("-active", "channel__name", "id")[:MAX_SHOWN_ACCOUNTS]}
-    _count(found, query_dashboard("acquirers", scope, _PAYMENTS))
+    found = {
+        _build_account_key(row): _build_health(row)
+        for row in rows.order_by("-active", "channel__name", "id")[:MAX_SHOWN_ACCOUNTS]
+    }
+    _add_counts(found, query_dashboard("acquirers", scope, _PAYMENTS))
     for connector, account, channel, p50, p95, _n in query_dashboard("acquirer-times", scope, _LATENCIES):
         if (own := found.get((connector, channel, account))) is not None:
             own.p50, own.p95 = int(p50), int(p95)
-    _faults(found, query_dashboard("acquirer-faults", scope, _FAULTS))
-    _breakers(found)
-    _links(found)
+    _add_faults(found, query_dashboard("acquirer-faults", scope, _FAULTS))
+    _add_breakers(found)
+    _add_links(found)
     mine = permissions.find_access_scope(request.user, capture_batch_pages.VIEW_CAPTURE_BATCH_PERMISSION)
     for (channel, account), latest in capture_batch_pages.list_latest_batches((key[1] for key in found), mine).items():
         if (own := found.get(("iso8583", channel, account))) is not None:
             own.batches = latest
     accounts = sorted(found.values(), key=lambda own: -sum(own.sum(place) for place in range(4)))
     for own in accounts:
-        own.picture = _by_hour(own)
+        own.picture = _chart_by_hour(own)
     return {
         "accounts": accounts,
-        "latencies": _latencies(accounts),
+        "latencies": _chart_latencies(accounts),
         "most": MAX_HEALTH_PAYMENTS,
         "rules": reverse("admin:gateway_routingrule_changelist"),
     }
 
 
-def _key(row: AcquirerAccount) -> AcquirerAccountKey:
+def _build_account_key(row: AcquirerAccount) -> AcquirerAccountKey:
     return row.connector, row.channel_id, row.acquirer_merchant_id
 
 
-def _account(row: AcquirerAccount) -> AcquirerHealth:
+def _build_health(row: AcquirerAccount) -> AcquirerHealth:
     return AcquirerHealth(
         name=str(row),
         channel=row.channel.name,
@@ -184,7 +189,7 @@ def _account(row: AcquirerAccount) -> AcquirerHealth:
 _PLACES: Final[Mapping[str, int]] = {Status.APPROVED: 0, Status.DECLINED: 1, FAILED_OVER: 3}
 
 
-def _count(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
+def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
     for connector, account, channel, hour, status, count in rows:
         if (own := found.get((connector, channel, account))) is None:
             continue
@@ -192,7 +197,7 @@ def _count(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tu
         own.doubt += count if status == Status.IN_DOUBT else 0
 
 
-def _by_hour(own: AcquirerHealth) -> SafeString:
+def _chart_by_hour(own: AcquirerHealth) -> SafeString:
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
     rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
@@ -200,8 +205,8 @@ def _by_hour(own: AcquirerHealth) -> SafeString:
     return charts.draw_stacked_bars(rows, kinds, title=_("%s by hour (UTC)") % own.name)
 
 
-def _latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:
-    """Half of the answers came within the lower part, 95 of 100 within both."""
+def _chart_latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:
+    """Median and 95th percentile of answer times."""
     rows = [
         (own.name, (own.p50, max(0, (own.p95 or 0) - own.p50)), own.address) for own in accounts if own.p50 is not None
     ]
@@ -209,16 +214,16 @@ def _latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:
     return charts.draw_stacked_bars(rows, kinds, title=_("How long answers took"))
 
 
-def _faults(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
+def _add_faults(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterable[tuple[Any, ...]]) -> None:
     for connector, account, channel, payment, at, why in rows:
         own = found.get((connector, channel, account))
         if own is not None and len(own.faults) < MAX_FAULTS_PER_ACCOUNT:
-            address = reverse("admin:gateway_payment_change", args=[payment])
+            address = build_payment_page_url(payment)
             own.faults.append({"at": at, "why": why or _("no answer"), "address": address})
 
 
-def _breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
-    """The last word of each process about each account."""
+def _add_breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
+    """Circuit breakers: each process's newest report about each account."""
     since = clock.real_now() - timedelta(hours=DASHBOARD_HOURS)
     channels = {key[1] for key in found}
     rows = BreakerChange.objects.filter(since__gte=since, channel__in=channels).order_by("-id")[
@@ -241,9 +246,8 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
-def _links(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
-    """Connectors with lasting links say how those of this process are (``link_states``: label, merchant, state, since,
-    why)."""
+def _add_links(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
+    """Lasting links of this process's connectors (``link_states``: label, merchant, state, since, why)."""
     for name, connector in list_acquirers().items():
         states = getattr(connector, "link_states", None)
         for one in states() if states is not None else ():

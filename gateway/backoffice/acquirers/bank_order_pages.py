@@ -1,6 +1,6 @@
-"""Orders to banks, their files, and what banks answered: to be looked at. A file is shown with its accounts masked.
+"""Bank orders, their files, and the banks' messages, read-only. Files are shown with accounts masked.
 
-Source: issue "real processors"; docs/connectors/sepa.md.
+Source: docs/connectors/sepa.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.core import identifiers
@@ -27,13 +28,13 @@ from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 MAX_SHOWN_ORDER_EVENTS = 50
 
 
-def _link_to(payment: UUID) -> str:
-    address = reverse("admin:gateway_payment_change", args=[payment])
+def _link_payment(payment: UUID) -> str:
+    address = build_payment_page_url(payment)
     return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, payment.hex)
 
 
 class BankOrderEventInline(ReadOnlyInline):
-    """What happened to an order."""
+    """The events of an order."""
 
     model = BankOrderEvent
     fields = ("at", "state", "reason", "on", "message", "told")
@@ -43,11 +44,13 @@ class BankOrderEventInline(ReadOnlyInline):
     verbose_name_plural = lazy("Events")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True  # the page around it has asked
+        return True  # checked by the order's page
 
 
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnlyPage):
+    """Orders to banks, read-only."""
+
     sensitive = True
     nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
     list_display = ("created_at", "merchant", "what", "money", "state", "reason", "due_on", "other_account")
@@ -84,16 +87,16 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:
-        return _link_to(row.payment)
+        return _link_payment(row.payment)
 
     @admin.display(description=lazy("gives back"))
     def gives_back(self, row: BankOrder) -> str:
-        return _link_to(row.about) if row.about is not None else ""
+        return _link_payment(row.about) if row.about is not None else ""
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str
     ) -> tuple[QuerySet[BankOrder], bool]:
-        """By exact keys only: each of them has an index."""
+        """Search by exact keys only: each of them has an index."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -104,6 +107,8 @@ class BankOrderAdmin(ReadOnlyPage):
 
 @admin.register(BankFile)
 class BankFileAdmin(ReadOnlyPage):
+    """Files of bank orders: viewed, fetched and sent again."""
+
     nothing = lazy("Orders are gathered into files when their day comes; the first file comes with the first order.")
     list_display = (
         "stamped_at", "merchant", "kind", "message_id", "orders_count", "total", "state", "bank_status", "delivered_at",
@@ -131,7 +136,7 @@ class BankFileAdmin(ReadOnlyPage):
 
     @admin.action(description=lazy("Send files that were given up once more"), permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[BankFile]) -> None:
-        """Each with its entry in the audit trail."""
+        """Send files again, with an audit entry each."""
         moved = 0
         for row in self.own(request, queryset, "change").filter(state=BankFile.State.FAILED):
             with transaction.atomic():
@@ -165,7 +170,7 @@ class BankFileAdmin(ReadOnlyPage):
 
 @admin.register(BankMessage)
 class BankMessageAdmin(InstallationPage):
-    """One message may speak of several merchants' orders."""
+    """Messages of banks; one may be about several merchants' orders."""
 
     changeable = False
     nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")

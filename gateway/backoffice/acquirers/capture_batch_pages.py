@@ -1,6 +1,6 @@
-"""Batches of captures, and the captures in them: to be looked at, and sent without waiting for their hour.
+"""Capture batches and their captures: viewed, and sent before their hour.
 
-Source: issue "real processors"; docs/connectors/iso8583.md, captures by batch.
+Source: docs/connectors/iso8583.md, captures by batch.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run, batch_totals
 from gateway.core import identifiers
@@ -31,19 +32,19 @@ from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, BatchedCapture, CaptureBatch
 
 MAX_SHOWN_CAPTURES: Final = 200
-"""Captures that a batch's page shows, and accounts with captures that wait."""
+"""Captures on a batch's page, and accounts with waiting captures on the list."""
 BatchState = CaptureBatch.State
 _TONES: Final[Mapping[str, str]] = {BatchState.BALANCED: "good", BatchState.DIFFERS: "bad"}
 
 
 VIEW_CAPTURE_BATCH_PERMISSION: Final = "gateway.view_capturebatch"
 MAX_BATCHES_PER_ACCOUNT: Final = 3
-"""Batches of an account that the page of health shows."""
+"""Batches per account on the health page."""
 MAX_BATCHES_READ: Final = 300
 
 
 def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tuple[UUID, str], list[dict[str, Any]]]:
-    """(channel, id at the acquirer) → its newest batches in ``scope``, for the page of health."""
+    """(channel, merchant id at the acquirer) → its newest batches in ``scope``, for the health page."""
     if not scope:
         return {}
     found: dict[tuple[UUID, str], list[dict[str, Any]]] = {}
@@ -64,12 +65,10 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
     return found
 
 
-def _payment(ident: UUID) -> str:
-    return reverse("admin:gateway_payment_change", args=[ident])
-
-
 @admin.register(CaptureBatch)
 class CaptureBatchAdmin(ReadOnlyPage):
+    """Capture batches: viewed, and sent before their hour."""
+
     nothing = lazy(
         "Only accounts that present captures by batch have them; a batch opens with the first capture there."
     )
@@ -111,16 +110,16 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return row.failure or (f"DE39 {row.answer['39']}" if "39" in row.answer else "")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        waiting = self._waiting(request) if self.has_view_permission(request) else []
+        waiting = self._list_waiting_accounts(request) if self.has_view_permission(request) else []
         return super().changelist_view(request, {"waiting": waiting, **(extra_context or {})})
 
-    def _waiting(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Accounts with captures that no batch has yet."""
+    def _list_waiting_accounts(self, request: HttpRequest) -> list[dict[str, Any]]:
+        """Accounts with captures that are in no batch yet."""
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING))
         found = rows.values("channel", "channel__name", "account", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
-        accounts = self._accounts(request)
+        accounts = self._find_sendable_accounts(request)
         return [
             {
                 "account": one["account"],
@@ -133,12 +132,12 @@ class CaptureBatchAdmin(ReadOnlyPage):
             for one in found.order_by("channel__name", "account", "currency")[:MAX_SHOWN_CAPTURES]
         ]
 
-    def _accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
-        """(channel, id at the acquirer) → the accounts whose captures this user may send."""
-        rows = AcquirerAccount.objects.filter(connector="iso8583", channel__in=self._sendable(request))
+    def _find_sendable_accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
+        """(channel, merchant id at the acquirer) → the accounts whose captures this user may send."""
+        rows = AcquirerAccount.objects.filter(connector="iso8583", channel__in=self._select_sendable_captures(request))
         return {(row.channel_id, row.acquirer_merchant_id): row.pk for row in rows}
 
-    def _sendable(self, request: HttpRequest) -> QuerySet[Any]:
+    def _select_sendable_captures(self, request: HttpRequest) -> QuerySet[Any]:
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING), "change")
         return rows.values("channel")
 
@@ -147,7 +146,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._one(request, unquote(object_id))
+        row = self._find_batch(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         captures = BatchedCapture.objects.filter(batch=row).order_by("payment")[:MAX_SHOWN_CAPTURES]
@@ -162,19 +161,19 @@ class CaptureBatchAdmin(ReadOnlyPage):
             "batch": row,
             "tone": _TONES.get(row.state, "wait"),
             "state": self.how(row),
-            "sums": _sums(row),
-            "granted": _granted(row),
+            "sums": _render_totals(row),
+            "granted": _sum_accepted_captures(row),
             "on_line": batch_totals.format_batch_number(row.number),
-            "captures": _listed(captures),
+            "captures": _render_captures(captures),
             "shown": MAX_SHOWN_CAPTURES,
-            "all": _captures_of(row),
+            "all": _build_captures_url(row),
             "may_send": row.state != BatchState.BALANCED and self.may(request, "change", row),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/batch.html", context)
 
     def send_view(self, request: HttpRequest, batch: Any) -> HttpResponse:
-        row = self._one(request, str(batch))
+        row = self._find_batch(request, str(batch))
         if not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_capturebatch_change", args=[row.pk]))
@@ -202,7 +201,8 @@ class CaptureBatchAdmin(ReadOnlyPage):
             return ask
         ident = identifiers.parse_id(request.POST.get("account", "").replace("-", ""))
         rows = AcquirerAccount.objects.select_related("channel__merchant")
-        account = rows.filter(self.scope(request, "change").where("channel__merchant", "channel"), pk=ident).first()
+        reached = self.scope(request, "change").where("channel__merchant", "channel")
+        account = rows.filter(reached, pk=ident).first() if ident is not None else None
         if account is None:
             raise Http404
         with transaction.atomic():
@@ -213,31 +213,31 @@ class CaptureBatchAdmin(ReadOnlyPage):
         return back
 
     def record_of_account(self, request: HttpRequest, account: AcquirerAccount, moved: int) -> None:
-        """Before there is a batch, sending is something done to the account."""
+        """Write the audit entry of captures sent before there is a batch; its subject is the account."""
         page: Any = self.admin_site._registry[AcquirerAccount]
         page.record(request, "send captures now", account, after={"captures": moved})
 
-    def _one(self, request: HttpRequest, ident: str) -> CaptureBatch:
+    def _find_batch(self, request: HttpRequest, ident: str) -> CaptureBatch:
         row = self.get_object(request, ident)
         if not isinstance(row, CaptureBatch) or not self.may(request, "view", row):
             raise Http404
         return row
 
 
-def _granted(row: CaptureBatch) -> tuple[int, str]:
-    """How many captures the host has granted, and what they come to."""
+def _sum_accepted_captures(row: CaptureBatch) -> tuple[int, str]:
+    """Number and sum of the captures that the host accepted."""
     if row.state == BatchState.BALANCED:
         return row.count, format_amount(row.total)
     sums = batch_close.sum_granted_captures(row)
     return sums.count, sums.total.text()
 
 
-def _captures_of(row: CaptureBatch) -> str:
+def _build_captures_url(row: CaptureBatch) -> str:
     return f"{reverse('admin:gateway_batchedcapture_changelist')}?batch__id__exact={row.pk}"
 
 
-def _sums(row: CaptureBatch) -> list[dict[str, str]]:
-    """The host's last word about sums."""
+def _render_totals(row: CaptureBatch) -> list[dict[str, str]]:
+    """The host's latest answer about totals."""
     names = {
         "39": _("response code"),
         "66": _("settlement code"),
@@ -252,12 +252,12 @@ def _sums(row: CaptureBatch) -> list[dict[str, str]]:
     ]
 
 
-def _listed(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[dict[str, Any]]:
+def _render_captures(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[dict[str, Any]]:
     tones = {"TAKEN": "good", "REFUSED": "bad"}
     return [
         {
             "row": row,
-            "address": _payment(row.payment),
+            "address": build_payment_page_url(row.payment),
             "tone": tones.get(row.state, "wait"),
             "money": f"{format_amount(row.amount)} {row.currency}",
             "words": row.get_state_display(),
@@ -268,6 +268,8 @@ def _listed(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) -> list[d
 
 @admin.register(BatchedCapture)
 class BatchedCaptureAdmin(ReadOnlyPage):
+    """Captures that are sent in batches, read-only."""
+
     sensitive = True
     nothing = lazy("A capture stands here when its account presents by batch; all others are sent at once.")
     list_display = ("created_at", "merchant", "account", "money", "state", "code", "present_at", "batch")
@@ -291,7 +293,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BatchedCapture) -> str:
-        address = _payment(row.payment)
+        address = build_payment_page_url(row.payment)
         return format_html('<a href="{}" class="text-primary-600 break-all">{}</a>', address, row.payment.hex)
 
     @admin.display(description=lazy("batch"))
@@ -304,7 +306,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BatchedCapture], search_term: str
     ) -> tuple[QuerySet[BatchedCapture], bool]:
-        """By its payment, which is its key."""
+        """Search by the payment, which is the capture's key."""
         term = search_term.strip()
         if not term:
             return queryset, False

@@ -1,4 +1,4 @@
-"""Events that processors told of, and those among them that a person has to look at."""
+"""Processor events, and those among them that need a person."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy, ngettext
 
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.models import ProcessorEvent
 from gateway.processor_events import manual_actions
 
 
 @admin.register(ProcessorEvent)
 class ProcessorEventAdmin(ReadOnlyPage):
+    """Processor events; flagged ones are applied again or settled."""
+
     merchant_path, channel_path = "account__channel__merchant", "account__channel"
     nothing = gettext_lazy(
         "What a processor tells by itself stands here, once an account has the address for it set up there."
@@ -48,36 +50,36 @@ class ProcessorEventAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("payment"))
     def about(self, row: ProcessorEvent) -> str:
-        return _link(row.payment)
+        return _link_payment_end(row.payment)
 
     @admin.display(description=gettext_lazy("recorded"))
     def recorded(self, row: ProcessorEvent) -> str:
-        return _link(row.made)
+        return _link_payment_end(row.made)
 
     def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change", obj)
 
     @admin.action(description=gettext_lazy("Ask the processor once more"), permissions=["settle"])
     def again(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
-        self._tell(
+        self._show_change_count(
             request, manual_actions.requeue_events(self.own(request, queryset, "change"), actor_from_request(request))
         )
 
     @admin.action(description=gettext_lazy("Settled in another way"), permissions=["settle"])
     def settled(self, request: HttpRequest, queryset: QuerySet[ProcessorEvent]) -> None:
-        self._tell(
+        self._show_change_count(
             request,
             manual_actions.mark_events_settled(self.own(request, queryset, "change"), actor_from_request(request)),
         )
 
-    def _tell(self, request: HttpRequest, moved: int) -> None:
+    def _show_change_count(self, request: HttpRequest, moved: int) -> None:
         text = ngettext("%d flagged event was changed.", "%d flagged events were changed.", moved) % moved
         messages.success(request, text)
 
 
-def _link(payment: UUID | None) -> str:
-    """A payment by the end of its id, which tells neighbours apart, with a way to its page."""
+def _link_payment_end(payment: UUID | None) -> str:
+    """A link to a payment; its text is the end of the id, which differs between neighbours."""
     if payment is None:
         return ""
-    page = reverse("admin:gateway_payment_change", args=[payment])
+    page = build_payment_page_url(payment)
     return format_html('<a href="{}" class="underline">…{}</a>', page, payment.hex[-8:])

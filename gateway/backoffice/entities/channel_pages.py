@@ -1,4 +1,4 @@
-"""Channels and what hangs on them: what they take, how they authenticate, their wallet keys."""
+"""Channels with their settings: accepted brands and currencies, 3-D Secure, wallet keys."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
     "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
 }  # fmt: skip
-"""Document → field, as the configuration's sections name them."""
+"""Member of the document → form field."""
 
 
 def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
-    """Say which brands and currencies are none."""
+    """Add form errors for unknown brands and currencies."""
     for name, values, known, what in (
         ("brands", brands, PAYMENT_BRANDS, _("a brand of this gateway")),
         ("currencies", currencies, CURRENCY_CODES, _("a currency of ISO 4217")),
@@ -51,7 +51,7 @@ def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies
             form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
 
 
-class ChannelForm(forms.ModelForm):
+class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
         required=False,
@@ -161,19 +161,19 @@ class ChannelAdmin(MerchantPage):
         return channel.parameters
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """A channel that is being made has no entityId yet."""
+        """Leave the entityId out for a new channel, which has none yet."""
         shown = super().get_fieldsets(request, obj)
         if obj is not None:
             return shown
         return [
-            (title, {**told, "fields": own})
-            for title, told in shown
-            if (own := tuple(name for name in told["fields"] if name not in self.readonly_fields))
+            (title, {**options, "fields": own})
+            for title, options in shown
+            if (own := tuple(name for name in options["fields"] if name not in self.readonly_fields))
         ]
 
     @display(description=gettext_lazy("webhook endpoints"))
     def told_to(self, channel: Channel) -> SafeString:
-        """Its own endpoints, and those of its merchant for all channels."""
+        """The webhook endpoints of this channel, and those of its merchant for all channels."""
         found = WebhookEndpoint.objects.filter(Q(channel=channel) | Q(channel=None), merchant=channel.merchant_id)
         rows = [
             (reverse("admin:gateway_webhookendpoint_change", args=[row.pk]), str(row), row.get_state_display())
@@ -185,7 +185,7 @@ class ChannelAdmin(MerchantPage):
 
     @display(description=gettext_lazy("SFTP target"))
     def files_go_to(self, channel: Channel) -> SafeString:
-        """The reconciliation files are the merchant's, and so is their target."""
+        """The target of reconciliation files, which is the merchant's."""
         try:
             target = reverse("admin:reporting_reconciliationfile_target", args=[channel.merchant_id])
         except NoReverseMatch:
@@ -193,11 +193,13 @@ class ChannelAdmin(MerchantPage):
         return format_html('<a class="th-link" href="{}">{}</a>', target, _("Where the merchant's files are sent"))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """A channel stays with its merchant: its payments are that merchant's."""
+        """A channel cannot change its merchant: its payments belong to that merchant."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
 
 
-class ThreeDSecureForm(forms.ModelForm):
+class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A channel's 3-D Secure settings, validated by the section of the configuration document."""
+
     requestors = CompositeField(
         RequestorsWidget(),
         label=gettext_lazy("requestors"),
@@ -249,8 +251,8 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
 
 @admin.register(WalletKey)
 class WalletKeyAdmin(MerchantPage):
-    """Keys are added with ``manage.py wallet_key`` or ``configure``, where the private key is a file of its own; here
-    they are named and switched off. Key material is on no page."""
+    """Wallet keys: named and switched off here, never shown. ``manage.py wallet_key`` and ``configure`` add them, from
+    a file with the private key."""
 
     merchant_path, channel_path = "channel__merchant", "channel"
     sensitive = requires_reauthentication = True

@@ -1,8 +1,8 @@
-"""The entity tree: PSP, divisions, merchants. Channels have a module of their own."""
+"""PSPs, divisions and merchants. Channels are in channel_pages."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from zoneinfo import available_timezones
 
 from django import forms
@@ -19,40 +19,44 @@ from gateway.models import Channel, Division, Merchant, Psp
 
 @admin.display(description="entityId", ordering="pk")
 def format_entity_id(row: Psp | Division | Merchant | Channel) -> str:
-    """As requests and configuration documents name it."""
+    """The id without hyphens, as requests and configuration documents have it."""
     return row.entity_id
+
+
+_ENTITY_ID: Final[Any] = format_entity_id
+"""The function as a field: Django takes one, django-stubs only a name."""
 
 
 @admin.register(Psp)
 class PspAdmin(PspPage):
     psp_path = "pk"
     nothing = gettext_lazy("A PSP is the top of the tree: divisions, merchants and channels stand below it.")
-    list_display = ("name", format_entity_id, "active")
-    fields = ("name", "active", format_entity_id)
-    readonly_fields = (format_entity_id,)
+    list_display = ("name", _ENTITY_ID, "active")
+    fields = ("name", "active", _ENTITY_ID)
+    readonly_fields = (_ENTITY_ID,)
 
 
 @admin.register(Division)
 class DivisionAdmin(PspPage):
     nothing = gettext_lazy("A division groups merchants of a PSP.")
-    list_display = ("name", format_entity_id, "psp", "active")
+    list_display = ("name", _ENTITY_ID, "psp", "active")
     list_select_related = ("psp",)
-    fields = ("psp", "name", "active", format_entity_id)
-    readonly_fields = (format_entity_id,)
+    fields = ("psp", "name", "active", _ENTITY_ID)
+    readonly_fields = (_ENTITY_ID,)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        """A division stays with its PSP, and so do the merchants below it."""
+        """A division cannot change its PSP."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "psp")
 
 
 class ChannelInline(ReadOnlyInline):
     model = Channel
-    fields = ("name", format_entity_id, "position", "three_d_secure", "parameters", "active")
-    readonly_fields = (format_entity_id,)
+    fields = ("name", _ENTITY_ID, "position", "three_d_secure", "parameters", "active")
+    readonly_fields = (_ENTITY_ID,)
     show_change_link = True
 
 
-class MerchantForm(forms.ModelForm):
+class MerchantForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     time_zone = forms.ChoiceField(
         label=gettext_lazy("time zone"),
         choices=[(name, name) for name in sorted(available_timezones())],
@@ -71,19 +75,19 @@ class MerchantAdmin(MerchantPage):
     ordering = ("name",)
     merchant_path, channel_path = "pk", None
     nothing = gettext_lazy("A merchant has channels, tokens and payments; it stands in a division.")
-    list_display = ("name", format_entity_id, "division", "dispatching", "time_zone", "active")
+    list_display = ("name", _ENTITY_ID, "division", "dispatching", "time_zone", "active")
     list_select_related = ("division",)
     search_fields = ("name",)
-    fields = ("name", "division", "dispatching", "time_zone", "active", format_entity_id)
-    readonly_fields = (format_entity_id,)
+    fields = ("name", "division", "dispatching", "time_zone", "active", _ENTITY_ID)
+    readonly_fields = (_ENTITY_ID,)
     inlines = (ChannelInline,)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
-        """A merchant stays in its division: whoever belongs to that division keeps seeing what they saw."""
+        """A merchant cannot change its division: grants on the division would lose or gain it."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "division")
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
-        """A merchant that is not there yet belongs where its division does."""
+        """A new merchant is checked by the PSP of its division."""
         if isinstance(row, Merchant) and row._state.adding:
             return (
                 permissions.list_permitted_psps(request.user, self.right(verb))
@@ -92,6 +96,6 @@ class MerchantAdmin(MerchantPage):
             )
         return super().may(request, verb, row)
 
-    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Merchant, form: forms.ModelForm[Merchant], change: bool) -> None:
         super().save_model(request, obj, form, change)
         permissions.clear_grant_cache(request.user)

@@ -1,4 +1,4 @@
-"""A channel's limits of requests and of the guard against card testing, as inputs."""
+"""Inputs of a channel's rate limits and of its card-testing guard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WINDOW: Final = CompositeInput(
 )
 
 
-def _mode(operation: str) -> CompositeInput:
+def _build_mode_input(operation: str) -> CompositeInput:
     usual = _INSTALLATION if operation == "*" else _USUAL
     return CompositeInput(
         name="mode",
@@ -50,7 +50,8 @@ def _mode(operation: str) -> CompositeInput:
 
 
 class RequestLimitsWidget(CompositeWidget):
-    """Operation → {limit, window_s}, None for no limit; what is not there follows "*", and that the settings."""
+    """Operation → {limit, window_s}, None for no limit. An absent operation has the limit of "*", and that one the
+    settings'."""
 
     template = "admin/composed/limits.html"
 
@@ -64,7 +65,7 @@ class RequestLimitsWidget(CompositeWidget):
             path = '["*"]' if operation == "*" else operation
             rows.append(
                 [
-                    _mode(operation).put(prefix, mode, self.faults.get(path, ())),
+                    _build_mode_input(operation).put(prefix, mode, self.faults.get(path, ())),
                     _LIMIT.put(prefix, held.get("limit"), self.faults.get(f"{path}.limit", ())),
                     _WINDOW.put(prefix, held.get("window_s"), self.faults.get(f"{path}.window_s", ())),
                 ]
@@ -84,7 +85,7 @@ class RequestLimitsWidget(CompositeWidget):
         return found
 
 
-def _usual(value: Any) -> Any:
+def _describe_default(value: Any) -> Any:
     return format_lazy("{} {}", gettext_lazy("Empty: as the installation has it,"), value)
 
 
@@ -104,27 +105,27 @@ CARD_TESTING_INPUTS: Final = (
         label=gettext_lazy("stops one address or device after"),
         kind="number",
         unit=gettext_lazy("failures"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_FAILURES),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_FAILURES),
     ),
     CompositeInput(
         name="binFailures",
         label=gettext_lazy("stops one BIN after"),
         kind="number",
         unit=gettext_lazy("failures"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_BIN_FAILURES),
     ),
     CompositeInput(
         name="windowSeconds",
         label=gettext_lazy("counted within"),
         kind="number",
         unit=gettext_lazy("seconds"),
-        help=_usual(settings.GATEWAY_CARD_TESTING_WINDOW_S),
+        help=_describe_default(settings.GATEWAY_CARD_TESTING_WINDOW_S),
     ),
 )
 
 
 class CardTestingWidget(GroupWidget):
-    """Where a channel's guard differs from the settings."""
+    """Figures in which a channel's card-testing guard differs from the settings."""
 
     def __init__(self) -> None:
         super().__init__(CARD_TESTING_INPUTS)

@@ -1,4 +1,4 @@
-"""Who a channel is to the networks of 3-D Secure, as rows: a network, the id and the name that it assigned."""
+"""Inputs of a channel's 3-D Secure requestors: per network, the id and name it assigned."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"
 
 
 class RequestorsWidget(CompositeWidget):
-    """Network → {id, name}; a network whose row is empty is left out."""
+    """Network → {id, name}; networks whose inputs are empty are left out."""
 
     template = "admin/composed/limits.html"
 
     def shown(self, name: str, value: Any) -> dict[str, Any]:
         found = value if isinstance(value, Mapping) else {}
-        return {"rows": [self._row(name, network, found.get(network)) for network in NETWORK_KEYS]}
+        return {"rows": [self._build_row(name, network, found.get(network)) for network in NETWORK_KEYS]}
 
-    def _row(self, name: str, network: str, held: Any) -> list[CompositeInput]:
+    def _build_row(self, name: str, network: str, held: Any) -> list[CompositeInput]:
         held = held if isinstance(held, Mapping) else {}
         return [
             replace(one, label=format_lazy("{}: {}", network, one.label)).put(
-                f"{name}.{network}", held.get(one.name), self._of(network, one.name)
+                f"{name}.{network}", held.get(one.name), self._list_errors(network, one.name)
             )
             for one in (_ID, _NAME)
         ]
 
-    def _of(self, network: str, name: str) -> list[str]:
+    def _list_errors(self, network: str, name: str) -> list[str]:
         return [*(self.faults.get(network, ()) if name == _ID.name else ()), *self.faults.get(f"{network}.{name}", ())]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:

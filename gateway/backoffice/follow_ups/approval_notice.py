@@ -1,4 +1,4 @@
-"""Whoever asked for approval is told of the decision: on the first page, and by mail where a mail server is set up."""
+"""Notices of decided approvals to the clerk who asked: on the dashboard, and by mail if a mail server is set up."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gateway.models import Approval
 from gateway.payments.operations import OPERATIONS
 
 DECISION_NOTICE_RETENTION: Final = timedelta(days=3)
-"""How long a decision stands on the first page."""
+"""How long the dashboard shows a decision."""
 MAX_SHOWN_DECISIONS: Final = 5
 UNDELIVERED_MAIL_BACKENDS: Final = ("console", "dummy", "filebased")
-"""Django's mail backends that bring a mail to nobody."""
+"""Django's mail backends that deliver to no recipient."""
 log = structlog.get_logger(__name__)
 
 
 def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
-    """What was decided about the user's own requests, newest first."""
+    """Decisions about the user's own requests, newest first."""
     rows = Approval.objects.filter(asked_by=user.pk, decided_at__gte=clock.real_now() - DECISION_NOTICE_RETENTION)
     rows = rows.exclude(state=Approval.State.WITHDRAWN).order_by("-decided_at")[:MAX_SHOWN_DECISIONS]
     return [
@@ -41,12 +41,13 @@ def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
 
 
 def describe_approval(row: Approval) -> str:
+    """The request in one line: operation, amount and currency."""
     return f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}"
 
 
 def mail_decision(row: Approval) -> bool:
-    """Mail the decision to whoever asked; True when a mail went out. A mail server that does not answer undoes
-    nothing: the first page tells, too."""
+    """Mail the decision to the clerk who asked; True if a mail was sent. A mail server that fails undoes nothing: the
+    dashboard shows the decision too."""
     to = row.asked_by.email
     if not to or any(name in settings.EMAIL_BACKEND for name in UNDELIVERED_MAIL_BACKENDS):
         return False

@@ -1,5 +1,7 @@
-"""Four eyes: what waits for a decision, who asked, and what came of it. Verbs:
-gateway.backoffice.follow_ups.approvals."""
+"""Pages of approvals (four eyes): waiting requests, decisions and their outcome.
+
+The verbs are in gateway.backoffice.follow_ups.approvals.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.timeline import format_payment_title, summarize_chain
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
@@ -36,6 +39,8 @@ DECIDE_APPROVAL_PERMISSION = "gateway.approve_payment"
 
 @admin.register(Approval)
 class ApprovalAdmin(ReadOnlyPage):
+    """Approvals: the list of requests, and the page that decides one."""
+
     channel_path = "payment__channel"
 
     def get_urls(self) -> list[URLPattern]:
@@ -69,7 +74,7 @@ class ApprovalAdmin(ReadOnlyPage):
             "opts": self.opts,
             "lists": [(name, title, name == chosen) for name, (title, _rows) in lists.items()],
             "chosen": chosen,
-            "rows": [_listed(row) for row in lists[chosen][1][:MAX_SHOWN_APPROVALS]],
+            "rows": [_render_approval(row) for row in lists[chosen][1][:MAX_SHOWN_APPROVALS]],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/approvals.html", context)
@@ -79,7 +84,7 @@ class ApprovalAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._row_of(request, unquote(object_id))
+        row = self._find_approval(request, unquote(object_id))
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
         members = list(Payment.objects.filter(chain=target.chain).defer("request").order_by("id"))
         made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
@@ -97,8 +102,8 @@ class ApprovalAdmin(ReadOnlyPage):
             "operation": _(OPERATIONS[row.payment_type].title),
             "sums": summarize_chain(Chain(members)),
             "named": format_payment_title(target),
-            "target_address": reverse("admin:gateway_payment_change", args=[target.pk]),
-            "made_address": reverse("admin:gateway_payment_change", args=[made.pk]) if made else "",
+            "target_address": build_payment_page_url(target.pk),
+            "made_address": build_payment_page_url(made.pk) if made else "",
             "result": result_codes.find_result_code(row.result_code).description if row.result_code else "",
             "advice": get_developer_advice(row.result_code) if row.result_code else "",
             "may_decide": open_ and not own and self.may(request, DECIDE_APPROVAL_PERMISSION, row),
@@ -110,7 +115,7 @@ class ApprovalAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/approval.html", context)
 
     def decide_view(self, request: HttpRequest, approval: Any) -> HttpResponse:
-        row = self._row_of(request, str(approval))
+        row = self._find_approval(request, str(approval))
         back = redirect(reverse("admin:gateway_approval_change", args=[row.pk]))
         if request.method != "POST":
             return back
@@ -144,7 +149,7 @@ class ApprovalAdmin(ReadOnlyPage):
         )
         return back
 
-    def _row_of(self, request: HttpRequest, ident: str) -> Approval:
+    def _find_approval(self, request: HttpRequest, ident: str) -> Approval:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -155,7 +160,7 @@ class ApprovalAdmin(ReadOnlyPage):
 
 
 def count_waiting_approvals(user: Any) -> int:
-    """Requests that ``user`` may decide and did not make, up to MAX_SHOWN_APPROVALS."""
+    """Number of requests of others that ``user`` may decide, up to MAX_SHOWN_APPROVALS."""
     scope = permissions.find_access_scope(user, DECIDE_APPROVAL_PERMISSION)
     if not scope:
         return 0
@@ -167,7 +172,7 @@ def count_waiting_approvals(user: Any) -> int:
     return int(rows.order_by()[:MAX_SHOWN_APPROVALS].count())
 
 
-def _listed(row: Approval) -> dict[str, Any]:
+def _render_approval(row: Approval) -> dict[str, Any]:
     return {
         "row": row,
         "pill": build_state_pill(row.state),

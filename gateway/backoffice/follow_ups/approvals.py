@@ -1,10 +1,10 @@
-"""Four eyes: what is over a clerk's limit becomes a request that somebody else decides.
+"""Approvals (four eyes): a follow-up above a clerk limit becomes a request that a second person decides.
 
-A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That is not
-the one who asked (the database refuses that, too), has limits of their own that cover what they move with it, and is
-independent of the one who asked: no one person may be acting as both (gateway.backoffice.access.independence). However
-often it is carried out there is one follow-up. Every step leaves an audit entry in the same transaction.
-Source: docs/decisions/0025 and 0053.
+A decision is one compare-and-set that also gives the follow-up its id, so it is made once, by one person. That person
+is not the one who asked (the database refuses that, too), has limits that cover the amount, and is independent of the
+one who asked: no single person may be acting as both (gateway.backoffice.access.independence). However often an
+approval is executed, there is one follow-up. Every step writes an audit entry in the same transaction. Source:
+docs/decisions/0025 and 0053.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gateway.payments.chain import Chain
 from gateway.timers.registry import Timer
 
 APPROVAL_VALIDITY: Final = timedelta(days=7)
-"""How long a request can be decided, real time."""
+"""How long a request can be decided, in real time."""
 APPROVAL_ABANDONED_AFTER: Final = timedelta(seconds=30)
-"""An approved request that is not carried out after this time lost its worker: the timer carries it out."""
+"""An approved request not executed after this time has lost its worker; a timer executes it."""
 MAX_APPROVALS_PER_TICK: Final = 100
 
 
 def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, met: LimitUse) -> tuple[Approval, bool]:
-    """Ask for approval of ``order``, which goes over the limit ``met``; ``key`` is the form's, so that one form makes
-    one request. The request, and whether this call made it."""
+    """Store a request to approve ``order``, which exceeds the limit ``met``. ``key`` is the form key, so that one form
+    makes one request. Returns the request, and whether this call made it."""
     now = clock.real_now()
     with transaction.atomic():
         row, made = Approval.objects.get_or_create(
@@ -60,22 +60,22 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
             },
         )
         if made:
-            audit_log.record_audit_entry(by.actor, "approval asked", row, after=_said(row))
+            audit_log.record_audit_entry(by.actor, "approval asked", row, after=_build_audit_values(row))
     return row, made
 
 
 def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Approval:
-    """Approve or reject, and carry out what was approved. ``by``: with the limit that they approve with. Raises
-    FollowUpNotPossibleError: one's own request, one that was decided before or is too old, one above the limit of who
-    decides, and one where a single person may be acting as both users."""
+    """Approve or reject a request, and execute it if approved. ``by`` carries the limits it is approved with. Raises
+    FollowUpNotPossibleError for one's own request, one decided before or expired, one above the approver's limit, and
+    one where a single person may be acting as both users."""
     now = clock.real_now()
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
         count = clerk_limits.load_manual_counter(by.user, before.merchant_id)
         if approve:
-            # One decision of a person at a time: what they approved before is in the sum.
+            # Locked, so that a person decides one request at a time and the sum has what they approved before.
             HandCount.objects.select_for_update().get(pk=count.pk)
-            if why := _not_by(before, by):
+            if why := _explain_approver_refusal(before, by):
                 raise FollowUpNotPossibleError(why)
         changes: dict[str, Any] = {
             "state": Approval.State.APPROVED if approve else Approval.State.REJECTED,
@@ -91,18 +91,22 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
             .update(**changes)
         )
         if not moved:
-            raise FollowUpNotPossibleError(_why_not(before, by))
+            raise FollowUpNotPossibleError(_explain_missed_decision(before, by))
         row = Approval.objects.get(pk=request)
         if row.follow_up is not None:
             clerk_limits.record_approved_move(count, by.user, row.follow_up, row.amount, row.currency)
         audit_log.record_audit_entry(
-            by.actor, "approval given" if approve else "approval rejected", row, before=_said(before), after=_said(row)
+            by.actor,
+            "approval given" if approve else "approval rejected",
+            row,
+            before=_build_audit_values(before),
+            after=_build_audit_values(row),
         )
     return execute_approval(row, by.actor) if approve else row
 
 
-def _not_by(row: Approval, by: Clerk) -> str:
-    """Why ``by`` cannot approve this; "" when they can. Not the one who asked: the compare-and-set sees to that."""
+def _explain_approver_refusal(row: Approval, by: Clerk) -> str:
+    """Why ``by`` cannot approve this; "" if they can. The compare-and-set itself refuses the one who asked."""
     if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
         return ""
     members = Payment.objects.filter(chain=row.payment.chain).defer("request", "means_sealed", "means_fingerprint")
@@ -116,13 +120,13 @@ def _not_by(row: Approval, by: Clerk) -> str:
         return words % ", ".join(names)
     askers = independence.list_acting_names(row.asked_by_id, place)
     for person in clerk_limits.list_clerk_people(by, place):
-        if why := _above(row, person, chain, askers):
+        if why := _describe_exceeded_limit(row, person, chain, askers):
             return why
     return ""
 
 
-def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
-    """Which limit of who approves the request would go over, in words; "" for none."""
+def _describe_exceeded_limit(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) -> str:
+    """The limit of the approver that the request would exceed, as text; "" for none."""
     if person.limit is not None and row.amount + sum_unapproved_moves(askers.union(person.names), chain) > person.limit:
         most = f"{money.format_amount(person.limit)} {row.currency}"
         words = _("This is above your own limit of %s for this payment. Somebody with a higher one has to decide.")
@@ -139,7 +143,7 @@ def _above(row: Approval, person: ActingPerson, chain: Chain, askers: set[str]) 
 
 
 def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
-    """The one who asked takes the request back. Raises FollowUpNotPossibleError."""
+    """Withdraw one's own request. Raises FollowUpNotPossibleError."""
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
         moved = Approval.objects.filter(pk=request, state=Approval.State.ASKED, asked_by=by.user).update(
@@ -150,11 +154,13 @@ def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
                 _("Only who asked can withdraw a request, and only while nobody has decided it.")
             )
         row = Approval.objects.get(pk=request)
-        audit_log.record_audit_entry(by.actor, "approval withdrawn", row, before=_said(before), after=_said(row))
+        audit_log.record_audit_entry(
+            by.actor, "approval withdrawn", row, before=_build_audit_values(before), after=_build_audit_values(row)
+        )
     return row
 
 
-def _why_not(row: Approval, by: Clerk) -> str:
+def _explain_missed_decision(row: Approval, by: Clerk) -> str:
     if row.asked_by_id == by.user:
         return _("You asked for this yourself: somebody else has to decide it.")
     if row.state != Approval.State.ASKED:
@@ -164,37 +170,37 @@ def _why_not(row: Approval, by: Clerk) -> str:
 
 
 def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
-    """Carry out an approved request and keep what came of it. What was made before is only kept."""
+    """Send the follow-up of an approved request and store its outcome. A follow-up sent before is not sent again."""
     assert row.follow_up is not None
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
     order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount)
     try:
-        # Its refusal is kept: the trail has one language, whoever decides.
+        # The refusal is stored, and the audit log has one language whoever decides.
         with translation.override("en"):
             made = Payment.objects.filter(pk=row.follow_up).first() or execute_follow_up(
                 order, by, follow_up=row.follow_up
             )
     except FollowUpNotPossibleError as fault:
-        return _end(row, Approval.State.FAILED, "", by, str(fault))
+        return _end_request(row, Approval.State.FAILED, "", by, str(fault))
     state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE
-    return _end(row, state, made.result_code, by)
+    return _end_request(row, state, made.result_code, by)
 
 
-def _end(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
+def _end_request(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
     with transaction.atomic():
         moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
         row.refresh_from_db()
         if moved and state == Approval.State.FAILED and row.follow_up is not None:
             HandMove.objects.filter(payment=row.follow_up).delete()
         if moved:
-            after = _said(row) | ({"why": why} if why else {})
+            after = _build_audit_values(row) | ({"why": why} if why else {})
             audit_log.record_audit_entry(by, "approval carried out", row, after=after)
     return row
 
 
 def execute_abandoned_approvals(merchant: Merchant | None) -> int:
-    """Approved requests whose worker died before it carried them out; how many were carried out. Moves that no limit
-    looks back to any more are forgotten."""
+    """Execute approved requests whose worker died before it did; returns how many. Also deletes manual moves older than
+    every limit."""
     clerk_limits.delete_expired_moves()
     rows = Approval.objects.filter(
         state=Approval.State.APPROVED, decided_at__lt=clock.real_now() - APPROVAL_ABANDONED_AFTER
@@ -215,7 +221,7 @@ TIMER: Final = Timer(
 )
 
 
-def _said(row: Approval) -> dict[str, Any]:
+def _build_audit_values(row: Approval) -> dict[str, Any]:
     return {
         "payment": row.payment_id.hex,
         "operation": row.payment_type,

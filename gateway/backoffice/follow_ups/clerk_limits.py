@@ -1,9 +1,9 @@
-"""How much a person moves by hand before a second person is asked: on one payment, and in 24 hours.
+"""Clerk limits: how much a person moves by hand without an approval, on one payment and within 24 hours.
 
-Both limits stand with a user's grants, have no currency and are counted in the payment's own. They count people: what
-users that may be one person moved is one sum (gateway.backoffice.access.independence). What somebody approved for
-another one counts for their 24 hours as what they did alone does. The hours are real ones and end now, so that no
-midnight doubles them. Source: docs/decisions/0025, 0043 and 0053.
+Both limits stand in a user's grants, have no currency and are counted in the payment's own. They count people: moves of
+all users that may be one person are one sum (gateway.backoffice.access.independence). What somebody approved counts
+towards their 24 hours as their own moves do. The window is 24 real hours ending now, so that midnight does not double
+it. Source: docs/decisions/0025, 0043 and 0053.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from gateway.payments.chain import Chain
 from gateway.payments.token_limits import delete_old_token_moves
 
 CLERK_LIMIT_WINDOW: Final = timedelta(hours=24)
-"""How far back the second limit looks, real time."""
+"""The window of the second limit, in real time."""
 LimitScope = Approval.Over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clerk:
-    """Who acts. ``limit``: above it, all that they do to one payment taken together, a second person has to approve;
-    ``day``: the same for all that they do in a merchant within CLERK_LIMIT_WINDOW. None: no limit."""
+    """A user who moves money by hand, with their limits. ``limit``: on one payment, all follow-ups together; ``day``:
+    in a merchant within CLERK_LIMIT_WINDOW. Above them an approval is needed. None: no limit."""
 
     user: int
     name: str
@@ -50,7 +50,7 @@ class Clerk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitUse:
-    """One limit of somebody and what of it is used, in the payment's currency."""
+    """A limit and how much of it is used, in the payment's currency."""
 
     over: Approval.Over
     limit: Decimal
@@ -62,7 +62,7 @@ class LimitUse:
 
 
 class ClerkLimitExceededError(Exception):
-    """Nothing was sent: with what the clerk moved before, it is above a limit of theirs."""
+    """Nothing was sent: together with earlier moves the amount exceeds a clerk limit."""
 
     def __init__(self, used: LimitUse) -> None:
         super().__init__(str(used.over))
@@ -70,8 +70,8 @@ class ClerkLimitExceededError(Exception):
 
 
 def list_limit_uses(clerk: Clerk, chain: Chain) -> list[LimitUse]:
-    """The limits that speak of a payment for ``clerk``, the one with the least left first: the clerk's own, and those
-    of everybody who may be acting as the clerk."""
+    """Limits that apply to ``clerk`` on a payment, the one with the least left first: the clerk's own, and those of
+    everybody who may be acting as the clerk."""
     first = chain.first
     merchant, currency = first.merchant_id, first.currency
     found = []
@@ -92,13 +92,13 @@ def list_clerk_people(clerk: Clerk, place: RowOwner) -> list[ActingPerson]:
 
 
 def find_exceeded_limit(clerk: Clerk, amount: Decimal, chain: Chain) -> LimitUse | None:
-    """The limit that ``amount`` would go over; None: there is none."""
+    """The limit that ``amount`` would exceed; None if there is none."""
     return next((each for each in list_limit_uses(clerk, chain) if amount > each.left), None)
 
 
 def sum_unapproved_moves(names: Collection[str], chain: Chain) -> Decimal:
-    """What the users of these names moved on a payment by hand so far, with nobody else agreeing: captures, refunds,
-    reversals and rebills alike, but for those that were declined. The audit trail knows who; users keep their names."""
+    """Sum of what these users moved on a payment by hand without an approval: captures, refunds, voids and rebills,
+    without declined ones. The audit log names who; users keep their names."""
     subjects = [str(member.id) for member in chain.members]
     sent = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, actor__in=names, after__alone=True)
     ids = {(after or {}).get("payment") for after in sent.values_list("after", flat=True)}
@@ -107,8 +107,8 @@ def sum_unapproved_moves(names: Collection[str], chain: Chain) -> Decimal:
 
 
 def sum_recent_manual_moves(users: Collection[int], merchant: UUID, currency: str) -> Decimal:
-    """What these users moved in a merchant by hand within CLERK_LIMIT_WINDOW, alone or by approving; but for what was
-    declined."""
+    """Sum of what these users moved in a merchant by hand within CLERK_LIMIT_WINDOW, alone or by approving, without
+    declined moves."""
     moves = HandMove.objects.filter(
         user__in=users, merchant=merchant, currency=currency, at__gt=clock.real_now() - CLERK_LIMIT_WINDOW
     )
@@ -121,8 +121,8 @@ def sum_recent_manual_moves(users: Collection[int], merchant: UUID, currency: st
 
 
 def load_manual_counter(user: int, merchant: UUID) -> HandCount:
-    """The row that each move of ``user``, and of every user tied to it, raises; read it before the sum that a decision
-    rests on."""
+    """The counter row that every move of ``user`` and of the users tied to it raises. Read it before the sum that a
+    decision is based on."""
     counted_as = independence.find_counter_user(user)
     HandCount.objects.bulk_create(
         [HandCount(id=identifiers.row_id(), user=counted_as, merchant_id=merchant)], ignore_conflicts=True
@@ -133,8 +133,8 @@ def load_manual_counter(user: int, merchant: UUID) -> HandCount:
 def add_manual_move(
     write: WriteStatement, count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str
 ) -> None:
-    """Keep a move of ``user`` in the statement that begins it, if nobody of the same count moved anything since
-    ``count`` was read."""
+    """Record a move of ``user`` in the statement that begins it, unless a move raised the counter since ``count`` was
+    read."""
     write.update(count, {"moves": count.moves + 1}, expecting={"moves": count.moves})
     write.insert(
         HandMove,
@@ -148,7 +148,7 @@ def add_manual_move(
 
 
 def record_approved_move(count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str) -> None:
-    """Keep what ``user`` answers for by approving, in the transaction of the decision; ``count`` is locked there."""
+    """Record a move that ``user`` approved, in the transaction of the decision, which locks ``count``."""
     HandCount.objects.filter(pk=count.pk).update(moves=models.F("moves") + 1)
     HandMove.objects.create(
         payment=payment, user=user, merchant_id=count.merchant_id, amount=amount, currency=currency, at=clock.real_now()
@@ -156,5 +156,5 @@ def record_approved_move(count: HandCount, user: int, payment: UUID, amount: Dec
 
 
 def delete_expired_moves() -> int:
-    """Moves that no limit looks back to any more; how many were there."""
+    """Delete moves older than CLERK_LIMIT_WINDOW; returns how many."""
     return HandMove.objects.filter(at__lt=clock.real_now() - CLERK_LIMIT_WINDOW).delete()[0] + delete_old_token_moves()

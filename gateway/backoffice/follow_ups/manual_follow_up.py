@@ -1,10 +1,10 @@
-"""What a clerk does to a payment by hand: capture, refund, reverse, rebill.
+"""Manual follow-ups: a clerk's capture, refund, void or rebill.
 
-The same corridor as the API's: the same catalogue reads what was typed, the same table decides, the same statement
-begins. A clerk's limits (gateway.backoffice.follow_ups.clerk_limits) count what the same clerk did before, in the
-statement that begins. What is over one of them is refused before anything is sent. A form carries a key that is good
-once, claimed like an idempotency key with the payment, so that a double click, a reload and the back button make one
-follow-up. Source: docs/decisions/0025.
+They go through the same code as the API's follow-ups: the same catalogue parses the fields, the same operations table
+decides. Clerk limits (gateway.backoffice.follow_ups.clerk_limits) count the clerk's earlier moves in the statement that
+begins the payment; above a limit nothing is sent. A form carries a key that is good once. It is claimed like an
+idempotency key together with the payment, so that a double click, a reload and the back button make one follow-up.
+Source: docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from gateway.payments.store import IdempotencyKeyTakenError
 from gateway.vault.sealing import current_vault
 
 MAX_FORM_KEY_AGE_S: Final = 12 * 3600
-"""How long an opened form can be sent; less than idempotency keys are kept."""
+"""How long an opened form can be sent, in seconds; less than idempotency keys are stored."""
 _SALT: Final = "gateway.backoffice.follow_ups.manual_follow_up"
 _USERS: Final = UUID("7a1f3c52-9d0e-4a55-8a3b-2f6c0d1e4b77")
-"""Names the space in which users stand for access tokens."""
+"""UUID namespace in which users stand in for access tokens."""
 
 
 class FollowUpNotPossibleError(Exception):
-    """Nothing was sent; the text says why and what is possible, for a person."""
+    """Nothing was sent; the message says why, and what is possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOrder:
-    """One follow-up that somebody wants: ``code`` is its payment type, ``amount`` in the payment's currency."""
+    """The follow-up that a form asks for: ``code`` is its payment type, ``amount`` in the payment's currency."""
 
     target: Payment
     code: str
@@ -71,12 +71,12 @@ class FollowUpOrder:
 
 
 def sign_form_key(clerk: Clerk, target: Payment, code: str) -> str:
-    """A key for one form: signed, for this user, payment and operation alone."""
+    """A new form key, signed for this user, payment and operation."""
     return signing.dumps([identifiers.row_id().hex, clerk.user, target.id.hex, code], salt=_SALT)
 
 
 def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
-    """What a form's key names. Raises FollowUpNotPossibleError for one that is too old, or was made for something
+    """The id in a form key. Raises FollowUpNotPossibleError for one that is too old or was signed for something
     else."""
     try:
         key, *rest = signing.loads(text, salt=_SALT, max_age=MAX_FORM_KEY_AGE_S)
@@ -94,7 +94,7 @@ def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
 
 
 def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str) -> FollowUpOrder:
-    """The order a form asks for, if it is possible at all. Raises FollowUpNotPossibleError."""
+    """Validate the form's fields as an order that is possible now. Raises FollowUpNotPossibleError."""
     offer = find_follow_up_offer(chain, target, code)
     if offer is None:
         raise FollowUpNotPossibleError(
@@ -115,11 +115,12 @@ def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str)
 
 
 def find_follow_up_offer(chain: Chain, target: Payment, code: str) -> FollowUpOffer | None:
+    """The offer of a payment type, or None if it is not possible."""
     return next((offer for offer in list_follow_up_offers(chain, target) if offer.code == code), None)
 
 
 def check_clerk_limit(clerk: Clerk, order: FollowUpOrder, chain: Chain) -> LimitUse | None:
-    """The limit of ``clerk`` that ``order`` would go over; None: nobody needs to be asked."""
+    """The limit that ``order`` would exceed for ``clerk``; None: no approval is needed."""
     return clerk_limits.find_exceeded_limit(clerk, order.amount, chain)
 
 
@@ -127,47 +128,48 @@ def check_clerk_limit(clerk: Clerk, order: FollowUpOrder, chain: Chain) -> Limit
 
 
 def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payment, bool]:
-    """Make the follow-up of one form; the payment, and whether this call made it (the same form made it before).
+    """Send the follow-up of one form; returns the payment, and whether this call made it (the same form may have
+    before).
 
-    Raises FollowUpNotPossibleError when the form was used for another amount, or the request was refused without a
+    Raises FollowUpNotPossibleError if the form was used for another amount, or the request was refused without a
     payment, and ClerkLimitExceededError.
     """
-    claim = IdempotencyClaim(**_where(clerk, key), body=_body(order))
-    if (made := _made(claim)) is not None:
+    claim = IdempotencyClaim(**_build_key_scope(clerk, key), body=_build_fingerprint_text(order))
+    if (made := _find_made_payment(claim)) is not None:
         return made, False
     try:
-        # The key keeps which payment it made; a page is drawn anew each time.
+        # The idempotency key stores the payment, not a response: the page is rendered anew each time.
         once = IdempotencyContext(claim=claim, respond=lambda _: (200, ""))
         return execute_follow_up(order, clerk.actor, idempotency=once, alone=clerk), True
     except ClerkLimitExceededError:
-        # Sent by the same form at the same moment: what that one made is not over the limit.
-        if (made := _made(claim)) is None:
+        # The same form was sent in parallel, and its own payment used the limit.
+        if (made := _find_made_payment(claim)) is None:
             raise
         return made, False
     except IdempotencyKeyTakenError:
-        made = _made(claim)
+        made = _find_made_payment(claim)
         if made is None:  # pragma: no cover - the key that was taken is there
             raise FollowUpNotPossibleError(_("This form is being carried out at this moment.")) from None
         return made, False
 
 
 def find_sent_follow_up(clerk: Clerk, key: UUID) -> Payment | None:
-    """What a form made already, whatever it is sent with now."""
-    kept = IdempotencyKey.objects.filter(**_where(clerk, key)).values_list("payment", flat=True).first()
+    """The payment that a form already made, whatever its fields are now; None if there is none."""
+    kept = IdempotencyKey.objects.filter(**_build_key_scope(clerk, key)).values_list("payment", flat=True).first()
     return Payment.objects.get(pk=kept) if kept is not None else None
 
 
-def _where(clerk: Clerk, key: UUID) -> dict[str, Any]:
-    """A form's place among the idempotency keys: users stand for access tokens there."""
+def _build_key_scope(clerk: Clerk, key: UUID) -> dict[str, Any]:
+    """The form's place among the idempotency keys; a user stands in for an access token."""
     return {"token": uuid5(_USERS, str(clerk.user)), "method": "POST", "path": "/admin", "key": key.hex}
 
 
-def _body(order: FollowUpOrder) -> Secret:
+def _build_fingerprint_text(order: FollowUpOrder) -> Secret:
     return Secret(f"{order.target.id.hex} {order.code} {money.format_amount(order.amount)}")
 
 
-def _made(claim: IdempotencyClaim) -> Payment | None:
-    """The payment that this form made already."""
+def _find_made_payment(claim: IdempotencyClaim) -> Payment | None:
+    """The payment that this form made before."""
     where = {"token": claim.token, "method": claim.method, "path": claim.path, "key": claim.key}
     kept = IdempotencyKey.objects.filter(**where).first()
     if kept is None:
@@ -187,9 +189,9 @@ def execute_follow_up(
     idempotency: IdempotencyContext | None = None,
     alone: Clerk | None = None,
 ) -> Payment:
-    """Send ``order`` down the corridor, with an audit entry in the statement that begins and one after. ``follow_up``:
-    the id it is to have; one that was made with it before is returned as it is. ``alone``: who sends it with nobody
-    agreeing. Raises FollowUpNotPossibleError, IdempotencyKeyTakenError, and ClerkLimitExceededError."""
+    """Send ``order``, with an audit entry in the statement that begins it and one afterwards. ``follow_up``: the id it
+    gets; a payment with that id is returned as is. ``alone``: the clerk, if nobody approved. Raises
+    FollowUpNotPossibleError, IdempotencyKeyTakenError and ClerkLimitExceededError."""
     target = order.target
     merchant, channel = target.merchant, target.channel
     now = clock.merchant_now(merchant)
@@ -216,7 +218,7 @@ def execute_follow_up(
         merchant=merchant,
         channel=channel,
         now=now,
-        parameters=_parameters(order),
+        parameters=_parse_order_parameters(order),
         idempotency=idempotency,
         extra_writes=sent,
         trace=RequestTrace(
@@ -240,12 +242,14 @@ def execute_follow_up(
             raise
         return made_before
     outcome = {"payment": made.id.hex, "status": str(made.status), "code": made.result_code}
-    audit_log.record_audit_entry(by, f"{order.title.lower()} made", target, after={**said, **outcome, **_sums(target)})
+    audit_log.record_audit_entry(
+        by, f"{order.title.lower()} made", target, after={**said, **outcome, **_summarize_for_audit(target)}
+    )
     return made
 
 
-def _parameters(order: FollowUpOrder) -> Any:
-    """What the API would have been sent, read by the API's own catalogue."""
+def _parse_order_parameters(order: FollowUpOrder) -> Any:
+    """The API parameters of the order, parsed by the API's catalogue."""
     target = order.target
     pairs = [
         ("entityId", target.channel.entity_id),
@@ -263,7 +267,7 @@ def _parameters(order: FollowUpOrder) -> Any:
         raise FollowUpNotPossibleError(_("The gateway refused this: %s. Nothing was sent.") % wrong) from None
 
 
-def _sums(target: Payment) -> dict[str, Any]:
-    """The chain's amounts, for the audit trail."""
+def _summarize_for_audit(target: Payment) -> dict[str, Any]:
+    """The chain's amounts, for the audit log."""
     members = Payment.objects.filter(chain=target.chain).defer("request", "answer").order_by("id")
     return {each.name: money.format_amount(each.amount) for each in summarize_chain(Chain(list(members)))}

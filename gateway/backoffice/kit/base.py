@@ -1,8 +1,8 @@
-"""What the back office's pages share: whose rows somebody sees, who acts, changes and views that leave an audit entry.
+"""Base classes of the back office's pages: which rows a user sees, who acts, and audit entries of changes and views.
 
-A page of rows that belong to merchants is an :class:`MerchantPage`. It names how its rows lead to their merchant and
-channel; lists, search, filters, autocomplete, popups, export, actions and the addresses of single rows then all follow
-the user's grants (gateway.access.permissions), and a row of somebody else looks like one that does not exist: 404.
+A page of rows that belong to merchants is a :class:`MerchantPage`. It names the lookups from its rows to their merchant
+and channel; lists, search, filters, autocomplete, popups, export, actions and the addresses of single rows then all
+follow the user's grants (gateway.access.permissions). A row outside them answers 404, as if it did not exist.
 
     @admin.register(WalletKey)
     class WalletKeyAdmin(MerchantPage):
@@ -12,7 +12,7 @@ the user's grants (gateway.access.permissions), and a row of somebody else looks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
@@ -31,25 +31,28 @@ from unfold.admin import ModelAdmin, TabularInline
 
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import AccessScope, RowOwner
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.kit import edit_conflict
 from gateway.backoffice.sign_in import session
+from gateway.core.client_address import resolve_client_ip
 from gateway.models import AuditEntry
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
+
 MAX_COUNTED_LIST_ROWS: Final = 10_000
-"""Rows that a list counts; further pages of a longer one are reached by narrowing it down."""
+"""Rows that a list counts. Users reach rows behind them by narrowing the list."""
 MAX_FILTER_CHOICES: Final = 100
-"""Rows that a filter offers by name."""
+"""Rows that a filter by a related row offers."""
 MAX_HISTORY_ROWS: Final = 200
 
 
 def actor_from_request(request: HttpRequest) -> audit_log.Actor:
-    """Who acts, for the audit trail."""
+    """The request's user and address, for an audit entry."""
     return audit_log.Actor(name=request.user.get_username(), ip=resolve_client_ip(request))
 
 
 def collect_audit_values(row: models.Model) -> dict[str, Any]:
-    """A row's columns as the audit trail keeps them; sealed and binary ones are left out."""
+    """A row's columns as an audit entry stores them, without sealed and binary ones."""
     hidden = {field.name for field in row._meta.concrete_fields if isinstance(field, models.BinaryField)}
     return {
         name: value if isinstance(value, bool | int | list | dict | None) else str(value)
@@ -59,13 +62,13 @@ def collect_audit_values(row: models.Model) -> dict[str, Any]:
 
 
 _COMPARED: Final = frozenset({"exact", "in", "isnull", "gte", "lte", "gt", "lt"})
-"""How a list's address may compare a column that one of its filters asks for."""
+"""Comparisons that a list's query string may use on a column that has a filter."""
 UNAUDITED_COLUMNS: Final = frozenset({"password", "user_permissions", "groups"})
-"""Columns that the audit trail never tells."""
+"""Columns that audit entries leave out."""
 
 
-class BoundedPaginator(Paginator):
-    """Counts up to MAX_COUNTED_LIST_ROWS rows: counting a million of them costs more than showing fifty."""
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
+    """A paginator that counts up to MAX_COUNTED_LIST_ROWS rows: counting a million costs more than showing fifty."""
 
     @cached_property
     def count(self) -> int:
@@ -76,17 +79,19 @@ class BoundedPaginator(Paginator):
 
 
 class ScopedRelatedFilter(admin.RelatedFieldListFilter):
-    """A filter by a related row that offers only what the user may see of them."""
+    """A filter by a related row that offers only rows the user may see."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[Any, str]]:
+    def field_choices(
+        self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
+    ) -> list[tuple[str, str | _StrPromise]]:
         related = model_admin.admin_site._registry.get(field.remote_field.model)
         rows = related.get_queryset(request) if related is not None else field.remote_field.model.objects.none()
         return [(row.pk, str(row)) for row in rows[:MAX_FILTER_CHOICES]]
 
 
 def remove_popups(field: Any) -> Any:
-    """A form's field without the menu beside it that adds and changes rows of the page it chooses from: whoever gives
-    a role or issues a token does not make a merchant on the way, and each has a page of its own."""
+    """Remove the add, change, delete and view links beside a foreign key's field. Each of those rows has a page of its
+    own."""
     widget = getattr(field, "widget", None)
     if isinstance(widget, RelatedFieldWidgetWrapper):
         widget.can_add_related = widget.can_change_related = False
@@ -95,10 +100,10 @@ def remove_popups(field: Any) -> Any:
 
 
 class SingleAutocomplete(AutocompleteSelect):
-    """A row that is looked for by typing. What is sent or linked to and is no key of a row shows none."""
+    """A foreign key's field that is filled by typing. A value that is no key of a row selects none."""
 
-    def optgroups(self, name: str, value: list[str], attr: Any = None) -> Any:
-        return super().optgroups(name, [one for one in value if self._is_key(one)], attr)
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [key for key in value if self._is_key(key)], attr)
 
     def _is_key(self, text: str) -> bool:
         try:
@@ -109,18 +114,18 @@ class SingleAutocomplete(AutocompleteSelect):
 
 
 class BackofficePage(ModelAdmin):
-    """A page of the back office: audited, bounded, and without Django's own log of actions.
+    """A page of the back office: audited, with bounded counts, and without Django's own log of actions.
 
-    ``sensitive``: looking at a single row leaves an audit entry too.
+    ``sensitive``: viewing a single row writes an audit entry too.
     """
 
     sensitive: ClassVar[bool] = False
     requires_reauthentication: ClassVar[bool] = False
-    """Whether whoever changes a row here shows once more who they are."""
+    """Whether a change needs a recent authentication."""
     nothing: ClassVar[str | Promise] = ""
-    """What an empty list says: what fills it, or what to do first."""
+    """Text of an empty list: what fills it, or what to do first."""
     linked_lookups: ClassVar[tuple[str, ...]] = ()
-    """Columns without a filter of their own that links of other pages narrow the list by."""
+    """Columns without a filter that other pages' links narrow this list by."""
     show_full_result_count = False
     paginator = BoundedPaginator
     list_per_page = 50
@@ -130,7 +135,8 @@ class BackofficePage(ModelAdmin):
     warn_unsaved_form = True
 
     def right(self, verb: str) -> str:
-        """This page's right by Django's name, such as gateway.view_channel; or ``verb`` itself where it is one."""
+        """The permission for ``verb`` on this page's model, such as gateway.view_channel. A full permission name is
+        returned as is."""
         return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
 
     # --- rows -------------------------------------------------------------------------------------------------------
@@ -139,8 +145,8 @@ class BackofficePage(ModelAdmin):
         return edit_conflict.guard_form_class(super().get_form(request, obj, change, **kwargs), request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Only what the list's own filters ask. Django allows every column of the row itself, and so the address of a
-        list would tell a password's hash or a sealed value, character by character."""
+        """Allow only what the list's own filters ask. Django allows every column of the row, so a query string could
+        read a password's hash or a sealed value character by character."""
         for each in self.get_list_filter(request) if request is not None else self.list_filter:
             if isinstance(each, type):
                 if lookup == getattr(each, "parameter_name", None):
@@ -163,7 +169,7 @@ class BackofficePage(ModelAdmin):
         return [self._own_filter(each) for each in super().get_list_filter(request)]
 
     def _own_filter(self, each: Any) -> Any:
-        """A filter by a relation is one that offers own rows only."""
+        """Replace a filter by a relation with one that offers only rows in the user's scope."""
         if not isinstance(each, str) or "__" in each:
             return each
         return (each, ScopedRelatedFilter) if self.opts.get_field(each).is_relation else each
@@ -172,25 +178,26 @@ class BackofficePage(ModelAdmin):
         return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     write_verbs: ClassVar[tuple[str, ...]] = ("change", "add")
-    """The rights that let somebody fill in this page's form: it offers rows where they have one of them."""
+    """Verbs of which one is enough to fill in this page's form. The form offers rows on which the user has one of
+    them."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Only rows that the user may use here are offered, and only they are taken. What leads to rows whose page
-        says nothing of whose they are is offered to nobody who does not have everything."""
+        """Offer and accept only rows that the user may use here. Rows whose page does not know their owner are offered
+        only to users with access to everything."""
         related = self.admin_site._registry.get(db_field.remote_field.model)
         if "queryset" not in kwargs:
             wanted = [self.right(verb) for verb in self.write_verbs]
             scopes = [permissions.find_access_scope(request.user, right) for right in wanted]
             rows = db_field.remote_field.model._default_manager.all()
             if isinstance(related, MerchantPage):
-                rows = rows.filter(_either(related, rows, scopes))
+                rows = rows.filter(_combine_scopes(related, rows, scopes))
             elif isinstance(related, PspPage):
                 rows = related.offered(request, rows, wanted)
             elif not any(scope.everything for scope in scopes):
                 rows = rows.none()
             kwargs["queryset"] = rows
             if not db_field.null and "initial" not in kwargs and len(only := rows[:2]) == 1:
-                # Who has one shop is not asked which.
+                # With a single row to choose from, it is preselected.
                 kwargs["initial"] = only[0].pk
         if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
             kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
@@ -198,27 +205,37 @@ class BackofficePage(ModelAdmin):
 
     # --- what is kept of changes and views --------------------------------------------------------------------------
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """The audit trail has it."""
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # Django drops the result
+        """Nothing: the audit log has the change."""
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """The audit trail has it."""
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # Django drops the result
+        """Nothing: the audit log has the change."""
 
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
-        """The audit trail has it."""
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> None:  # type: ignore[override]  # Django drops the result
+        """Nothing: the audit log has the deletions."""
 
-    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
-        """An audit entry about ``row`` (``before``, ``after``), in the transaction of the change."""
-        audit_log.record_audit_entry(actor_from_request(request), action, row, **told)
+    def record(
+        self,
+        request: HttpRequest,
+        action: str,
+        row: models.Model,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write an audit entry about ``row``, in the transaction of the change."""
+        audit_log.record_audit_entry(actor_from_request(request), action, row, before=before, after=after)
 
-    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         before = collect_audit_values(type(obj)._default_manager.get(pk=obj.pk)) if change else None
         super().save_model(request, obj, form, change)
         after = collect_audit_values(obj)
         if before != after:
             self.record(request, "change" if change else "create", obj, before=before, after=after)
 
-    def save_formset(self, request: HttpRequest, form: ModelForm, formset: BaseModelFormSet, change: bool) -> None:
+    def save_formset(
+        self, request: HttpRequest, form: ModelForm[Any], formset: BaseModelFormSet[Any, Any], change: bool
+    ) -> None:
         kept = {
             each.instance.pk: collect_audit_values(type(each.instance)._default_manager.get(pk=each.instance.pk))
             for each in formset.initial_forms
@@ -230,8 +247,8 @@ class BackofficePage(ModelAdmin):
             self.record(request, "create", row, after=collect_audit_values(row))
         gone = {each.instance.pk for each in formset.initial_forms if each in formset.deleted_forms}
         for row in formset.deleted_objects:
-            told = next((kept[pk] for pk in gone if pk == row.pk), collect_audit_values(row))
-            self.record(request, "delete", row, before=told)
+            before = next((kept[pk] for pk in gone if pk == row.pk), collect_audit_values(row))
+            self.record(request, "delete", row, before=before)
 
     def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
         self.record(request, "delete", obj, before=collect_audit_values(obj))
@@ -263,7 +280,7 @@ class BackofficePage(ModelAdmin):
         return answer
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """The audit trail of one row. A row that the user may not see answers as one that does not exist."""
+        """The audit entries of one row. A row that the user may not see answers 404."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         row = self.get_object(request, unquote(object_id))
@@ -284,9 +301,9 @@ class BackofficePage(ModelAdmin):
 class MerchantPage(BackofficePage):
     """Rows that belong to merchants; each user sees those that their grants reach.
 
-    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself;
-    no ``channel_path``: the rows are a merchant's as a whole, and nobody reaches them through one channel.
-    Nothing is deleted unless the page allows it by ``deletable``: it is switched off.
+    ``merchant_path``, ``channel_path``: lookups from a row to its merchant and its channel, "pk" for the row itself.
+    Without ``channel_path`` the rows belong to the merchant as a whole, and grants on one channel do not reach them.
+    Rows are switched off, not deleted, unless the page sets ``deletable``.
     """
 
     merchant_path: ClassVar[str] = "merchant"
@@ -295,41 +312,52 @@ class MerchantPage(BackofficePage):
     deletable: ClassVar[bool] = False
 
     def scope(self, request: HttpRequest, verb: str = "view") -> AccessScope:
-        """Where the user may ``verb`` these rows."""
+        """The access scope in which the user may ``verb`` these rows."""
         return permissions.find_access_scope(request.user, self.right(verb))
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
-        """Those of ``rows`` that the user may ``verb``. Actions narrow what was chosen with it."""
+        """Those of ``rows`` that the user may ``verb``. Actions filter the selected rows with it."""
         return self.reached(rows, self.scope(request, verb))
 
     def reached(self, rows: models.QuerySet[Any], scope: AccessScope) -> models.QuerySet[Any]:
-        """Those of ``rows`` in ``scope``. A page whose rows know their merchant in another way overrides this and
+        """Those of ``rows`` in ``scope``. A page whose rows lead to their merchant in another way overrides this and
         :meth:`place`."""
         if not scope:
             return rows.none()
         return rows if scope.everything else rows.filter(scope.where(self.merchant_path, self.channel_path))
 
-    def place(self, row: models.Model) -> RowOwner:
+    def place(self, row: Any) -> RowOwner:
+        """The merchant and channel that ``row``, one of this page's model, belongs to."""
         return RowOwner(
-            merchant=_follow(row, self.merchant_path),
-            channel=_follow(row, self.channel_path) if self.channel_path else None,
+            merchant=_resolve_lookup_id(row, self.merchant_path),
+            channel=_resolve_lookup_id(row, self.channel_path) if self.channel_path else None,
         )
 
     def may(self, request: HttpRequest, verb: str, row: models.Model | None = None) -> bool:
-        """Whether the user may ``verb`` this row; or any at all."""
+        """Whether the user may ``verb`` this row, or any row if ``row`` is None."""
         found = self.scope(request, verb)
         return bool(found) if row is None else found.covers(self.place(row))
 
-    def record(self, request: HttpRequest, action: str, row: models.Model, **told: Mapping[str, Any] | None) -> None:
-        merchant = self.place(self._page_of(row)).merchant
-        audit_log.record_audit_entry(actor_from_request(request), action, row, merchant=merchant, **told)  # type: ignore[arg-type]
+    def record(
+        self,
+        request: HttpRequest,
+        action: str,
+        row: models.Model,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        merchant = self.place(self._find_page_row(row)).merchant
+        actor = actor_from_request(request)
+        audit_log.record_audit_entry(actor, action, row, merchant=merchant, before=before, after=after)
 
-    def _page_of(self, row: models.Model) -> models.Model:
+    def _find_page_row(self, row: models.Model) -> models.Model:
         """The row of this page that an inline's row belongs to; any other row is its own."""
-        if isinstance(row, self.model):
-            return row
-        above = next((one.name for one in row._meta.fields if one.related_model is self.model), None)
-        return row if above is None else getattr(row, above)  # type: ignore[no-any-return]
+        above = None
+        if not isinstance(row, self.model):
+            above = next((field.name for field in row._meta.fields if field.related_model is self.model), None)
+        page_row: models.Model = row if above is None else getattr(row, above)
+        return page_row
 
     # --- what Django's admin asks -----------------------------------------------------------------------------------
 
@@ -352,14 +380,15 @@ class MerchantPage(BackofficePage):
         return self.may(request, "view")
 
     def _row(self, request: HttpRequest, obj: Any) -> models.Model | None:
-        """The theme asks with a row's id at times. An id that names no row of the user's is no row at all."""
+        """``obj`` as a row: the theme passes a row's id at times. Raises Http404 for an id outside the user's scope."""
         if obj is None or isinstance(obj, models.Model):
             return obj
-        if (row := self.get_object(request, unquote(str(obj)))) is None:
+        row: models.Model | None = self.get_object(request, unquote(str(obj)))
+        if row is None:
             raise Http404
         return row
 
-    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         if not self.may(request, "change" if change else "add", obj):
             raise PermissionDenied
         super().save_model(request, obj, form, change)
@@ -368,8 +397,8 @@ class MerchantPage(BackofficePage):
         super().delete_queryset(request, self.own(request, queryset, "delete"))
 
 
-def _either(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:
-    """The condition on rows that any of these scopes reaches."""
+def _combine_scopes(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:
+    """The condition on rows that at least one of these scopes reaches."""
     if any(scope.everything for scope in scopes):
         return models.Q()
     found = models.Q(pk__in=[])
@@ -379,8 +408,8 @@ def _either(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[Acce
     return found
 
 
-def _follow(row: models.Model, path: str) -> UUID | None:
-    """The id at the end of a lookup, without asking for the last row."""
+def _resolve_lookup_id(row: models.Model, path: str) -> UUID | None:
+    """The id at the end of a lookup, without loading the last row."""
     *above, last = path.split("__")
     found: Any = row
     for name in above:
@@ -393,13 +422,13 @@ def _follow(row: models.Model, path: str) -> UUID | None:
 
 
 class ReadOnlyPage(MerchantPage):
-    """Rows of merchants that are looked at and never changed by hand."""
+    """Rows of merchants that can be viewed but not changed."""
 
     changeable = False
 
 
 class PspPage(BackofficePage):
-    """Rows that belong to a PSP: its own staff sees and changes them; other PSPs' rows look like none: 404.
+    """Rows that belong to a PSP. Its own staff sees and changes them; rows of other PSPs answer 404.
 
     ``psp_path``: the lookup from a row to its PSP, "pk" for the row itself.
     """
@@ -407,6 +436,7 @@ class PspPage(BackofficePage):
     psp_path: ClassVar[str] = "psp"
 
     def own(self, request: HttpRequest, rows: models.QuerySet[Any], verb: str = "view") -> models.QuerySet[Any]:
+        """Those of ``rows`` whose PSP the user may ``verb``."""
         return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
 
     def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
@@ -414,16 +444,18 @@ class PspPage(BackofficePage):
         if row is None:
             return psps.exists()
         if isinstance(row, models.Model) and row._state.adding:
-            return psps.filter(pk=_follow(row, self.psp_path)).exists()
+            psp = _resolve_lookup_id(row, self.psp_path)
+            return psp is not None and psps.filter(pk=psp).exists()
         found = self.get_object(request, str(row.pk) if isinstance(row, models.Model) else unquote(str(row)))
-        # The row as it is kept, whatever a form has just put into it.
-        return found is not None and psps.filter(pk=_follow(found, self.psp_path)).exists()
+        # The row as it is stored, whatever a form has just put into it.
+        stored_psp = _resolve_lookup_id(found, self.psp_path) if found is not None else None
+        return stored_psp is not None and psps.filter(pk=stored_psp).exists()
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         return self.own(request, super().get_queryset(request))
 
     def offered(self, request: HttpRequest, rows: models.QuerySet[Any], wanted: Sequence[str]) -> models.QuerySet[Any]:
-        """Those of ``rows`` below the PSPs on which the user has one of these rights, for another page's form."""
+        """Those of ``rows`` below the PSPs on which the user has one of these permissions, for another page's form."""
         found = models.Q(pk__in=[])
         for right in wanted:
             found |= models.Q(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, right)})
@@ -444,7 +476,7 @@ class PspPage(BackofficePage):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._may(request, "view")
 
-    def save_model(self, request: HttpRequest, obj: models.Model, form: ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         if not self._may(request, "change" if change else "add", obj):
             raise PermissionDenied
         super().save_model(request, obj, form, change)
@@ -452,7 +484,8 @@ class PspPage(BackofficePage):
 
 
 class InstallationPage(BackofficePage):
-    """Rows that belong to no merchant and no PSP: whoever has the page's rights on everything sees and changes them."""
+    """Rows that belong to no merchant and no PSP. Users with the page's permission on everything see and change
+    them."""
 
     changeable: ClassVar[bool] = True
 
@@ -476,7 +509,7 @@ class InstallationPage(BackofficePage):
 
 
 class ReadOnlyInline(TabularInline):
-    """Rows inside the page of another, to be looked at."""
+    """Rows shown, read-only, inside another row's page."""
 
     extra = 0
     can_delete = False

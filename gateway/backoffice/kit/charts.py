@@ -1,4 +1,5 @@
-"""Small pictures of figures, as SVG made here: no script, no third party, and the same figures as a table beside."""
+"""Bar charts as SVG, drawn on the server without scripts or third parties. A table with the same figures goes with
+each."""
 
 from __future__ import annotations
 
@@ -16,13 +17,12 @@ CHART_FOOT: Final = 18
 CHART_HEAD: Final = 14
 MAX_CHART_LABELS: Final = 8
 LABEL_CHARACTER_WIDTH: Final = 9
-"""How wide a character of a label is on a phone, on the scale of the picture; what does not fit is cut, and whole in
-the table."""
+"""Width of a label's character on a phone, in units of the chart. Longer labels are cut; the table has them whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartBar:
-    """One column of a picture: parts stacked from the bottom up, as (class, x, y, width, height, words)."""
+    """One column of a chart: parts stacked from the bottom up, as (class, x, y, width, height, text)."""
 
     label: str
     shown: bool
@@ -34,9 +34,9 @@ class ChartBar:
 def draw_stacked_bars(
     rows: Sequence[tuple[str, Sequence[int | Decimal], str]], kinds: Sequence[tuple[str, str]], *, title: str
 ) -> SafeString:
-    """Columns of several parts. ``rows``: label, figures, address of the list behind it ('' for none); ``kinds``: class
-    and name of each part. What is above zero stands on the line, what is below hangs from it. A table with the same
-    figures goes along, folded."""
+    """A chart of stacked columns, with its table folded below. ``rows``: label, figures, address of the list behind it
+    ('' for none); ``kinds``: class and name of each part. Positive figures stand on the zero line, negative ones hang
+    from it."""
     top = max((sum(figure for figure in figures if figure > 0) for _, figures, _ in rows), default=0)
     low = min((sum(figure for figure in figures if figure < 0) for _, figures, _ in rows), default=0)
     step = CHART_WIDTH / max(1, len(rows))
@@ -57,7 +57,7 @@ def draw_stacked_bars(
             box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {figure:,}"))
         written = label if len(label) <= room else f"{label[: room - 1]}…"
-        # A label at the edge stays on the picture, though its column is narrower than it, and off its neighbour.
+        # A label wider than its column stays inside the chart, and clear of its neighbour.
         half = min(len(written) * LABEL_CHARACTER_WIDTH, (every + 0.5) * step / 1.5) / 2
         columns.append(
             ChartBar(
@@ -86,5 +86,5 @@ def draw_stacked_bars(
 
 
 def draw_bars(rows: Sequence[tuple[str, int]], *, title: str) -> SafeString:
-    """Columns of one part."""
+    """A chart with one figure per column."""
     return draw_stacked_bars([(label, (figure,), "") for label, figure in rows], (("good", ""),), title=title)

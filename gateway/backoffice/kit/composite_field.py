@@ -1,8 +1,8 @@
-"""Form fields that make up a part of a configuration document: several inputs, one value, faults beside each input.
+"""Composite form fields: several inputs that hold one part of a configuration document, with errors beside each input.
 
-A widget says which inputs it has for a value (:class:`CompositeInput`) and reads them back; what the value may be is
-for the section of the configuration that the form asks (gateway.backoffice.kit.config_backed_form). An empty input is
-left out of the value, so that the section's own words about what is missing are the ones a clerk reads.
+A widget names its inputs for a value (:class:`CompositeInput`) and reads them back. The section of the configuration
+validates the value (gateway.backoffice.kit.config_backed_form). Empty inputs are left out of the value, so that the
+clerk reads the section's own message about what is missing.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _WHOLE: Final = re.compile("-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompositeInput:
-    """One input. ``kind``: text, number, time, select, lines (a list, one a line), commas (a list, with commas), flag
-    (true or absent), flags (a list out of ``choices``). ``unit`` stands behind it; ``known`` are offered while typing.
-    """
+    """One input of a composite field. ``kind``: text, number, time, select, lines (a list, one a line), commas (a list,
+    with commas), flag (true or absent), flags (a list out of ``choices``). ``unit`` is shown behind it; ``known``
+    values are suggested while typing."""
 
     name: str
     label: InputText
@@ -53,7 +53,7 @@ class CompositeInput:
 
     @property
     def text(self) -> str:
-        """The value as it stands in the input."""
+        """The value as the text of the input."""
         if self.value is None:
             return ""
         if isinstance(self.value, list | tuple):
@@ -62,20 +62,20 @@ class CompositeInput:
 
     @property
     def chosen(self) -> list[tuple[str, InputText, bool]]:
-        """The choices, with those that are taken."""
+        """The choices as (value, text, selected)."""
         taken = self.value if isinstance(self.value, list | tuple) else [self.value]
         values = [str(each) for each in taken if each is not None]
         found = [(value, words, value in values or (value == "" and not values)) for value, words in self.choices]
-        # What a document holds beyond the choices is not lost: its section says what is wrong with it.
+        # A value that is no choice stays in the form, so that its section can report it.
         strange = [value for value in values if value and value not in dict(self.choices)]
         return found + ([(value, value, True) for value in strange] if self.kind in ("select", "flags") else [])
 
     def put(self, prefix: str, value: Any, faults: Iterable[str] = ()) -> CompositeInput:
-        """This input of a form: its whole name, what stands in it, what is wrong with it."""
+        """A copy of this input for a form, with its full name, its value and its errors."""
         return replace(self, name=f"{prefix}.{self.name}", value=value, faults=tuple(faults))
 
     def read(self, data: Any, prefix: str) -> Any:
-        """What was typed or chosen; None for nothing."""
+        """The value that was typed or chosen; None for an empty input."""
         name = f"{prefix}.{self.name}"
         if self.kind == "flags":
             return list(data.getlist(name)) or None
@@ -92,22 +92,22 @@ class CompositeInput:
 
 
 def read_inputs(inputs: Iterable[CompositeInput], data: Any, prefix: str) -> dict[str, Any]:
-    """Name → value, of the inputs that hold something."""
+    """Name → value of the inputs that are filled in."""
     return {one.name: value for one in inputs if (value := one.read(data, prefix)) is not None}
 
 
 class CompositeWidget(forms.Widget):
-    """Several inputs. ``faults``: path within the value → what is wrong, put there by the form when it was checked."""
+    """A widget of several inputs. ``faults``: path within the value → errors, set when the form is validated."""
 
     template: ClassVar[str] = "admin/composed/group.html"
     use_fieldset = True
 
-    def __init__(self, attrs: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         super().__init__(attrs)
         self.faults: dict[str, list[str]] = {}
 
     def shown(self, name: str, value: Any) -> dict[str, Any]:
-        """What the template is given."""
+        """The template's context for a value."""
         raise NotImplementedError
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
@@ -121,7 +121,7 @@ class CompositeWidget(forms.Widget):
 
 
 class CompositeField(forms.Field):
-    """A value out of several inputs; nothing of it is judged here."""
+    """A field whose value comes from several inputs. It validates nothing itself."""
 
     def __init__(self, widget: CompositeWidget, **kwargs: Any) -> None:
         super().__init__(**{"required": False, **kwargs, "widget": widget})
@@ -134,7 +134,7 @@ class CompositeField(forms.Field):
 
 
 def add_input_errors(form: forms.BaseForm, name: str, faults: Iterable[d.DocumentFault], root: str = "") -> None:
-    """Put faults of a composed field beside their inputs. ``root``: the path of the field's value in the document."""
+    """Show errors of a composite field beside its inputs. ``root``: the path of the field's value in the document."""
     found: dict[str, list[str]] = {}
     for fault in faults:
         path = fault.path.lstrip(".")
@@ -149,7 +149,7 @@ def add_input_errors(form: forms.BaseForm, name: str, faults: Iterable[d.Documen
 
 
 class GroupWidget(CompositeWidget):
-    """A flat object: one input for each of its members. Members that no input has stay as they are."""
+    """A flat object with one input per member. Members without an input are left as they are."""
 
     def __init__(self, inputs: Sequence[CompositeInput]) -> None:
         super().__init__()
@@ -164,13 +164,13 @@ class GroupWidget(CompositeWidget):
 
 
 def use_one_line_inputs(form: forms.BaseForm, *names: str) -> None:
-    """Lists of codes are written with commas in one line; the theme gives them a box of ten."""
+    """Give lists of codes a one-line input, written with commas; the theme's default is a box of ten lines."""
     for name in names:
         if name in form.fields:
             form.fields[name].widget = UnfoldAdminTextInputWidget()
 
 
 def capitalize_labels(form: forms.BaseForm) -> None:
-    """Labels of fields that are named here begin as those that Django names: with a capital letter."""
+    """Begin every label with a capital letter, as Django does for labels it generates."""
     for each in form.fields.values():
         each.label = capfirst(each.label) if each.label else each.label

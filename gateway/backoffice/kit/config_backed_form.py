@@ -1,7 +1,7 @@
-"""Forms that agree with ``manage.py configure``: what they hold is read by the same sections (gateway.configuration).
+"""Validation of forms by the sections of the configuration document, as ``manage.py configure`` does it.
 
-A form says which section its fields belong to and how a fault's path leads back to a field. What the command refuses,
-the page refuses, in the same words.
+A form names the section its fields belong to and which field shows the error of which path. The page therefore refuses
+what the command refuses, with the same messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.core import document as d
 
 
 def validate_section(target: ConfigurationTarget | None, section: str, value: Any) -> d.DocumentFaults:
-    """What the section finds wrong; without a target only what needs no database is looked at."""
+    """The errors that a section finds in ``value``. Without a target, checks that need the database are left out."""
     faults = d.DocumentFaults()
     found = CONFIGURATION_SECTIONS[section].shape(value, "", faults)
     if not faults and target is not None:
@@ -28,8 +28,8 @@ def validate_section(target: ConfigurationTarget | None, section: str, value: An
 def add_section_errors(
     form: forms.BaseForm, faults: d.DocumentFaults, fields: Mapping[str, str], rest: str | None = None
 ) -> None:
-    """Put faults beside their fields: ``fields`` leads from the first name of a path to a field; ``rest`` takes what
-    no field does, None: above the form."""
+    """Add a section's errors to a form. ``fields``: first name of a path → field; ``rest`` takes all others, None:
+    above the form."""
     for fault in faults:
         first = fault.path.lstrip(".").partition(".")[0].partition("[")[0]
         field = fields.get(first, rest)

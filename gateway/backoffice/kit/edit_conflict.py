@@ -1,7 +1,8 @@
-"""Forms that were opened before somebody else changed the row: they overwrite nothing unasked.
+"""Edit conflicts: a form that was opened before somebody else changed the row does not overwrite it unasked.
 
-A form carries a mark of what it was opened with. It is compared with the row as it is now, locked until the form is
-saved; where they differ the form is shown once more with who changed the row, and sending it again is a decision.
+A form carries a fingerprint of the row it was opened with. On submit it is compared with the row, which stays locked
+until the form is saved. If they differ, the form is shown once more with who changed the row; submitting it again saves
+it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from gateway.models import AuditEntry
 
 _WORDS: Final = "_changed_meanwhile"
 _OF_TRIALS: Final = "trial_"
-"""Fields of this prefix are no part of the row; some begin with today."""
+"""Fields of this prefix do not belong to the row; some have today's date as their initial value."""
 
 
 def fingerprint_form(page: ModelAdmin[Any], request: HttpRequest, object_id: str | None) -> str:
-    """What the page's form would show of the row now; "" where there is none. Sending locks the row."""
+    """A hash of what the page's form would show of the row now; "" if there is no row. A POST also locks the row."""
     found = page.get_object(request, unquote(object_id)) if object_id is not None else None
     if found is None or not page.has_change_permission(request, found):
         return ""
@@ -40,7 +41,7 @@ def fingerprint_form(page: ModelAdmin[Any], request: HttpRequest, object_id: str
 
 
 def refuse_stale_form(page: ModelAdmin[Any], request: HttpRequest, object_id: str | None) -> None:
-    """Have the form that is read next refused, with who changed the row last."""
+    """Make the form of this request invalid, with a message that names who changed the row last."""
     entries = AuditEntry.objects.filter(subject=page.opts.model_name, subject_id=unquote(object_id or ""))
     last = entries.exclude(action="view").order_by("-id").first()
     who = f"{last.actor}, {last.at:%H:%M:%S} UTC" if last is not None else _("somebody")
@@ -50,16 +51,15 @@ def refuse_stale_form(page: ModelAdmin[Any], request: HttpRequest, object_id: st
     setattr(request, _WORDS, words)
 
 
-def guard_form_class(kind: type[forms.ModelForm], request: HttpRequest) -> type[forms.ModelForm]:
-    """``kind``, refused where :func:`refuse_stale_form` said so."""
+def guard_form_class(kind: type[forms.ModelForm[Any]], request: HttpRequest) -> type[forms.ModelForm[Any]]:
+    """``kind``; or, after :func:`refuse_stale_form`, a subclass of it whose clean() always fails with that message."""
     words = getattr(request, _WORDS, "")
     if not words:
         return kind
 
-    def clean(self: Any) -> Any:
-        found = super(refused, self).clean()
+    def clean(self: forms.ModelForm[Any]) -> dict[str, Any] | None:
+        cleaned = kind.clean(self)
         self.add_error(None, words)
-        return found
+        return cleaned
 
-    refused = type(kind.__name__, (kind,), {"clean": clean})
-    return refused
+    return type(kind.__name__, (kind,), {"clean": clean})

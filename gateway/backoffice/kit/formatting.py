@@ -1,22 +1,17 @@
-"""How values look on the clerk's pages: states as coloured pills with words, JSON as text, requests as curl."""
+"""How values look on pages: states as coloured pills with a text, JSON as text."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from gateway.backoffice.payments.timeline import FollowUpOffer
 from gateway.core.masking import mask_text
-from gateway.core.money import format_amount
-from gateway.models import Approval, BackgroundWork, Payment, RequestLog, Status
-from gateway.portal.samples import ENTITY_VARIABLE, ApiSample
+from gateway.models import Approval, BackgroundWork, Status
 
 PillText = str | Promise
 _PILLS: Final[Mapping[str, tuple[str, PillText]]] = MappingProxyType(
@@ -40,48 +35,20 @@ _PILLS: Final[Mapping[str, tuple[str, PillText]]] = MappingProxyType(
         "SKIPPED": ("plain", _("Skipped")), "MISSED": ("bad", _("Missed")),
     }
 )  # fmt: skip
-_HASHED: Final = re.compile("#[0-9a-f]+")
 _TONES: Final = frozenset({"good", "bad", "wait", "plain"})
 
 
 def build_state_pill(state: str) -> dict[str, Any]:
-    """A state's colour and words. An approved payment and an approved request read alike."""
+    """A state's colour (good, bad, wait, plain) and text. An approved payment and an approved request look alike."""
     tone, text = _PILLS.get(state, ("plain", state.replace("_", " ").capitalize()))
     return {"tone": tone, "text": text}
 
 
 def normalize_tone(tone: str) -> str:
+    """``tone`` if the style sheet knows it, else "plain"."""
     return tone if tone in _TONES else "plain"
 
 
 def format_masked_json(value: Any) -> str:
-    """JSON for people, with whatever looks like a secret masked once more."""
+    """Indented JSON; what looks like a secret or a card number is masked, whatever was masked before."""
     return mask_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
-
-
-def build_payment_curls(payment: Payment, offers: Sequence[FollowUpOffer]) -> list[tuple[str, str]]:
-    """(title, command) of reading this payment and of each follow-up that is possible; the token stays a variable."""
-    where = f"/v1/payments/{payment.id.hex}"
-    samples = [ApiSample(name="", title=str(_("Read it")), method="GET", path=where, status=200)]
-    for offer in offers:
-        amount = format_amount(offer.most if offer.most is not None else payment.amount)
-        fields = {"paymentType": offer.code, "amount": amount, "currency": payment.currency}
-        samples.append(ApiSample(name="", title=offer.title, method="POST", path=where, status=200, fields=fields))
-    return [(sample.title, _command(sample, payment.channel.entity_id)) for sample in samples]
-
-
-def build_request_curl(row: RequestLog, sent: Sequence[tuple[str, str]]) -> str:
-    """A logged request as a command. What was masked stands as a variable to be filled in."""
-    fields = {
-        name: (f"${name.replace('.', '_').upper()}" if "*" in value or "•" in value else value)
-        for name, value in sent
-        if name not in ("entityId", "authentication.entityId")
-    }
-    # A checkout's id stands in the log as its hash: it is a key.
-    path = _HASHED.sub("$CHECKOUT_ID", row.path)
-    sample = ApiSample(name="", title="", method=row.method, path=path, status=row.status, fields=fields)
-    return _command(sample, row.entity_id.hex if row.entity_id else ENTITY_VARIABLE)
-
-
-def _command(sample: ApiSample, entity: str) -> str:
-    return sample.curl(settings.GATEWAY_BASE_URL).replace(ENTITY_VARIABLE, entity)

@@ -1,8 +1,8 @@
-"""Long lists of the back office, page by page: by keyset, without counting.
+"""Keyset pagination of long lists, without counting.
 
-A page begins behind a row, not at a number: it costs the same wherever it is, and stands still while rows arrive before
-it. The row is named by the values that the list is ordered by, as whole numbers and an id: ``20261121-019a…``. What is
-no such name, or one of another list, is the first page. Source: docs/decisions/0025.
+A page begins after a row, not at a number, so every page costs the same and rows that arrive do not shift it. The
+cursor is the row's values of the columns the list is ordered by, as whole numbers and an id: ``20261121-019a…``. An
+invalid cursor, or one of another list, gives the first page. Source: docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ KeysetRow = TypeVar("KeysetRow", bound=Model)
 KEYSET_PAGE_ROWS: Final = 100
 """Rows of one page."""
 AFTER_PARAMETER: Final = "after"
-"""The parameter that says behind which row a page begins."""
+"""The query parameter with the cursor."""
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def _time(text: str) -> datetime | None:
-    """Microseconds since 1970."""
+def _parse_time(text: str) -> datetime | None:
+    """A time from microseconds since 1970."""
     try:
-        return _EPOCH + timedelta(microseconds=number) if (number := _number(text)) is not None else None
+        return _EPOCH + timedelta(microseconds=number) if (number := _parse_number(text)) is not None else None
     except OverflowError:
         return None
 
 
-def _day(text: str) -> date | None:
-    """Days of the calendar, the first of year 1 is 1."""
+def _parse_day(text: str) -> date | None:
+    """A date from its ordinal: day 1 is 1 January of year 1."""
     try:
-        return date.fromordinal(number) if (number := _number(text)) is not None else None
+        return date.fromordinal(number) if (number := _parse_number(text)) is not None else None
     except (ValueError, OverflowError):
         return None
 
 
 _READ: Final[Mapping[type, Callable[[str], Any]]] = MappingProxyType({
-    int: _number, datetime: _time, date: _day, UUID: identifiers.parse_id,
+    int: _parse_number, datetime: _parse_time, date: _parse_day, UUID: identifiers.parse_id,
 })  # fmt: skip
 _WRITE: Final[Mapping[type, Callable[[Any], str]]] = MappingProxyType({
     int: str, datetime: lambda at: str((at - _EPOCH) // _MICROSECOND), date: lambda day: str(day.toordinal()),
@@ -63,20 +63,22 @@ _WRITE: Final[Mapping[type, Callable[[Any], str]]] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysetOrder:
-    """How a list stands: columns, the last of which tells two rows of the same values apart (a key), and their types.
-    ``newest_first``: all of them descending."""
+    """The order of a list: its columns with their types. The last column is a key, so that no two rows are equal.
+    ``newest_first``: all columns descending."""
 
     columns: tuple[tuple[str, type], ...]
     newest_first: bool = False
 
     def names(self) -> list[str]:
+        """Arguments of ``order_by``."""
         return [f"{'-' if self.newest_first else ''}{name}" for name, _kind in self.columns]
 
     def name_of(self, row: Model) -> str:
+        """The cursor that names ``row``."""
         return "-".join(_WRITE[kind](getattr(row, name)) for name, kind in self.columns)
 
     def read(self, text: str) -> list[Any] | None:
-        """The values of the row that is named; None for what is no name of this list's."""
+        """The values of a cursor; None if it is not one of this list."""
         parts = text.split("-")
         if len(parts) != len(self.columns):
             return None
@@ -84,18 +86,17 @@ class KeysetOrder:
         return None if None in values else values
 
     def behind(self, values: Sequence[Any]) -> Q:
-        """Rows that stand behind the one with these values."""
+        """The condition on rows after the one with these values."""
         than = "lt" if self.newest_first else "gt"
         said = [(name, value) for (name, _kind), value in zip(self.columns, values, strict=True)]
         found = [Q(*said[:place], (f"{name}__{than}", value)) for place, (name, value) in enumerate(said)]
-        # Said once more of the first column alone: by this an index is entered at the right place.
+        # Redundant, but on the first column alone: an index is entered at the right place by it.
         return Q((f"{said[0][0]}__{than}e", said[0][1])) & reduce(or_, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysetPage(Generic[KeysetRow]):
-    """Rows of one page; ``first`` and ``next`` are addresses of the first page and the one behind, '' where there is
-    none to go to; ``newest_first`` is for their words."""
+    """One page of rows. ``first`` and ``next``: addresses of the first and the next page, '' if there is none."""
 
     rows: list[KeysetRow]
     first: str
@@ -110,8 +111,8 @@ def read_keyset_page(
     kept: Sequence[tuple[str, str]] = (),
     at: str = "",
 ) -> KeysetPage[KeysetRow]:
-    """The page that ``asked`` (a request's parameters) names. ``kept``: the list's other parameters, for addresses;
-    ``at``: where on the page the list stands, such as #errors."""
+    """The page that the request's parameters ask for. ``kept``: the list's other parameters, for addresses; ``at``: the
+    anchor of the list on its page, such as #errors."""
     values = order.read(asked.get(AFTER_PARAMETER, ""))
     found = rows if values is None else rows.filter(order.behind(values))
     listed = list(found.order_by(*order.names())[: KEYSET_PAGE_ROWS + 1])

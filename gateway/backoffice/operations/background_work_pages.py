@@ -1,6 +1,6 @@
-"""Exports asked for, and background work found again: progress, cancelling, fetching the file.
+"""Background work of the user: progress, cancelling, fetching the file; and starting a payment export.
 
-A file is for its owner alone, and only while they have the right it was made with. Source: issue "back office".
+Only the owner gets a file, and only while they have the permission it was made with. Source: docs/background-work.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_SHOWN_WORK = 100
 
 
 def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpResponse:
-    """Put the export of a list on the worker's list. The right was asked for."""
+    """Start the export of a list. The caller has checked the permission."""
     back = redirect(reverse("admin:gateway_payment_changelist"))
     as_ = request.POST.get("format", "")
     if request.method != "POST" or as_ not in payment_export.EXPORT_FORMATS:
@@ -63,7 +63,7 @@ def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpRespo
 
 @admin.register(BackgroundWork)
 class BackgroundWorkAdmin(BackofficePage):
-    """Everybody sees their own work."""
+    """Background work; every user sees their own."""
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_backgroundwork_"
@@ -100,7 +100,7 @@ class BackgroundWorkAdmin(BackofficePage):
             **self.admin_site.each_context(request),
             "title": _("Exports and long work"),
             "opts": self.opts,
-            "rows": [_told(row) for row in rows],
+            "rows": [_render_work(row) for row in rows],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/works.html", context)
@@ -110,34 +110,34 @@ class BackgroundWorkAdmin(BackofficePage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._own(request, unquote(object_id))
+        row = self._find_own_work(request, unquote(object_id))
         context = {
             **self.admin_site.each_context(request),
             "title": row.title,
             "opts": self.opts,
             "original": row,
-            "work": _told(row),
+            "work": _render_work(row),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        told = _told(self._own(request, work))
-        shown = {name: told[name] for name in ("share", "done", "total", "message", "ended", "file")}
-        return JsonResponse(shown | {"state": str(told["pill"]["text"])})
+        state = _render_work(self._find_own_work(request, work))
+        shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file")}
+        return JsonResponse(shown | {"state": str(state["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
-        row = self._own(request, work)
+        row = self._find_own_work(request, work)
         path = open_work_file(row)
         if path is None:
             raise Http404
-        kind = _kind(row)
+        kind = _find_kind(row)
         if kind is None or not permissions.has_permission(request.user, kind.right):
             raise PermissionDenied
         if not all(
             permissions.still_has_permission(request.user, kind.right, kept) for kept in row.cursor.get("scopes", ())
         ):
-            # It holds rows of a merchant that is not theirs any more.
+            # The file has rows of a merchant that the user no longer reaches.
             raise PermissionDenied
         self.record(request, "export fetched", row, after={"file": row.file})
         answer = FileResponse(
@@ -147,35 +147,36 @@ class BackgroundWorkAdmin(BackofficePage):
         return answer
 
     def cancel_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        row = self._own(request, work)
+        row = self._find_own_work(request, work)
         if request.method == "POST":
-            self._cancel(request, row)
+            self._cancel_work(request, row)
         return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
 
-    def _cancel(self, request: HttpRequest, row: BackgroundWork) -> None:
+    def _cancel_work(self, request: HttpRequest, row: BackgroundWork) -> None:
         if queue.cancel_work(row, by=actor_from_request(request)):
             messages.success(request, _("Cancelled. What was written is thrown away."))
         else:
             messages.info(request, _("It had ended already."))
 
-    def _own(self, request: HttpRequest, ident: Any) -> BackgroundWork:
+    def _find_own_work(self, request: HttpRequest, ident: Any) -> BackgroundWork:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.get_object(request, str(ident))
+        row: BackgroundWork | None = self.get_object(request, str(ident))
         if row is None:
             raise Http404
         return row
 
 
 def open_work_file(row: BackgroundWork) -> Any:
+    """Open the file of finished work for reading."""
     return queue.find_result_file(row)
 
 
-def _kind(row: BackgroundWork) -> queue.WorkKind | None:
+def _find_kind(row: BackgroundWork) -> queue.WorkKind | None:
     return queue.WORK_KINDS.get(row.kind)
 
 
-def _told(row: BackgroundWork) -> dict[str, Any]:
+def _render_work(row: BackgroundWork) -> dict[str, Any]:
     path = queue.find_result_file(row)
     shown = (
         build_state_pill(row.state) if row.state != BackgroundWork.State.DONE else {"tone": "good", "text": _("Done")}

@@ -1,7 +1,7 @@
-"""The first page: the last 24 hours in pictures, each with its figures as a table and a way to the list behind it.
+"""The dashboard: charts of the last 24 hours, each with a table and a link to the list behind it.
 
-Every figure is of the user's own merchants. A page asks for three aggregates, each over a bounded window that an index
-serves: ids of rows follow the time. Answers are kept for half a minute.
+All figures cover the user's own merchants. The page makes three aggregate queries over a bounded window that an index
+on ids serves; answers are cached for half a minute.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.core.cache import cache
 from django.http import HttpRequest
@@ -27,13 +26,14 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
 from gateway.backoffice.payments.payment_filters import FILTER_TIME_FORMAT
+from gateway.backoffice.payments.payment_search import first_id_at
 from gateway.core import clock, result_codes
 from gateway.db.statement import execute_sql
 from gateway.models import Status
 
 DASHBOARD_HOURS: Final = 24
 MAX_DASHBOARD_ROWS: Final = 200_000
-"""Of more rows than that, the newest are looked at, and the page says so."""
+"""Figures cover at most so many of the newest rows; the page says so if there are more."""
 DASHBOARD_CACHE_S: Final = 30
 MAX_SHOWN_BRANDS: Final = 8
 MAX_SHOWN_REASONS: Final = 5
@@ -59,7 +59,7 @@ SELECT flow, trans_status, step, count(*) FROM (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One large number of a panel. ``tone``: good, bad, warn or nothing; ``link``: the list behind it."""
+    """One large number of a panel. ``tone``: good, bad, warn or ''; ``link``: the list behind it."""
 
     name: str
     value: str
@@ -69,7 +69,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture of the first page. ``link``: the list behind it; ``chart`` has its table; ``words`` stand below."""
+    """One chart of the dashboard. ``link``: the list behind it; ``chart`` includes its table; ``words`` are shown
+    below."""
 
     title: str
     link: str
@@ -78,12 +79,12 @@ class Panel:
     chart: SafeString | str = ""
     words: str = ""
     facts: Sequence[tuple[str, str, str]] = ()
-    """(name, words, address), such as each endpoint that fails."""
+    """(name, text, address), such as each endpoint that fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelSource:
-    """Who draws a panel: for whoever has ``right``, of what they reach; None where there is nothing to draw yet."""
+    """Draws a panel for users with ``right``, of their scope; None if there is nothing to draw."""
 
     name: str
     right: str
@@ -94,13 +95,13 @@ _SOURCES: Final[dict[str, PanelSource]] = {}
 
 
 def register_panel(source: PanelSource) -> PanelSource:
-    """Put a panel on the first page; apps above this one call it when their pages are loaded."""
+    """Add a panel to the dashboard; other apps call it when their pages are loaded."""
     _SOURCES[source.name] = source
     return source
 
 
 def draw_panels(request: HttpRequest) -> list[Panel]:
-    """The panels of other apps' pages, as far as this user sees them."""
+    """Panels of other apps that this user may see."""
     drawn = [
         source.draw(scope)
         for source in _SOURCES.values()
@@ -110,7 +111,7 @@ def draw_panels(request: HttpRequest) -> list[Panel]:
 
 
 def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
-    """What the first page shows this user."""
+    """The dashboard's template context for this user."""
     scope = permissions.find_access_scope(request.user, "gateway.view_payment")
     if not scope:
         return {
@@ -131,16 +132,16 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
         "brands": summarize_brands(rows),
         "reasons": summarize_declines(rows),
         "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
-        "figures": _figures(first),
+        "figures": _build_figures(first),
         "rate": round(100 * first[Status.APPROVED] / asked, 1) if asked else None,
         "cut": sum(first.values()) >= MAX_DASHBOARD_ROWS,
         "most": MAX_DASHBOARD_ROWS,
     }
 
 
-def _figures(first: Counter[str]) -> list[Figure]:
-    """How many first payments stand how, each with the list behind it."""
-    begins = f"{_first():{FILTER_TIME_FORMAT}}"
+def _build_figures(first: Counter[str]) -> list[Figure]:
+    """Number of first payments by status, each with a link to its list."""
+    begins = f"{_find_first_hour():{FILTER_TIME_FORMAT}}"
     shown = (
         (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
         (_("declined"), first[Status.DECLINED], Status.DECLINED, ""),
@@ -153,15 +154,10 @@ def _figures(first: Counter[str]) -> list[Figure]:
     ]
 
 
-def first_id_since(moment: datetime) -> UUID:
-    """The smallest id that a row made at ``moment`` can have."""
-    return UUID(int=int(moment.timestamp() * 1000) << 80)
-
-
 def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, ...]]:
-    """Ask, or take the answer of half a minute ago."""
+    """The figures of a scope, cached for half a minute."""
     values = {
-        "since": first_id_since(_first()),
+        "since": first_id_at(_find_first_hour()),
         "all": scope.everything,
         "merchants": sorted(scope.merchants),
         "channels": sorted(scope.channels),
@@ -171,8 +167,7 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
 
 
 def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
-    """What ``ask`` answers, or what it answered at most DASHBOARD_CACHE_S ago for the same reach, in the same
-    language."""
+    """The result of ``ask``, cached for DASHBOARD_CACHE_S by scope and language."""
     reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
     key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
     found = cache.get(key)
@@ -183,11 +178,12 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
 
 
 def build_payments_url(**filters: str) -> str:
+    """Address of the list of payments with these filters."""
     return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
 
 
 def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
-    """Approved and declined, hour by hour."""
+    """Chart of approved and declined payments by hour."""
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
     figures = {hour: [0, 0] for hour in hours}
@@ -196,25 +192,25 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
         at = hour.astimezone(UTC) if hour is not None else None
         if place is not None and at in figures:
             figures[at][place] += count
-    shown = [(f"{hour:%H}", tuple(figures[hour]), _hour_list(hour)) for hour in hours]
+    shown = [(f"{hour:%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
     return charts.draw_stacked_bars(
         shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
     )
 
 
-def _hour_list(hour: datetime) -> str:
+def _build_hour_url(hour: datetime) -> str:
     return build_payments_url(
         **{"from": f"{hour:{FILTER_TIME_FORMAT}}", "to": f"{hour + timedelta(hours=1):{FILTER_TIME_FORMAT}}"}
     )
 
 
-def _first() -> datetime:
-    """Where the pictures begin."""
+def _find_first_hour() -> datetime:
+    """The first hour of the charts."""
     return clock.real_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=DASHBOARD_HOURS - 1)
 
 
 def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Approval rate by brand, the largest first."""
+    """Approval rate by brand, the largest brand first."""
     found: dict[str, list[int]] = {}
     for _hour, status, brand, _code, count in rows:
         if status in (Status.APPROVED, Status.DECLINED):
@@ -228,7 +224,7 @@ def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "declined": bad,
             "rate": round(100 * good / (good + bad), 1),
             "link": build_payments_url(
-                **({"brand": brand} if brand else {}), **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}
+                **({"brand": brand} if brand else {}), **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}
             ),
         }
         for brand, (good, bad) in largest
@@ -236,7 +232,7 @@ def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 
 def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """What declines said, the most frequent first."""
+    """Declines by result code, the most frequent first."""
     codes = Counter[str]()
     for _hour, status, _brand, code, count in rows:
         if status == Status.DECLINED:
@@ -248,14 +244,14 @@ def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "words": result_codes.find_result_code(code).description,
             "count": count,
             "share": round(100 * count / total),
-            "link": build_payments_url(code=code, **{"from": f"{_first():{FILTER_TIME_FORMAT}}"}),
+            "link": build_payments_url(code=code, **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}),
         }
         for code, count in codes.most_common(MAX_SHOWN_REASONS)
     ]
 
 
 def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """3-D Secure: asked, frictionless, challenged, passed."""
+    """3-D Secure funnel: requested, frictionless, challenged, authenticated."""
     asked = frictionless = challenged = passed = 0
     for flow, status, _step, count in rows:
         asked += count
@@ -264,7 +260,7 @@ def build_threeds_funnel(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]
         passed += count if status in ("Y", "A") else 0
 
     def link(**filters: str) -> str:
-        recent = {"created_at__gte": _first().isoformat(), **filters}
+        recent = {"created_at__gte": _find_first_hour().isoformat(), **filters}
         return f"{reverse('admin:gateway_authentication_changelist')}?{urlencode(recent)}"
 
     steps = (

@@ -1,6 +1,6 @@
-"""Registrations, the request log, notifications and risk observations: to be looked at; a registration can be deleted.
+"""Registrations, the request log, notifications and risk observations. All read-only, but registrations can be deleted.
 
-Source: issue "back office"; Part B, Tokenization and registration.
+Source: docs/registrations.md; Part B, Tokenization and registration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_request_curl, build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.core import clock, identifiers, result_codes
@@ -42,6 +44,8 @@ NDC_SUFFIX_CHARS = 12
 
 @admin.register(Registration)
 class RegistrationAdmin(ReadOnlyPage):
+    """Registrations: viewed and deleted."""
+
     deletable = True
     nothing = gettext_lazy(
         "A registration is a stored means of payment: POST /v1/registrations, or createRegistration=true "
@@ -75,7 +79,7 @@ class RegistrationAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Registration], search_term: str
     ) -> tuple[QuerySet[Registration], bool]:
-        """By exact keys only: each of them has an index."""
+        """Search by exact keys only: each of them has an index."""
         term = search_term.strip().replace("-", "").lower()
         if not term:
             return queryset, False
@@ -90,7 +94,7 @@ class RegistrationAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         if request.method != "GET":
             raise PermissionDenied
-        row = self._one(request, object_id)
+        row = self._find_registration(request, object_id)
         self.record(request, "view", row)
         shown = row.details.get(row.means, {}).items()
         details = {name: mask_text(value) for name, value in shown if isinstance(value, str)}
@@ -103,7 +107,7 @@ class RegistrationAdmin(ReadOnlyPage):
             "pill": build_state_pill(row.status),
             "account": mask_registered_account(row),
             "details": sorted(details.items()),
-            "payments": _made_with(row),
+            "payments": _render_registration_payments(row),
             "past": row.retain_until is not None and row.retain_until < clock.merchant_now(row.merchant),
             "may_delete": row.status == Registration.Status.ACTIVE and self.has_delete_permission(request, row),
             "delete": reverse("admin:gateway_registration_delete", args=[row.pk]),
@@ -112,14 +116,14 @@ class RegistrationAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/clerk/registration.html", context)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """The same deletion as the API's: the account is erased, and a payment of the type DR tells of it."""
-        row = self._one(request, object_id)
+        """Delete as the API does: the account is erased, and a payment of type DR records it."""
+        row = self._find_registration(request, object_id)
         if not self.has_delete_permission(request, row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_registration_change", args=[row.pk]))
         if request.method == "POST":
             try:
-                self._delete(request, row)
+                self._delete_registration(request, row)
                 messages.success(request, _("Deleted. The account it held is erased for good."))
             except RequestRefusedError as fault:
                 messages.error(request, result_codes.find_result_code(fault.code).description)
@@ -131,13 +135,13 @@ class RegistrationAdmin(ReadOnlyPage):
             "original": row,
             "registration": row,
             "account": mask_registered_account(row),
-            "payments": len(_made_with(row)),
+            "payments": len(_render_registration_payments(row)),
             "back": reverse("admin:gateway_registration_change", args=[row.pk]),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/registration_delete.html", context)
 
-    def _delete(self, request: HttpRequest, row: Registration) -> None:
+    def _delete_registration(self, request: HttpRequest, row: Registration) -> None:
         by = actor_from_request(request)
         found = registrations.find_registration(row.pk, row.merchant, row.channel)
         trace = RequestTrace(
@@ -161,7 +165,7 @@ class RegistrationAdmin(ReadOnlyPage):
             after={"status": "DELETED", "payment": made.id.hex},
         )
 
-    def _one(self, request: HttpRequest, object_id: str) -> Registration:
+    def _find_registration(self, request: HttpRequest, object_id: str) -> Registration:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, unquote(object_id))
@@ -171,15 +175,16 @@ class RegistrationAdmin(ReadOnlyPage):
 
 
 def mask_registered_account(row: Registration) -> str:
-    """What may be shown of a stored account."""
+    """The displayable part of a stored account."""
     card = row.details.get("card", {})
     if last := card.get("last4Digits"):
         return f"{card.get('bin', '')} •••• {last}"
     return row.means
 
 
-def _made_with(row: Registration) -> list[dict[str, Any]]:
-    """Payments made with it, newest first: found through the last four of its account; at least what made it."""
+def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:
+    """Payments by this registration, newest first, found by the last four digits of its account; at least the one that
+    made it."""
     made = Q(pk=row.payment)
     if last := row.details.get("card", {}).get("last4Digits"):
         made |= Q(account_key=search_keys.build_account_key(row.merchant_id, last), registration=row.pk)
@@ -189,14 +194,14 @@ def _made_with(row: Registration) -> list[dict[str, Any]]:
             "row": payment,
             "title": format_payment_title(payment),
             "pill": build_state_pill(payment.status),
-            "address": reverse("admin:gateway_payment_change", args=[payment.pk]),
+            "address": build_payment_page_url(payment.pk),
         }
         for payment in rows
     ]
 
 
 class KnownValuesFilter(admin.AllValuesFieldListFilter):
-    """Offers what an answer can have. To ask a log of millions which values there are would read all of it."""
+    """A filter with a fixed list of values: selecting distinct ones would read a log of millions of rows."""
 
     known: Final[Mapping[str, Sequence[Any]]] = MappingProxyType(
         {
@@ -207,11 +212,13 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.lookup_choices = self.known[self.field_path]
+        self.lookup_choices = self.known[self.field_path]  # type: ignore[assignment]  # Django only iterates over it
 
 
 @admin.register(RequestLog)
 class RequestLogAdmin(ReadOnlyPage):
+    """API requests with what was sent, masked."""
+
     nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
     list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
     list_display_links = ("at", "short_ndc")
@@ -223,7 +230,7 @@ class RequestLogAdmin(ReadOnlyPage):
 
     @admin.display(description="ndc")
     def short_ndc(self, row: RequestLog) -> SafeString:
-        """Its end, which tells requests apart; whole, it would push the list out of a window of 1280."""
+        """The end of the ndc, which differs between requests; the whole would be too wide at 1280 pixels."""
         return format_html('<code title="{}">…{}</code>', row.ndc, row.ndc[-NDC_SUFFIX_CHARS:])
 
     @admin.display(description=gettext_lazy("took (ms)"), ordering="duration_ms")
@@ -231,7 +238,7 @@ class RequestLogAdmin(ReadOnlyPage):
         return row.duration_ms
 
     def reached(self, rows: QuerySet[RequestLog], scope: AccessScope) -> QuerySet[RequestLog]:
-        """A request knows the entity that was named: a merchant or a channel, no more."""
+        """A request only has the entity that it named: a merchant or a channel."""
         if scope.everything:
             return rows
         channels = Channel.objects.filter(scope.where("merchant", "pk")).values_list("pk", flat=True)
@@ -245,7 +252,10 @@ class RequestLogAdmin(ReadOnlyPage):
         self, request: HttpRequest, queryset: QuerySet[RequestLog], search_term: str
     ) -> tuple[QuerySet[RequestLog], bool]:
         term = search_term.strip()
-        return (queryset.filter(pk=identifiers.parse_ndc(term)) if term else queryset), False
+        if not term:
+            return queryset, False
+        ndc = identifiers.parse_ndc(term)
+        return (queryset.filter(pk=ndc) if ndc is not None else queryset.none()), False
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -266,7 +276,7 @@ class RequestLogAdmin(ReadOnlyPage):
             "log": row,
             "sent": sent,
             "payment": payment,
-            "payment_address": reverse("admin:gateway_payment_change", args=[payment.pk]) if payment else "",
+            "payment_address": build_payment_page_url(payment.pk) if payment else "",
             "result": result_codes.RESULT_CODES[row.result_code].description
             if row.result_code in result_codes.RESULT_CODES
             else "",
@@ -281,6 +291,8 @@ class RequestLogAdmin(ReadOnlyPage):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyPage):
+    """Notifications in the outbox, read-only."""
+
     nothing = gettext_lazy("What merchants are told stands here first: with the first payment.")
     list_display = ("created_at", "kind", "action", "payment_hex", "sequence", "merchant")
     list_select_related = ("merchant",)
@@ -290,13 +302,13 @@ class NotificationAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("payment"))
     def payment_hex(self, row: Notification) -> str:
-        """As the API writes it, so that it is found by what a merchant has logged."""
+        """The id as the API writes it, so that ids from a merchant's logs are found."""
         return row.payment_id.hex if row.payment_id else "–"
 
 
 @admin.register(RiskObservation)
 class RiskObservationAdmin(ReadOnlyPage):
-    """What velocities count. The key is a keyed fingerprint: it tells nobody's e-mail or address."""
+    """Observations that velocities count. The key is a keyed fingerprint and reveals no e-mail or address."""
 
     channel_path = None
     nothing = gettext_lazy(

@@ -1,4 +1,4 @@
-"""Ticks: what wakes the due work, and how often. They come at intervals; nobody pays at sunset."""
+"""Periodic tasks (ticks of Celery beat) that wake due work. They run at intervals only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ admin.site.unregister([ClockedSchedule, CrontabSchedule, IntervalSchedule, Perio
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(InstallationPage):
-    """What is woken is code; whether and how often may be changed here."""
+    """Whether and how often a task runs can be changed; which one is code."""
 
     nothing = gettext_lazy("Ticks are made when the service starts.")
     list_display = ("name", "every", "enabled", "last_run_at", "total_run_count")

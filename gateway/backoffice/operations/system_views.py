@@ -1,4 +1,4 @@
-"""Pages about the installation: keys of the vault, use of the throttle, and the clock of the test environment."""
+"""Pages about the installation: vault keys, rate limits in use, and the clock of the test environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget
 
 from gateway.access import audit_log, permissions
-from gateway.api.authentication import SHOPPER_OPERATION, resolve_rate_limit
+from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
@@ -30,12 +30,12 @@ from gateway.vault import keysets, rewrap
 from gateway.vault.sealing import VaultError, configured_keyset
 
 KEY_COUNT_TIMEOUT_MS: Final = 8_000
-"""How long counting what each key holds may take; over it the command line does it."""
+"""Statement timeout of counting sealed values by key; above it, use the command line."""
 MAX_THROTTLE_ROWS: Final = 100
 CLOCK_UNIT_SECONDS: Final = {"minutes": 60, "hours": 3_600, "days": 86_400}
 
 
-def _demand(request: HttpRequest, right: str) -> None:
+def _require_permission(request: HttpRequest, right: str) -> None:
     if not permissions.has_permission(request.user, right):
         raise PermissionDenied
 
@@ -44,8 +44,8 @@ def _demand(request: HttpRequest, right: str) -> None:
 
 
 def show_vault_keys(site: Any, request: HttpRequest) -> HttpResponse:
-    """Ids, ages and states of the vault's keys; never a key. Changing them is for ``manage.py vault_key``."""
-    _demand(request, "gateway.view_vault")
+    """Ids, ages and states of vault keys, never a key. ``manage.py vault_key`` changes them."""
+    _require_permission(request, "gateway.view_vault")
     if (ask := session.require_reauthentication(request)) is not None:
         return ask
     fault, keys, where = "", [], configured_keyset()
@@ -53,7 +53,7 @@ def show_vault_keys(site: Any, request: HttpRequest) -> HttpResponse:
         keys = keysets.list_key_pairs(where.read())
     except VaultError as wrong:
         fault = str(wrong)
-    held = _held() if "count" in request.GET else None
+    held = _count_sealed_values() if "count" in request.GET else None
     now = clock.real_now()
     rows = [
         {
@@ -79,8 +79,8 @@ def show_vault_keys(site: Any, request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/vault_keys.html", context)
 
 
-def _held() -> dict[int | None, int] | None:
-    """Sealed values by key; None where counting takes too long here."""
+def _count_sealed_values() -> dict[int | None, int] | None:
+    """Number of sealed values by key; None after KEY_COUNT_TIMEOUT_MS."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {KEY_COUNT_TIMEOUT_MS}")
@@ -93,8 +93,8 @@ def _held() -> dict[int | None, int] | None:
 
 
 def show_throttle(site: Any, request: HttpRequest) -> HttpResponse:
-    """How much of their limits entities use just now: the fullest windows of the last minutes."""
-    _demand(request, "gateway.view_throttlewindow")
+    """Rate limit use: the fullest windows of the last minutes."""
+    _require_permission(request, "gateway.view_throttlewindow")
     scope = permissions.find_access_scope(request.user, "gateway.view_throttlewindow")
     rows = ThrottleWindow.objects.exclude(operation=SHOPPER_OPERATION)
     if not scope.everything:
@@ -104,7 +104,7 @@ def show_throttle(site: Any, request: HttpRequest) -> HttpResponse:
     ids = {row.entity_id for row in fullest}
     known: dict[Any, Channel | Merchant] = dict(Channel.objects.select_related("merchant").in_bulk(ids))
     known |= Merchant.objects.in_bulk(ids)
-    lines = [_line(row, known.get(row.entity_id)) for row in fullest]
+    lines = [_render_window(row, known.get(row.entity_id)) for row in fullest]
     context = session.build_page_context(
         site,
         request,
@@ -116,7 +116,7 @@ def show_throttle(site: Any, request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/throttle.html", context)
 
 
-def _line(row: ThrottleWindow, entity: Channel | Merchant | None) -> dict[str, Any]:
+def _render_window(row: ThrottleWindow, entity: Channel | Merchant | None) -> dict[str, Any]:
     limit = resolve_rate_limit(entity if isinstance(entity, Channel) else None, row.operation)
     most = limit[0] if limit is not None and limit[1] == row.window_s else None
     share = min(100, round(100 * row.count / most)) if most else None
@@ -137,7 +137,7 @@ def _line(row: ThrottleWindow, entity: Channel | Merchant | None) -> dict[str, A
 
 
 class TestClockForm(forms.Form):
-    """Which merchant's clock, and how far on."""
+    """Moves a merchant's clock by a span."""
 
     merchant = forms.ModelChoiceField(
         label=gettext_lazy("merchant"), queryset=Merchant.objects.none(), widget=UnfoldAdminSelectWidget()
@@ -162,25 +162,25 @@ class TestClockForm(forms.Form):
 
 
 def handle_test_clock(site: Any, request: HttpRequest) -> HttpResponse:
-    """Merchants' clocks, moved and put back as ``/v1/test/clock`` does it: what falls due on the way is done."""
+    """Advance or reset merchants' clocks as ``/v1/test/clock`` does; work that falls due on the way is run."""
     if settings.IS_LIVE:
         raise Http404
-    _demand(request, "gateway.move_clock")
+    _require_permission(request, "gateway.move_clock")
     mine = permissions.list_permitted_merchants(request.user, "gateway.move_clock").order_by("name")
     form = TestClockForm(request.POST if request.POST.get("act") == "move" else None)
     form.fields["merchant"].queryset = mine  # type: ignore[attr-defined]
     if request.method == "POST":
         if request.POST.get("act") == "reset":
-            return _reset(request, mine)
-        if form.is_valid() and _move(request, form):
+            return _reset_clock(request, mine)
+        if form.is_valid() and _advance_clock(request, form):
             return HttpResponseRedirect(reverse("admin:test_clock"))
     rows = [{"merchant": each, "now": clock.merchant_now(each), "offset": each.clock_offset} for each in mine[:200]]
     context = session.build_page_context(site, request, title=_("Test clock"), form=form, rows=rows)
     return TemplateResponse(request, "admin/test_clock.html", context)
 
 
-def _move(request: HttpRequest, form: TestClockForm) -> bool:
-    """Move it; False, with the form's errors, where it could not be moved."""
+def _advance_clock(request: HttpRequest, form: TestClockForm) -> bool:
+    """Advance the clock; False, with form errors, if it cannot be advanced."""
     found = form.cleaned_data
     merchant, span = found["merchant"], timedelta(seconds=found["number"] * CLOCK_UNIT_SECONDS[found["unit"]])
     before = merchant.clock_offset
@@ -194,9 +194,9 @@ def _move(request: HttpRequest, form: TestClockForm) -> bool:
     except time_travel.ConcurrentAdvanceError:
         form.add_error(None, _("Somebody else is moving this clock at this moment."))
         return False
-    _tell(request, merchant, before)
+    _record_clock_change(request, merchant, before)
     done = ", ".join(f"{name} {count}" for name, count in sorted(moved.ran.items())) or _("nothing was due")
-    messages.success(request, _("Moved to %(now)s UTC; %(done)s.") % {"now": _at(merchant), "done": done})
+    messages.success(request, _("Moved to %(now)s UTC; %(done)s.") % {"now": _format_clock(merchant), "done": done})
     if not moved.complete:
         left = _("The clock has %s to go: move it on again.") % moved.remaining
         messages.warning(request, left)
@@ -205,7 +205,7 @@ def _move(request: HttpRequest, form: TestClockForm) -> bool:
     return True
 
 
-def _reset(request: HttpRequest, mine: Any) -> HttpResponse:
+def _reset_clock(request: HttpRequest, mine: Any) -> HttpResponse:
     back = HttpResponseRedirect(reverse("admin:test_clock"))
     try:
         merchant = mine.filter(pk=request.POST.get("merchant") or None).first()
@@ -220,21 +220,23 @@ def _reset(request: HttpRequest, mine: Any) -> HttpResponse:
     except time_travel.ConcurrentAdvanceError:
         messages.error(request, _("Somebody else is moving this clock at this moment."))
         return back
-    _tell(request, merchant, before)
+    _record_clock_change(request, merchant, before)
     messages.success(request, _("The clock of %s shows real time again.") % merchant)
     return back
 
 
-def _tell(request: HttpRequest, merchant: Merchant, before: timedelta) -> None:
-    told = {"before": {"offset": str(before)}, "after": {"offset": str(merchant.clock_offset)}}
-    audit_log.record_audit_entry(actor_from_request(request), "move clock", merchant, **told)  # type: ignore[arg-type]
+def _record_clock_change(request: HttpRequest, merchant: Merchant, before: timedelta) -> None:
+    old, new = {"offset": str(before)}, {"offset": str(merchant.clock_offset)}
+    audit_log.record_audit_entry(actor_from_request(request), "move clock", merchant, before=old, after=new)
 
 
-def _at(merchant: Merchant) -> str:
+def _format_clock(merchant: Merchant) -> str:
     return f"{clock.merchant_now(merchant):%Y-%m-%d %H:%M}"
 
 
 def build_system_urls(site: Any) -> list[URLPattern]:
+    """URL patterns of these pages, for the admin site."""
+
     def view(page: Callable[[Any, HttpRequest], HttpResponse]) -> Any:
         return site.admin_view(lambda request: page(site, request))
 

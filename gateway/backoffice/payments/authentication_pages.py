@@ -1,4 +1,4 @@
-"""Authentications of 3-D Secure, to look at. How a channel authenticates stands with the channel."""
+"""3-D Secure authentications, read-only. A channel's 3-D Secure settings are on the channel's pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AuthenticationAdmin(ReadOnlyPage):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Authentication], search_term: str
     ) -> tuple[QuerySet[Authentication], bool]:
-        """By exact keys only: each of them has an index."""
+        """Search by exact keys only: each of them has an index."""
         term = search_term.strip()
         if not term:
             return queryset, False

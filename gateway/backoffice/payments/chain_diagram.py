@@ -1,4 +1,4 @@
-"""A chain of payments as a picture: where each box stands, and the lines between them. Units are pixels of the SVG."""
+"""Layout of a payment chain's diagram: boxes and the lines between them, in pixels of the SVG."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.urls import reverse
-
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.timeline import ChainNode
 
 BOX_WIDTH, BOX_HEIGHT, BOX_GAP, BOX_INDENT, DIAGRAM_EDGE = 268, 52, 14, 30, 2
 MAX_INDENTED_DEPTH: Final = 8
-"""Deeper boxes are drawn no further to the right."""
+"""Boxes deeper than this are not indented further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagramBox:
+    """A payment in the diagram."""
+
     x: int
     y: int
     node: ChainNode
@@ -33,6 +34,8 @@ class DiagramBox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainDiagram:
+    """Boxes, lines and size of the diagram."""
+
     width: int
     height: int
     boxes: Sequence[DiagramBox]
@@ -41,6 +44,7 @@ class ChainDiagram:
 
 
 def draw_chain(nodes: Sequence[ChainNode]) -> ChainDiagram:
+    """Lay out a chain's nodes."""
     boxes: list[DiagramBox] = []
     for node in nodes:
         x = DIAGRAM_EDGE + min(node.depth, MAX_INDENTED_DEPTH) * BOX_INDENT
@@ -59,7 +63,7 @@ def draw_chain(nodes: Sequence[ChainNode]) -> ChainDiagram:
                 line=line,
                 tone=shown["tone"],
                 state=str(shown["text"]),
-                address=reverse("admin:gateway_payment_change", args=[node.payment.pk]),
+                address=build_payment_page_url(node.payment.pk),
             )
         )
     return ChainDiagram(

@@ -1,7 +1,7 @@
-"""Why a payment is as it is, in plain words: what happened, who decided, what to do, what the shopper may be told.
+"""Explanations of payments in plain words: what happened, who decided, what to do, what the shopper may be told.
 
-A table by result-code family; what was kept about the single payment (a risk decision, an authentication, that nobody
-was asked) is more exact than its family and goes first.
+A table by result-code family. What is stored about the single payment (a risk decision, an authentication, that no
+acquirer was called) is more exact than its family and goes first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gateway.risk.evaluation import RiskOutcome
 
 
 class DecisionMaker(enum.Enum):
-    """Who decided, as a clerk reads it."""
+    """Who decided about a payment."""
 
     SHOPPER = "the shopper"
     ISSUER = "the shopper's bank"
@@ -41,8 +41,8 @@ class DecisionMaker(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentExplanation:
-    """``shopper``: what they may be told, None where only the merchant can act. ``more``: the details that were kept,
-    one a line. ``money``: whether any moved."""
+    """The explanation of one payment. ``shopper``: what the shopper may be told, None if only the merchant can act;
+    ``more``: stored details, one a line; ``money``: whether money moved."""
 
     who: DecisionMaker
     happened: str
@@ -111,7 +111,7 @@ FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = M
         ResultFamily.ADVICE_BLOCK: (DecisionMaker.ISSUER, "The bank said that this card must not be sent again."),
     }
 )
-"""Family → who decided as a rule, and what happened. A test asks for every family."""
+"""Family → who usually decides, and what happened. A test asks for every family."""
 
 _BY_CODE: Final[Mapping[str, tuple[DecisionMaker, str]]] = MappingProxyType(
     {
@@ -137,7 +137,7 @@ MONEY_EFFECT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "CR": "The money came back to you.",
     }
 )  # fmt: skip
-"""What an approved payment of this type did with money; other types move none."""
+"""Payment type → what it did with money when approved; other types move none."""
 
 
 def explain_payment(
@@ -147,17 +147,17 @@ def explain_payment(
     authentication: Authentication | None = None,
     was_asked: bool = True,
 ) -> PaymentExplanation:
-    """``was_asked``: whether an acquirer was ever asked about it."""
+    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it."""
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
     if decision is not None and decision.code and decision.code == payment.result_code:
         who = DecisionMaker.RISK if decision.set_key else DecisionMaker.GUARD
         happened = _RISK[decision.outcome]
-        more += [_rule(reason) for reason in decision.reasons]
+        more += [_describe_rule(reason) for reason in decision.reasons]
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
-        more.append(_authenticated(authentication))
+        more.append(_describe_authentication(authentication))
     elif payment.status == Status.DECLINED and not was_asked and code == ACQUIRER_UNREACHABLE:
         happened = _LEFT_ALONE
     elif payment.status == Status.DECLINED and not was_asked and who in (DecisionMaker.ISSUER, DecisionMaker.ACQUIRER):
@@ -168,13 +168,13 @@ def explain_payment(
             *route_explanation.explain_failover(payment.route),
             _("Acquirer account: %s") % payment.route.get("name", payment.account),
         ]
-    more += _said(payment)
+    more += _list_acquirer_messages(payment)
     return PaymentExplanation(
         who=who,
         happened=_(happened),
         todo=_(get_developer_advice(code)),
-        shopper=_spoken(get_shopper_message(code)),
-        money=_(_money(payment)),
+        shopper=_translate(get_shopper_message(code)),
+        money=_(_describe_money_effect(payment)),
         code=code,
         description=result_codes.find_result_code(code).description,
         more=tuple(more),
@@ -187,7 +187,7 @@ _LEFT_ALONE: Final = (
 )
 
 
-def _spoken(text: str | None) -> str | None:
+def _translate(text: str | None) -> str | None:
     return _(text) if text else None
 
 
@@ -200,14 +200,14 @@ _RISK: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def _rule(reason: Mapping[str, object]) -> str:
-    told = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
+def _describe_rule(reason: Mapping[str, object]) -> str:
+    values = {"rule": reason.get("rule", ""), "why": reason.get("why", "")}
     if isinstance(score := reason.get("score"), int):
-        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**told, "score": f"{score:+d}"}
-    return _("Rule “%(rule)s”: %(why)s") % told
+        return _("Rule “%(rule)s”: %(why)s (%(score)s points)") % {**values, "score": f"{score:+d}"}
+    return _("Rule “%(rule)s”: %(why)s") % values
 
 
-def _authenticated(row: Authentication) -> str:
+def _describe_authentication(row: Authentication) -> str:
     return _("3-D Secure %(version)s ended with status %(status)s%(reason)s (%(how)s).") % {
         "version": row.version,
         "status": row.trans_status or "-",
@@ -216,8 +216,8 @@ def _authenticated(row: Authentication) -> str:
     }
 
 
-def _said(payment: Payment) -> list[str]:
-    """What the acquirer's answer says beside the code."""
+def _list_acquirer_messages(payment: Payment) -> list[str]:
+    """The acquirer's own message beside the result code."""
     details = payment.answer.get("resultDetails", {})
     named = (
         ("The acquirer's own code", details.get("AcquirerResponse")),
@@ -243,7 +243,7 @@ CVV_RESULT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 )  # fmt: skip
 
 
-def _money(payment: Payment) -> str:
+def _describe_money_effect(payment: Payment) -> str:
     match payment.status:
         case Status.APPROVED:
             return MONEY_EFFECT_TEXTS.get(payment.payment_type, "No money is moved by this.")

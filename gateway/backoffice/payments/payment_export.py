@@ -1,8 +1,8 @@
-"""Payments as a table for people: CSV and XLSX, of any length, written slice by slice.
+"""Exports of payments as CSV or XLSX of any length, written slice by slice.
 
-What is exported are the payments of a list as it was when it was asked for, oldest first, as far as its owner may see
-them at the time of each slice. A cell that a spreadsheet would take for a formula gets an apostrophe before it. An XLSX
-sheet ends at the format's own limit of rows and the next goes on. Source: issue "back office"; decisions, section 8.
+An export has the payments of the list at the time it was requested, oldest first, as far as its owner may see them at
+the time of each slice. Cells that a spreadsheet would take for a formula begin with an apostrophe. A full XLSX sheet is
+continued on the next. Source: docs/background-work.md, docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
 EXPORT_SLICE_ROWS: Final = 2_000
 """Payments of one slice."""
 MAX_SHEET_ROWS: Final = 1_048_576
-"""Rows of one sheet, its heading among them: the format's limit."""
+"""Rows of one sheet with its heading; the format's limit."""
 EXPORT_FORMATS: Final = ("csv", "xlsx")
 _RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a cell a formula when it stands first, also as East Asian keyboards write it."""
+"""First characters that make a cell a formula, including full-width ones of East Asian keyboards."""
 
 ExportCell = str | Decimal | None
 EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
@@ -56,14 +56,14 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
     ("currency", lambda p: p.currency),
     ("brand", lambda p: p.brand),
     ("method", lambda p: p.method),
-    ("card", lambda p: _card(p)),
-    ("holder", lambda p: _text(p.request, "card", "holder") or _text(p.request, "bankAccount", "holder")),
+    ("card", lambda p: _describe_card(p)),
+    ("holder", lambda p: _read_text(p.request, "card", "holder") or _read_text(p.request, "bankAccount", "holder")),
     ("result code", lambda p: p.result_code),
     ("result", lambda p: result_codes.find_result_code(p.result_code).description if p.result_code else ""),
     ("merchantTransactionId", lambda p: p.merchant_transaction_id),
     ("merchantInvoiceId", lambda p: p.merchant_invoice_id),
     ("merchantMemo", lambda p: p.merchant_memo),
-    ("e-mail", lambda p: _text(p.request, "customer", "email")),
+    ("e-mail", lambda p: _read_text(p.request, "customer", "email")),
     ("first payment", lambda p: p.chain.hex),
     ("referencedId", lambda p: p.referenced.hex if p.referenced else ""),
     ("registrationId", lambda p: p.registration.hex if p.registration else ""),
@@ -76,25 +76,25 @@ _READ: Final = (
 )  # fmt: skip
 
 
-def _text(sent: Mapping[str, Any], structure: str, name: str) -> str:
+def _read_text(sent: Mapping[str, Any], structure: str, name: str) -> str:
     part = sent.get(structure)
     return str(part.get(name, "")) if isinstance(part, Mapping) else ""
 
 
-def _card(payment: Payment) -> str:
+def _describe_card(payment: Payment) -> str:
     card = payment.answer.get("card")
     return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
 
 
-def _cells(payment: Payment) -> list[ExportCell]:
-    """A row. People write card numbers where none belong; a file for a spreadsheet holds none (decision 0052)."""
+def _build_cells(payment: Payment) -> list[ExportCell]:
+    """A row's cells, with card numbers masked: people type them into free-text fields (decision 0052)."""
     return [
         mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
     ]
 
 
 def escape_formula(cell: str) -> str:
-    """``cell`` as a spreadsheet takes it for text. Numbers are written as numbers and need no care."""
+    """Escape text that a spreadsheet would take for a formula; numbers are returned as they are."""
     return f"'{cell}" if cell.startswith(_RISKY) else cell
 
 
@@ -102,11 +102,11 @@ def escape_formula(cell: str) -> str:
 
 
 def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Write the next EXPORT_SLICE_ROWS payments; at the end, put the file together. ``sheets`` of the cursor: the parts
-    of each."""
+    """Write the next EXPORT_SLICE_ROWS payments; after the last, assemble the file. The cursor's ``sheets``: the parts
+    of each sheet."""
     as_ = row.parameters["format"]
     cursor: dict[str, Any] = dict(row.cursor)
-    scope, rows = _meant(row)
+    scope, rows = _select_payments(row)
     if "sheets" not in cursor:
         cursor = {
             "until": payment_search.first_id_at(clock.real_now()).hex,
@@ -120,14 +120,14 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
         total = None
     rows = rows.filter(pk__lt=UUID(cursor["until"]))
     if permissions.serialize_access_scope(scope) not in cursor.setdefault("scopes", []):
-        # What the file may hold: who fetches it has to have the right to all of it still.
+        # The scope of the file: who fetches it must still have the permission on all of it.
         cursor["scopes"] = [*cursor["scopes"], permissions.serialize_access_scope(scope)]
     if cursor["after"]:
         rows = rows.filter(pk__gt=UUID(cursor["after"]))
     found = list(rows.order_by("pk")[:EXPORT_SLICE_ROWS])
     writer = _write_csv if as_ == "csv" else _write_xlsx
     if found or not cursor["rows"]:
-        cursor["sheets"] = writer(folder, cursor, [_cells(payment) for payment in found])
+        cursor["sheets"] = writer(folder, cursor, [_build_cells(payment) for payment in found])
     if found:
         cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
     done = int(cursor["rows"])
@@ -140,8 +140,8 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
     return queue.SliceResult(done=done, cursor=cursor, total=done, finished=True, file=name)
 
 
-def _meant(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
-    """What its owner may see now, and of that what they asked for. Raises GivenUp."""
+def _select_payments(row: BackgroundWork) -> tuple[permissions.AccessScope, QuerySet[Payment]]:
+    """The owner's current access scope, and the requested payments within it. Raises WorkFailedError."""
     owner = get_user_model().objects.get(pk=row.owner_id)
     scope = permissions.find_access_scope(owner, EXPORT_PAYMENT_PERMISSION)
     if not scope:
@@ -164,7 +164,7 @@ def _write_csv(
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\r\n")
     if not parts:
-        # Spreadsheets take a file without the mark for one in their own alphabet.
+        # Without the byte order mark, spreadsheets assume a local encoding.
         lines.write("\ufeff")
         writer.writerow([name for name, _ in EXPORT_COLUMNS])
     writer.writerows([escape_cell(cell) for cell in row] for row in rows)
@@ -189,13 +189,13 @@ _CONTROL: Final = {
     for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
     if code not in (9, 10, 13)
 }
-"""Characters that XML cannot hold."""
+"""Characters that XML does not allow."""
 
 
 def _write_xlsx(
     folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
 ) -> list[list[FilePart]]:
-    """Rows as XML, compressed slice by slice: sheets of gzip members, which can be appended to one another."""
+    """Append rows to the sheets: XML in gzip members, which can be concatenated."""
     sheets: list[list[FilePart]] = list(cursor["sheets"])
     written, per_sheet = int(cursor["rows"]), MAX_SHEET_ROWS - 1
     while True:
@@ -204,20 +204,20 @@ def _write_xlsx(
         now, rows = rows[:room], rows[room:]
         if sheet == len(sheets):
             sheets.append([])
-        text = "".join(_row(cells) for cells in now)
+        text = "".join(_build_xlsx_row(cells) for cells in now)
         if not sheets[sheet]:
-            text = _HEAD + _row([name for name, _ in EXPORT_COLUMNS]) + text
+            text = _HEAD + _build_xlsx_row([name for name, _ in EXPORT_COLUMNS]) + text
         sheets[sheet] = folder.append(sheets[sheet], f"sheet{sheet + 1}.gz", gzip.compress(text.encode(), 1))
         written += len(now)
         if not rows:
             return sheets
 
 
-def _row(cells: Iterable[ExportCell]) -> str:
-    return f"<row>{''.join(_xlsx_cell(cell) for cell in cells)}</row>"
+def _build_xlsx_row(cells: Iterable[ExportCell]) -> str:
+    return f"<row>{''.join(_build_xlsx_cell(cell) for cell in cells)}</row>"
 
 
-def _xlsx_cell(cell: ExportCell) -> str:
+def _build_xlsx_cell(cell: ExportCell) -> str:
     if cell is None or cell == "":
         return "<c/>"
     if isinstance(cell, Decimal):
@@ -227,10 +227,10 @@ def _xlsx_cell(cell: ExportCell) -> str:
 
 
 def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:
-    """Put the sheets into one workbook."""
+    """Assemble the sheets into one workbook."""
     whole = folder.own(EXPORT_XLSX_NAME)
     with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
-        for name, text in _parts(len(sheets)):
+        for name, text in _build_workbook_parts(len(sheets)):
             book.writestr(name, text)
         for number, parts in enumerate(sheets, start=1):
             with (
@@ -244,8 +244,8 @@ def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], al
     return whole
 
 
-def _parts(sheets: int) -> Iterator[tuple[str, str]]:
-    """Everything of a workbook but its sheets."""
+def _build_workbook_parts(sheets: int) -> Iterator[tuple[str, str]]:
+    """The workbook's files apart from its sheets."""
     types = "".join(
         f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
         'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
@@ -262,10 +262,10 @@ def _parts(sheets: int) -> Iterator[tuple[str, str]]:
             f"{types}</Types>"
         ),
     )
-    yield "_rels/.rels", _relations([("officeDocument", "xl/workbook.xml")])
+    yield "_rels/.rels", _build_relations([("officeDocument", "xl/workbook.xml")])
     yield (
         "xl/_rels/workbook.xml.rels",
-        _relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
+        _build_relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
     )
     named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
     yield (
@@ -277,7 +277,7 @@ def _parts(sheets: int) -> Iterator[tuple[str, str]]:
     )
 
 
-def _relations(targets: Sequence[tuple[str, str]]) -> str:
+def _build_relations(targets: Sequence[tuple[str, str]]) -> str:
     lines = "".join(
         f'<Relationship Id="r{n}" Type="{_REL}/{kind}" Target="{target}"/>'
         for n, (kind, target) in enumerate(targets, start=1)

@@ -1,4 +1,4 @@
-"""What narrows a list of payments, read from a form or an address. Pure, but for the conditions it makes."""
+"""Filters of the list of payments, parsed from a form or a query string."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gateway.models import Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentFilters:
-    """What narrows a list. Empty means all. ``since`` and ``until`` are times of the merchants' clocks; ``until`` is
-    the first moment that is no longer meant."""
+    """Filters of a list; empty means all. ``since`` and ``until`` are times of the merchants' clocks; ``until`` is
+    exclusive."""
 
     status: str = ""
     payment_type: str = ""
@@ -38,6 +38,7 @@ class PaymentFilters:
     most: Decimal | None = None
 
     def where(self) -> Q:
+        """The filters as a condition."""
         found = Q()
         plain = ("status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant")
         for name in plain:
@@ -59,7 +60,8 @@ class PaymentFilters:
 
 
 def build_family_condition(family: ResultFamily) -> Q:
-    """Result codes of a family: its own prefixes, less those that an earlier family takes; then its group's codes."""
+    """The condition on result codes of a family: its own prefixes without those an earlier family takes, then its
+    group's codes."""
     found, before = Q(), Q()
     for name, pattern in FAMILY_PATTERNS:
         if name is family:
@@ -74,14 +76,14 @@ def build_family_condition(family: ResultFamily) -> Q:
 
 
 FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
-"""How a filter writes a time, UTC."""
+"""Format of times in filters, UTC."""
 
 
 class FilterValueError(ValueError):
-    """A value that means nothing; the text says what is allowed."""
+    """An invalid filter value; the message says what is allowed."""
 
 
-def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
+def _parse_choice(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in allowed():
             raise FilterValueError(f"{what} is not known here")
@@ -90,7 +92,7 @@ def _one_of(allowed: Callable[[], Any], what: str) -> Callable[[str], str]:
     return read
 
 
-def _day(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     try:
         if "T" in text:
             return datetime.strptime(text, FILTER_TIME_FORMAT).replace(tzinfo=UTC)
@@ -99,36 +101,36 @@ def _day(text: str) -> datetime:
         raise FilterValueError("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00") from None
 
 
-def _next_day(text: str) -> datetime:
-    """The end of a day that is meant whole; a time is an end itself."""
+def _parse_end(text: str) -> datetime:
+    """The exclusive end of a time: the next midnight for a date, the time itself otherwise."""
     try:
-        return _day(text) if "T" in text else _day(text) + timedelta(days=1)
+        return _parse_moment(text) if "T" in text else _parse_moment(text) + timedelta(days=1)
     except OverflowError:
         raise FilterValueError("give a date before the year 9999") from None
 
 
-def _amount(text: str) -> Decimal:
+def _parse_filter_amount(text: str) -> Decimal:
     try:
         return money.parse_amount(text.replace(",", "."))
     except ValueError:
         raise FilterValueError("give an amount with none or two decimals, e.g. 92.00") from None
 
 
-def _id(text: str) -> UUID:
+def _parse_filter_id(text: str) -> UUID:
     found = identifiers.parse_id(text.replace("-", ""))
     if found is None:
         raise FilterValueError("is no id of an entity")
     return found
 
 
-def _family(text: str) -> ResultFamily:
+def _parse_family(text: str) -> ResultFamily:
     try:
         return ResultFamily(text)
     except ValueError:
         raise FilterValueError("is no family of result codes") from None
 
 
-def _currency(text: str) -> str:
+def _parse_filter_currency(text: str) -> str:
     if not money.is_known_currency(text.upper()):
         raise FilterValueError("give a currency of ISO 4217, e.g. EUR")
     return text.upper()
@@ -139,27 +141,27 @@ FILTER_PAYMENT_TYPES: Final = (
 )  # fmt: skip
 FILTER_TEST_MODES: Final = ("INTERNAL", "EXTERNAL")
 _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    "status": ("status", _one_of(lambda: Status.values, "this status")),
-    "type": ("payment_type", _one_of(lambda: FILTER_PAYMENT_TYPES, "this type")),
-    "brand": ("brand", _one_of(lambda: PAYMENT_BRANDS, "this brand")),
-    "method": ("method", _one_of(lambda: {brand.method for brand in PAYMENT_BRANDS.values()}, "this method")),
-    "currency": ("currency", _currency),
-    "mode": ("test_mode", _one_of(lambda: FILTER_TEST_MODES, "this test mode")),
-    "family": ("family", _family),
-    "code": ("code", _one_of(lambda: RESULT_CODES, "this result code")),
-    "channel": ("channel", _id),
-    "merchant": ("merchant", _id),
-    "from": ("since", _day),
-    "to": ("until", _next_day),
-    "least": ("least", _amount),
-    "most": ("most", _amount),
+    "status": ("status", _parse_choice(lambda: Status.values, "this status")),
+    "type": ("payment_type", _parse_choice(lambda: FILTER_PAYMENT_TYPES, "this type")),
+    "brand": ("brand", _parse_choice(lambda: PAYMENT_BRANDS, "this brand")),
+    "method": ("method", _parse_choice(lambda: {brand.method for brand in PAYMENT_BRANDS.values()}, "this method")),
+    "currency": ("currency", _parse_filter_currency),
+    "mode": ("test_mode", _parse_choice(lambda: FILTER_TEST_MODES, "this test mode")),
+    "family": ("family", _parse_family),
+    "code": ("code", _parse_choice(lambda: RESULT_CODES, "this result code")),
+    "channel": ("channel", _parse_filter_id),
+    "merchant": ("merchant", _parse_filter_id),
+    "from": ("since", _parse_moment),
+    "to": ("until", _parse_end),
+    "least": ("least", _parse_filter_amount),
+    "most": ("most", _parse_filter_amount),
 }
 PAYMENT_FILTER_NAMES: Final = tuple(_READ)
-"""The filters' names in forms and addresses."""
+"""Names of the filters in forms and query strings."""
 
 
 def parse_payment_filters(values: Mapping[str, str]) -> tuple[PaymentFilters, dict[str, str]]:
-    """The filters that ``values`` name, and by name what is wrong with those that mean nothing, which are left out."""
+    """Parse ``values``; returns the filters and, by name, errors of invalid values, which are left out."""
     found, wrong = PaymentFilters(), {}
     for name, (attribute, read) in _READ.items():
         text = (values.get(name) or "").strip()

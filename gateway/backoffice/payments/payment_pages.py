@@ -1,7 +1,6 @@
-"""Payments: found by one box, understood on one page. What is done to them by hand is in
-gateway.backoffice.follow_ups.follow_up_form.
+"""The list of payments with its search, and the page of one payment.
 
-Source: docs/back-office-payments.md.
+Manual follow-ups are in gateway.backoffice.follow_ups.follow_up_form. Source: docs/back-office-payments.md.
 """
 
 from __future__ import annotations
@@ -24,9 +23,11 @@ from gateway.access import permissions
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.follow_ups import follow_up_form
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_payment_curls, build_state_pill, format_masked_json, normalize_tone
+from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json, normalize_tone
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_search
+from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.payment_filters import (
     FILTER_PAYMENT_TYPES,
     FILTER_TEST_MODES,
@@ -58,7 +59,7 @@ from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
 MAX_ENTITY_CHOICES = 100
-"""Channels and merchants that a filter offers by name."""
+"""Channels and merchants that a filter offers."""
 QUICK_FILTERS = (
     (gettext_lazy("Declined"), {"status": Status.DECLINED}),
     (gettext_lazy("Waiting"), {"status": Status.PENDING}),
@@ -70,7 +71,7 @@ QUICK_FILTERS = (
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyPage):
-    """The list and the page are our own; the kit says whose rows they may show."""
+    """Payments. The list and the page are our own views; the base class gives the access scope."""
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_payment_"
@@ -90,7 +91,7 @@ class PaymentAdmin(ReadOnlyPage):
         try:
             asked = parse_search_term(request.GET.get("q", ""))
         except FullCardNumberError:
-            # Nothing may repeat the number: not the page, and not its address.
+            # Neither the page nor its address may repeat the number.
             messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
             return redirect(reverse("admin:gateway_payment_changelist"))
         filters, wrong = parse_payment_filters(request.GET)
@@ -103,7 +104,7 @@ class PaymentAdmin(ReadOnlyPage):
             except SearchTooBroadError:
                 too_much = True
         if page.sure and not request.GET.get("after"):
-            return HttpResponseRedirect(build_payment_url(page.rows[0]))
+            return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
         context = {
             **self.admin_site.each_context(request),
             "title": _("Payments"),
@@ -113,30 +114,30 @@ class PaymentAdmin(ReadOnlyPage):
             "q": request.GET.get("q", ""),
             "wrong": wrong,
             "too_much": too_much,
-            "rows": [_listed(row) for row in page.rows],
-            "next": _address(request, after=page.after),
+            "rows": [_render_row(row) for row in page.rows],
+            "next": _build_list_query(request, after=page.after),
             "paged": bool(request.GET.get("after")),
-            "filters": self._filters(request, filters),
+            "filters": self._render_filters(request, filters),
             "narrowed": [name for name in PAYMENT_FILTER_NAMES if request.GET.get(name)],
             "shapes": SEARCH_SHAPES,
             "quick": [(title, f"?{urlencode(values)}") for title, values in QUICK_FILTERS],
             "may_export": self.may(request, "gateway.export_payment"),
-            "passed_on": _passed_on(request),
-            "waiting": _waiting(request),
-            "own_outcomes": _outcomes(request),
+            "passed_on": _list_passed_filters(request),
+            "waiting": _count_waiting(request),
+            "own_outcomes": _list_outcomes(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/payments.html", context)
 
-    def _filters(self, request: HttpRequest, filters: PaymentFilters) -> list[dict[str, Any]]:
-        """The filters as the form draws them: name, label, kind, choices."""
+    def _render_filters(self, request: HttpRequest, filters: PaymentFilters) -> list[dict[str, Any]]:
+        """The filters for the template: name, label, kind, choices."""
         merchants = permissions.list_permitted_merchants(request.user, "gateway.view_payment").order_by("name")[
             :MAX_ENTITY_CHOICES
         ]
         channels = permissions.list_permitted_channels(request.user, "gateway.view_payment").select_related("merchant")
         chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "status": (_("Status"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
-            "type": (_("Type"), [(code, f"{code} {_type_title(code)}") for code in FILTER_PAYMENT_TYPES]),
+            "type": (_("Type"), [(code, f"{code} {_format_type_title(code)}") for code in FILTER_PAYMENT_TYPES]),
             "family": (_("Result"), [(family.value, family.value.replace("-", " ")) for family in ResultFamily]),
             "brand": (_("Brand"), [(code, code) for code in sorted(brands.PAYMENT_BRANDS)]),
             "method": (
@@ -195,29 +196,29 @@ class PaymentAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        payment = self._payment(request, unquote(object_id))
+        payment = self._find_payment(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", payment)
         story = build_payment_story(payment)
-        told = render_payment(payment)
-        told.pop("redirect", None)
+        rendered = render_payment(payment)
+        rendered.pop("redirect", None)
         context = {
             **self.admin_site.each_context(request),
-            "title": _heading(payment),
+            "title": _format_heading(payment),
             "opts": self.opts,
             "payment": payment,
             "original": payment,
             "story": story,
             "pill": build_state_pill(payment.status),
-            "moments": [_moment(moment, story) for moment in story.moments],
+            "moments": [_render_event(moment, story) for moment in story.moments],
             "picture": chain_diagram.draw_chain(story.nodes),
             "particulars": build_request_details(payment),
-            "card": _card(payment),
-            "told": format_masked_json(told),
+            "card": _render_means(payment),
+            "told": format_masked_json(rendered),
             "offers": story.offers if self.may(request, "gateway.operate_payment", payment) else [],
             "curls": build_payment_curls(payment, story.offers),
-            "ids": _ids(payment),
+            "ids": _list_ids(payment),
             "title_of": format_payment_title(payment),
             "see_deliveries": self.scope(request).covers(RowOwner(merchant=payment.merchant_id)),
             "approvals": story.approvals,
@@ -226,8 +227,8 @@ class PaymentAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/clerk/payment.html", context)
 
-    def _payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
-        """A payment of the user's, with all that its page reads. Foreign ones look unknown: 404."""
+    def _find_payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
+        """A payment in the user's scope with everything its page reads; 404 outside it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -241,7 +242,7 @@ class PaymentAdmin(ReadOnlyPage):
     def follow_up_view(self, request: HttpRequest, payment: Any, code: str) -> HttpResponse:
         if code not in OPERATIONS:
             raise Http404
-        row = self._payment(request, str(payment), "gateway.operate_payment")
+        row = self._find_payment(request, str(payment), "gateway.operate_payment")
         return follow_up_form.handle_follow_up_form(self, request, row, code)
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
@@ -253,27 +254,23 @@ class PaymentAdmin(ReadOnlyPage):
 # --- what the pages are given -----------------------------------------------------------------------------------------
 
 
-def build_payment_url(payment: Payment) -> str:
-    return reverse("admin:gateway_payment_change", args=[payment.pk])
-
-
-def _address(request: HttpRequest, **changes: str) -> str:
-    """This list's address with changes; '' where ``after`` is empty: there is no next page."""
+def _build_list_query(request: HttpRequest, **changes: str) -> str:
+    """This list's query string with changes; '' if ``after`` is empty, as there is no next page."""
     if "after" in changes and not changes["after"]:
         return ""
     kept = {name: value for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value}
     return f"?{urlencode({**kept, **changes})}"
 
 
-def _passed_on(request: HttpRequest) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
+def _list_passed_filters(request: HttpRequest) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
 
 
-def _listed(row: Payment) -> dict[str, Any]:
+def _render_row(row: Payment) -> dict[str, Any]:
     card = row.answer.get("card", {})
     return {
         "row": row,
-        "address": build_payment_url(row),
+        "address": build_payment_page_url(row.id),
         "title": format_payment_title(row),
         "pill": build_state_pill(row.status),
         "last": card.get("last4Digits", ""),
@@ -281,19 +278,19 @@ def _listed(row: Payment) -> dict[str, Any]:
     }
 
 
-def _type_title(code: str) -> str:
+def _format_type_title(code: str) -> str:
     operation = OPERATIONS.get(code)
     title = operation.title if operation is not None else PAYMENT_TYPE_TITLES.get(code, "")
     return _(title) if title else ""
 
 
-def _heading(payment: Payment) -> str:
+def _format_heading(payment: Payment) -> str:
     amount = f" {payment.amount} {payment.currency}" if payment.amount else ""
     return f"{format_payment_title(payment)}{amount}"
 
 
-def _waiting(request: HttpRequest) -> int:
-    """Requests that wait for this user's decision; counted up to a hundred."""
+def _count_waiting(request: HttpRequest) -> int:
+    """Number of approvals that wait for this user, counted up to a hundred."""
     scope = permissions.find_access_scope(request.user, "gateway.approve_payment")
     if not scope:
         return 0
@@ -302,8 +299,8 @@ def _waiting(request: HttpRequest) -> int:
     return rows.filter(scope.where("merchant", "payment__channel"))[:100].count()
 
 
-def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
-    """What became of this user's own latest requests."""
+def _list_outcomes(request: HttpRequest) -> list[dict[str, Any]]:
+    """Decisions about this user's own latest requests."""
     mine = Approval.objects.filter(asked_by=request.user.pk).exclude(state=Approval.State.WITHDRAWN)
     return [
         {"row": row, "what": _(OPERATIONS[row.payment_type].title), "pill": build_state_pill(row.state)}
@@ -311,21 +308,22 @@ def _outcomes(request: HttpRequest) -> list[dict[str, Any]]:
     ]
 
 
-def _moment(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
-    """``sent`` and ``received`` as text; the structures that went on as they were requested are put back by name."""
+def _render_event(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
+    """A timeline event for the template: ``sent`` and ``received`` as text, with structures that equal the request's
+    put back by name."""
     other = moment.payment is not None and moment.payment.id != story.payment.id
     return {
         "moment": moment,
         "other": moment.payment if other else None,
-        "other_address": build_payment_url(moment.payment) if other and moment.payment else "",
+        "other_address": build_payment_page_url(moment.payment.id) if other and moment.payment else "",
         "sent": format_masked_json(moment.sent) if moment.sent else "",
         "received": format_masked_json(moment.received) if moment.received else "",
         "tone": normalize_tone(moment.tone),
     }
 
 
-def _card(payment: Payment) -> dict[str, Any]:
-    """What is known of the means, and the way to everything else that was paid with it."""
+def _render_means(payment: Payment) -> dict[str, Any]:
+    """The payment means as far as stored, with links to other payments by it."""
     card = payment.answer.get("card", {})
     sent = payment.request.get("card", {})
     found: dict[str, Any] = {"facts": []}
@@ -354,10 +352,10 @@ def _card(payment: Payment) -> dict[str, Any]:
     return found
 
 
-def _ids(payment: Payment) -> list[tuple[str, str, str]]:
+def _list_ids(payment: Payment) -> list[tuple[str, str, str]]:
     """(name, value, address of its page)."""
     request_log = reverse("admin:gateway_requestlog_change", args=[payment.request_id])
-    schedule = _schedule_of(payment)
+    schedule = _find_schedule(payment)
     logged = RequestLog.objects.filter(pk=payment.request_id).exists()
     named = [
         ("id", payment.id.hex, ""),
@@ -369,7 +367,7 @@ def _ids(payment: Payment) -> list[tuple[str, str, str]]:
         (
             "referencedId",
             payment.referenced.hex if payment.referenced else "",
-            reverse("admin:gateway_payment_change", args=[payment.referenced]) if payment.referenced else "",
+            build_payment_page_url(payment.referenced) if payment.referenced else "",
         ),
         (
             _("Schedule"),
@@ -389,8 +387,8 @@ def _ids(payment: Payment) -> list[tuple[str, str, str]]:
     return [each for each in named if each[1]]
 
 
-def _schedule_of(payment: Payment) -> UUID | None:
-    """The schedule that a payment is a run or a record of."""
+def _find_schedule(payment: Payment) -> UUID | None:
+    """The schedule of which a payment is a run or a record."""
     if payment.payment_type in ("SD", "RS", "DS"):
         return payment.chain
     return JobRun.objects.filter(payment=payment.pk).values_list("job", flat=True).first()

@@ -1,9 +1,8 @@
-"""Payments found by what a clerk has in hand, page by page, without counting.
+"""Payment search: payments by whatever a clerk has in hand, by keyset pages without counting.
 
-One box: what was typed is recognised by its shape (SEARCH_SHAPES), each shape asks one index. PaymentFilters narrow a
-list. A list is read by keyset: a page costs the same wherever it is, and what takes longer than SEARCH_TIMEOUT_MS is
-given up with a hint. A full card number is never looked for, nor kept: see FULL_CARD_NUMBER_TEXT. Source:
-docs/decisions/0025.
+There is one box: a text is recognised by its shape (SEARCH_SHAPES), and each shape reads one index. PaymentFilters
+narrow a list. Every page costs the same; a query over SEARCH_TIMEOUT_MS is cancelled with a hint. Full card numbers are
+neither searched nor stored: see FULL_CARD_NUMBER_TEXT. Source: docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ from gateway.payments import search_keys
 SEARCH_PAGE_ROWS: Final = 50
 """Rows of one page."""
 MAX_MERGED_MERCHANTS: Final = 20
-"""Merchants whose rows are read one index each and merged; more are read off the newest rows of all."""
+"""Up to so many merchants are read by one index each and merged; with more, the newest rows of all are read."""
 MAX_SEARCHED_MERCHANTS: Final = 10_000
-"""Merchants that one search by a key goes over."""
+"""Merchants that one search by a search key covers."""
 SEARCH_TIMEOUT_MS: Final = 3_000
-"""How long the database may look, milliseconds."""
+"""Statement timeout of a search, in milliseconds."""
 MAX_SHARED_VALUE_ROWS: Final = 5_000
-"""A value that many payments share is looked for among so many of the newest first."""
+"""A value that many payments share is first searched among so many of the newest."""
 AMOUNT_SEARCH_WINDOW: Final = timedelta(days=366)
-"""How far back an amount is looked for when no dates are chosen."""
+"""How far back an amount is searched if no dates are chosen."""
 MAX_AMOUNT_ROWS: Final = 20_000
-"""An amount is looked for among so many of the newest one by one, what was approved of it as well; among older ones by
-the summaries of payment_amount, which know what was asked for."""
+"""Among so many of the newest rows an amount is compared one by one, with requested and approved amounts; among older
+ones by the index payment_amount (BRIN), which has requested amounts only."""
 
 
 class SearchTooBroadError(Exception):
-    """The database had to look at too many rows: narrow the dates."""
+    """The query ran into SEARCH_TIMEOUT_MS; the dates have to be narrowed."""
 
 
 class FullCardNumberError(Exception):
-    """A whole card number was typed. It is not looked for, and nothing may repeat it."""
+    """A full card number was typed. It is not searched, and nothing may repeat it."""
 
 
 FULL_CARD_NUMBER_TEXT: Final = (
@@ -62,8 +61,8 @@ FULL_CARD_NUMBER_TEXT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerm:
-    """What to look for: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` what was typed, as that row
-    reads it."""
+    """A parsed search: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` is the text as that row reads
+    it."""
 
     shape: str = ""
     value: str = ""
@@ -75,8 +74,8 @@ class SearchTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage:
-    """Payments, newest first. ``after``: what the next page is asked with; '' on the last one. ``sure``: what was
-    asked for names one payment, so that there is nothing to choose."""
+    """Payments, newest first. ``after``: cursor of the next page, '' on the last one. ``sure``: the search names
+    exactly one payment."""
 
     rows: Sequence[Payment]
     after: str = ""
@@ -88,9 +87,9 @@ class SearchPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchShape:
-    """One kind of thing that may be typed. ``reads``: the value, or None when the text is none of this kind.
-    ``where``: which payments are meant. ``one``: it names one payment. ``over_time``: it is looked for within some
-    time, among older ones by ``older``. ``shared``: any number of payments may have it."""
+    """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
+    the condition on payments; ``one``: it names a single payment; ``older``: the condition on older rows, for kinds
+    with a time window; ``shared``: any number of payments may have it."""
 
     name: str
     about: str | Promise
@@ -106,13 +105,13 @@ class SearchShape:
         return self.older is not None
 
 
-def _matching(pattern: str) -> Callable[[str], str | None]:
+def _match_pattern(pattern: str) -> Callable[[str], str | None]:
     compiled = re.compile(pattern)
     return lambda text: text if compiled.fullmatch(text) else None
 
 
 def _by_id(value: str, merchants: Sequence[UUID]) -> Q:
-    """A payment's id; else a registration's or an authentication's."""
+    """A payment by its own id, else by its registration's or its authentication's."""
     ident = UUID(value)
     if Payment.objects.filter(pk=ident).exists():
         return Q(pk=ident)
@@ -124,7 +123,8 @@ def _by_id(value: str, merchants: Sequence[UUID]) -> Q:
 
 
 def _by_registration(registration: Registration) -> Q:
-    """What was paid with a registration, found through the last four of its account; at least what made it."""
+    """Payments made with a registration, found by the last four digits of its account; at least the one that made
+    it."""
     made = Q(pk=registration.payment)
     card = registration.details.get("card", {})
     if last := card.get("last4Digits"):
@@ -151,7 +151,7 @@ def _by_email(value: str, merchants: Sequence[UUID]) -> Q:
 
 
 def _by_last_four(value: str, merchants: Sequence[UUID]) -> Q:
-    # Accounts other than cards keep no digits in clear; the key alone tells of those.
+    # Only cards store digits in clear; other accounts match by the key alone.
     keys = [search_keys.build_account_key(merchant, value) for merchant in merchants]
     return Q(account_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
 
@@ -169,7 +169,7 @@ def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:
 _AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{2}))?(?: ?([A-Z]{3}))?")
 
 
-def _amount(text: str) -> str | None:
+def _parse_search_amount(text: str) -> str | None:
     found = _AMOUNT.fullmatch(text.upper())
     if found is None or not (found[2] or found[3]):
         return None
@@ -187,7 +187,7 @@ def _by_asked_amount(value: str) -> Q:
     return Q(amount=Decimal(amount), currency=currency) if currency else Q(amount=Decimal(amount))
 
 
-def _uuid(text: str) -> str | None:
+def _parse_search_id(text: str) -> str | None:
     plain = text.replace("-", "").lower() if len(text) in (32, 36) else ""
     return plain if identifiers.parse_id(plain) is not None else None
 
@@ -195,44 +195,44 @@ def _uuid(text: str) -> str | None:
 SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
     SearchShape(
         name="id", about=lazy("the id of a payment, a registration or an authentication"), one=True,
-        example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", parse_value=_uuid, where=_by_id,
+        example="0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", parse_value=_parse_search_id, where=_by_id,
     ),
     SearchShape(
         name="shortId", about=lazy("a shortId"), one=True, example="1234.5678.9012",
-        parse_value=_matching(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
+        parse_value=_match_pattern(r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}"), where=_by_short_id,
     ),
     SearchShape(
         name="ndc", about=lazy("the ndc of a request"), one=True, example="8a82…-0190…",
-        parse_value=_matching(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
+        parse_value=_match_pattern(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
     ),
     SearchShape(
         name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
-        parse_value=_matching(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
+        parse_value=_match_pattern(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
     ),
     SearchShape(
         name="email", about=lazy("the shopper's e-mail address"), example="jane@shop.example",
-        parse_value=_matching(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
+        parse_value=_match_pattern(r"[^@\s]+@[^@\s]+"), where=_by_email, shared=True,
     ),
     SearchShape(
         name="lastFour", about=lazy("the last four digits of a card or account"), example="4242",
-        parse_value=_matching(r"[0-9]{4}"), where=_by_last_four, shared=True,
+        parse_value=_match_pattern(r"[0-9]{4}"), where=_by_last_four, shared=True,
     ),
     SearchShape(
-        name="amount", about=lazy("an amount"), example="92.00 EUR", parse_value=_amount, where=_by_amount,
+        name="amount", about=lazy("an amount"), example="92.00 EUR", parse_value=_parse_search_amount, where=_by_amount,
         older=_by_asked_amount,
     ),
     SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
-        parse_value=_matching(r"[^\0]{1,255}"), where=_by_reference,
+        parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
 )  # fmt: skip
-"""In the order in which a text is tried; the last one takes what no other did."""
+"""In the order in which a text is tried; the last one accepts every text."""
 _BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
 MAX_SEARCH_CHARS: Final = 255
 
 
 def parse_search_term(text: str) -> SearchTerm:
-    """What was typed. A shape's name and a colon before it says which is meant. Raises FullCardNumberError."""
+    """Recognise the shape of a text; a prefix such as ``email:`` chooses it. Raises FullCardNumberError."""
     text = text.strip()[:MAX_SEARCH_CHARS].replace("\0", "")
     if contains_card_number(text):
         raise FullCardNumberError
@@ -249,9 +249,9 @@ def parse_search_term(text: str) -> SearchTerm:
 
 
 def contains_card_number(text: str) -> bool:
-    """Whether a whole card number stands in ``text``. Ids are none, whatever their digits."""
+    """Whether ``text`` contains a full card number. Ids never count as one."""
     if (
-        _uuid(text) is not None
+        _parse_search_id(text) is not None
         or _BY_NAME["ndc"].parse_value(text) is not None
         or _BY_NAME["fingerprint"].parse_value(text)
     ):
@@ -266,18 +266,18 @@ def contains_card_number(text: str) -> bool:
 def find_payments_page(
     scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, *, after: str = "", size: int = SEARCH_PAGE_ROWS
 ) -> SearchPage:
-    """One page of what ``scope`` reaches. ``after``: where the page before ended; what is no such place begins anew.
-    Raises SearchTooBroadError."""
+    """One page of the payments in ``scope``. ``after``: the cursor; an invalid one gives the first page. Raises
+    SearchTooBroadError."""
     place = PageCursor.read(after)
     with limit_search_time():
         if asked.shape:
-            return _found(scope, asked, filters, place, size)
-        return _listed(scope, filters, place, size)
+            return _find_by_shape(scope, asked, filters, place, size)
+        return _list_newest(scope, filters, place, size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCursor:
-    """Where a page ended: the time and id of its last row."""
+    """Cursor of a page: time and id of the last row before it."""
 
     at: datetime
     id: UUID
@@ -299,60 +299,65 @@ class PageCursor:
         return f"{self.at.isoformat()}_{self.id.hex}"
 
     def time_condition(self) -> Q:
+        """The condition on rows after the cursor."""
         return Q(created_at__lte=self.at) & (Q(created_at__lt=self.at) | Q(pk__lt=self.id))
 
 
 def build_search_condition(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters) -> Q:
-    """The condition on every row of a list, whatever its order: for exports."""
+    """The condition on all rows of a list, in any order: for exports."""
     found = scope.where() & filters.where()
     if asked.shape:
-        found &= _BY_NAME[asked.shape].where(asked.value, _merchants(scope, filters))
+        found &= _BY_NAME[asked.shape].where(asked.value, _list_searched_merchants(scope, filters))
         if _BY_NAME[asked.shape].has_time_window and filters.since is None:
             found &= Q(created_at__gte=clock.real_now() - AMOUNT_SEARCH_WINDOW)
     return found
 
 
-def _found(
+def _find_by_shape(
     scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, place: PageCursor | None, size: int
 ) -> SearchPage:
     shape = _BY_NAME[asked.shape]
     if shape.older is not None:
-        return _over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
-    where = shape.where(asked.value, _merchants(scope, filters))
-    if shape.shared and (since := _recently(_few(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None:
-        newest = _listed(scope, filters, place, size, since=since, also=where)
+        return _find_over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
+    where = shape.where(asked.value, _list_searched_merchants(scope, filters))
+    if (
+        shape.shared
+        and (since := _find_recent_start(_list_few_merchants(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None
+    ):
+        newest = _list_newest(scope, filters, place, size, since=since, also=where)
         if newest.after:
             return newest
-    rows = _shown().filter(scope.where()).filter(where).filter(filters.where())
+    rows = _select_shown().filter(scope.where()).filter(where).filter(filters.where())
     if place is not None:
         rows = rows.filter(place.time_condition())
     found = list(rows.order_by("-created_at", "-id")[: size + 1])
-    cut = _cut(found, size)
+    cut = _build_page(found, size)
     return SearchPage(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
 
 
-def _over_time(
+def _find_over_time(
     scope: AccessScope, where: Q, older: Q, filters: PaymentFilters, place: PageCursor | None, size: int
 ) -> SearchPage:
-    """The newest one by one, off the index of times; behind them by ``older``, off the summaries of the table's pages:
-    they give no order, so what they find is sorted, and what many payments share does not come to them."""
+    """Rows with an amount: the newest compared one by one along the index of times, older ones by ``older`` and the
+    index payment_amount. That index has no order, so its rows are sorted; an amount that many payments share fills its
+    page from the newest and does not get there."""
     within = filters.since or clock.real_now() - AMOUNT_SEARCH_WINDOW
-    merchants = _few(scope, filters)
-    recently = _recently(merchants, place, MAX_AMOUNT_ROWS // max(1, len(merchants or ())))
-    newest = _listed(scope, filters, place, size, since=max(within, recently or within), also=where)
+    merchants = _list_few_merchants(scope, filters)
+    recently = _find_recent_start(merchants, place, MAX_AMOUNT_ROWS // max(1, len(merchants or ())))
+    newest = _list_newest(scope, filters, place, size, since=max(within, recently or within), also=where)
     if newest.after or recently is None or recently <= within:
         return newest
     rows = Payment.objects.filter(scope.where()).filter(filters.where()).filter(older)
     rows = rows.filter(created_at__gte=within, created_at__lt=recently)
     if place is not None:
         rows = rows.filter(place.time_condition())
-    # An order that no index has: else the database walks one of them, for all payments of a merchant.
+    # An order that no index has; otherwise the planner walks one of them over all payments of a merchant.
     at = models.ExpressionWrapper(models.F("created_at") + timedelta(0), models.DateTimeField())
     keys = list(rows.order_by(at.desc(), "-id").values_list("pk", flat=True)[: size + 1 - len(newest.rows)])
-    return _cut([*newest.rows, *_in_order(keys)], size)
+    return _build_page([*newest.rows, *_load_in_order(keys)], size)
 
 
-def _listed(
+def _list_newest(
     scope: AccessScope,
     filters: PaymentFilters,
     place: PageCursor | None,
@@ -361,15 +366,15 @@ def _listed(
     since: datetime | None = None,
     also: Q | None = None,
 ) -> SearchPage:
-    """The newest rows, off an index that has them in that order."""
+    """The newest rows, by an index in that order."""
     where = filters.where()
     if since is not None:
         where &= Q(created_at__gte=since)
     if also is not None:
         where &= also
-    merchants = _few(scope, filters)
+    merchants = _list_few_merchants(scope, filters)
     if merchants is None:
-        return _newest_of_all(scope, where, filters, since, place, size)
+        return _list_newest_of_all(scope, where, filters, since, place, size)
     if place is not None:
         where &= place.time_condition()
     each = [
@@ -384,27 +389,27 @@ def _listed(
         return SearchPage(rows=[])
     keys = [key for query in each for key in query]
     chosen = [pk for pk, _ in sorted(keys, key=lambda key: (key[1], key[0]), reverse=True)[: size + 1]]
-    return _cut(_in_order(chosen), size)
+    return _build_page(_load_in_order(chosen), size)
 
 
-def _newest_of_all(
+def _list_newest_of_all(
     scope: AccessScope, where: Q, filters: PaymentFilters, since: datetime | None, place: PageCursor | None, size: int
 ) -> SearchPage:
-    """Of more merchants than are read one by one: by id, which follows the time of the world."""
-    rows = _shown().filter(scope.where()).filter(where)
+    """The newest rows of more merchants than MAX_MERGED_MERCHANTS: by id, which follows real time."""
+    rows = _select_shown().filter(scope.where()).filter(where)
     since = filters.since or since
     if since is not None:
-        rows = rows.filter(pk__gte=first_id_at(since - _furthest_ahead()))
+        rows = rows.filter(pk__gte=first_id_at(since - _find_largest_clock_offset()))
     if filters.until is not None:
         rows = rows.filter(pk__lt=first_id_at(filters.until))
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
-    return _cut(list(rows.order_by("-id")[: size + 1]), size)
+    return _build_page(list(rows.order_by("-id")[: size + 1]), size)
 
 
-def _recently(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
-    """Since when one of ``merchants``, None: all together, has ``count`` payments before ``place``; None where they
-    have fewer."""
+def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
+    """The time since which one of ``merchants`` (None: all together) has ``count`` payments before ``place``; None if
+    they have fewer."""
     rows = Payment.objects.filter(created_at__lte=place.at) if place is not None else Payment.objects.all()
     if merchants is None:
         if place is not None:
@@ -421,52 +426,52 @@ def _recently(merchants: Sequence[UUID] | None, place: PageCursor | None, count:
 
 
 def first_id_at(at: datetime) -> UUID:
-    """The smallest id that a row made at ``at``, real time, may have."""
+    """The smallest id that a row made at ``at``, real time, can have."""
     return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
 
 
-def _furthest_ahead() -> timedelta:
-    """How far the test environment has moved the clock that is furthest ahead: rows have ids by real time."""
+def _find_largest_clock_offset() -> timedelta:
+    """The largest clock offset of a merchant in the test environment; ids follow real time."""
     found = Merchant.objects.aggregate(most=models.Max("clock_offset"))["most"]
     return max(found or timedelta(0), timedelta(0))
 
 
-def _few(scope: AccessScope, filters: PaymentFilters) -> list[UUID] | None:
-    """The merchants that are meant, if they are few."""
+def _list_few_merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID] | None:
+    """The merchants of the list, if they are at most MAX_MERGED_MERCHANTS."""
     if filters.merchant is not None:
         return [filters.merchant]
     if filters.channel is not None:
         return list(Merchant.objects.filter(channels=filters.channel).values_list("pk", flat=True))
-    found = list(_reached(scope)[: MAX_MERGED_MERCHANTS + 1])
+    found = list(_select_reached_merchants(scope)[: MAX_MERGED_MERCHANTS + 1])
     return found if len(found) <= MAX_MERGED_MERCHANTS else None
 
 
-def _merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID]:
-    few = _few(scope, filters)
-    return few if few is not None else list(_reached(scope)[:MAX_SEARCHED_MERCHANTS])
+def _list_searched_merchants(scope: AccessScope, filters: PaymentFilters) -> list[UUID]:
+    few = _list_few_merchants(scope, filters)
+    return few if few is not None else list(_select_reached_merchants(scope)[:MAX_SEARCHED_MERCHANTS])
 
 
-def _reached(scope: AccessScope) -> QuerySet[Merchant, UUID]:
+def _select_reached_merchants(scope: AccessScope) -> QuerySet[Merchant, UUID]:
     return Merchant.objects.filter(scope.where("pk", "channels")).order_by("pk").distinct().values_list("pk", flat=True)
 
 
-def _shown() -> QuerySet[Payment]:
+def _select_shown() -> QuerySet[Payment]:
     rows = Payment.objects.select_related("merchant", "channel")
     return rows.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 
-def _in_order(keys: Sequence[UUID]) -> list[Payment]:
-    by_key = {row.pk: row for row in _shown().filter(pk__in=keys)}
+def _load_in_order(keys: Sequence[UUID]) -> list[Payment]:
+    by_key = {row.pk: row for row in _select_shown().filter(pk__in=keys)}
     return [by_key[key] for key in keys if key in by_key]
 
 
-def _cut(found: list[Payment], size: int) -> SearchPage:
+def _build_page(found: list[Payment], size: int) -> SearchPage:
     return SearchPage(rows=found[:size], after=str(PageCursor.of(found[size - 1])) if len(found) > size else "")
 
 
 @contextmanager
 def limit_search_time() -> Iterator[None]:
-    """Statements inside are given up after SEARCH_TIMEOUT_MS. Raises SearchTooBroadError."""
+    """Context in which statements are cancelled after SEARCH_TIMEOUT_MS. Raises SearchTooBroadError."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {SEARCH_TIMEOUT_MS}")

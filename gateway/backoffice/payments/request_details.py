@@ -1,7 +1,7 @@
-"""What a merchant sent with a payment, sorted for a reader: people, addresses, cart, sellers, references.
+"""A payment's request sorted for a reader: people, addresses, cart, sellers, references.
 
-Reading only. Sums that disagree are a warning for a person, never an error (Part B, Cart items).
-Source: Part A, Customer … Shipping address; Part B, Cart items, Marketplace.
+Read-only. Sums that disagree are shown as warnings, never errors (Part B, Cart items). Source: Part A, Customer …
+Shipping address; Part B, Cart items, Marketplace.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gateway.models import Payment
 
 ONE_CENT: Final = Decimal("0.01")
 MAX_SHOWN_CART_ITEMS: Final = 200
-"""Cart items that a page shows; the rest is counted."""
+"""Cart items that a page shows; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailCard:
-    """A named list of facts: (name, value), in the order in which they are read."""
+    """A titled list of (name, value) in display order."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -29,7 +29,7 @@ class DetailCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CartLine:
-    """One item of the cart. ``warnings``: sums that disagree."""
+    """One cart item. ``warnings``: sums that disagree."""
 
     name: str
     reference: str
@@ -42,7 +42,7 @@ class CartLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SellerSplit:
-    """A seller's part of a marketplace payment. ``items``: the sum of the seller's items, None when none has one."""
+    """A seller's part of a marketplace payment. ``items``: sum of the seller's items, None if there are none."""
 
     seller: str
     amount: str
@@ -52,6 +52,8 @@ class SellerSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDetails:
+    """A payment's request, sorted for a reader."""
+
     cards: Sequence[DetailCard]
     lines: Sequence[CartLine]
     more_lines: int
@@ -75,29 +77,33 @@ _SHIPPING: Final = (
 
 
 def build_request_details(payment: Payment) -> RequestDetails:
-    """``payment`` with its ``request``."""
+    """The details of ``payment``, which is loaded with its ``request``."""
     sent: Mapping[str, Any] = payment.request
-    lines, more = _lines(sent)
-    splits = _splits(sent)
-    cards = [_masked(card) for card in _cards(payment, sent) if card.facts]
+    lines, more = _build_cart_lines(sent)
+    splits = _build_splits(sent)
+    cards = [_mask_card(card) for card in _build_cards(payment, sent) if card.facts]
     return RequestDetails(
-        cards=cards, lines=lines, more_lines=more, splits=splits, warnings=list(_warnings(payment, sent, splits))
+        cards=cards, lines=lines, more_lines=more, splits=splits, warnings=list(_list_warnings(payment, sent, splits))
     )
 
 
-def _masked(card: DetailCard) -> DetailCard:
-    """People write card numbers where none belong; nobody reads them here (decision 0052)."""
+def _mask_card(card: DetailCard) -> DetailCard:
+    """Free text with card numbers masked (decision 0052)."""
     return replace(card, facts=[(mask_text(name), mask_text(value)) for name, value in card.facts])
 
 
-def _cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCard]:
-    yield DetailCard(title="Customer", facts=list(_person(_part(sent, "customer"))))
-    yield DetailCard(title="Billing address", facts=list(_address(_part(sent, "billing"))))
-    shipping = _part(sent, "shipping")
-    facts = list(_address(shipping)) + [(name, str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)]
+def _build_cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCard]:
+    yield DetailCard(title="Customer", facts=list(_list_person_facts(_read_structure(sent, "customer"))))
+    yield DetailCard(title="Billing address", facts=list(_list_address_facts(_read_structure(sent, "billing"))))
+    shipping = _read_structure(sent, "shipping")
+    facts = list(_list_address_facts(shipping)) + [
+        (name, str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)
+    ]
     yield DetailCard(title="Shipping address", facts=facts)
-    # Somebody else may receive it (Part A, Shipping customer): shown apart from who pays.
-    yield DetailCard(title="Shipped to another person", facts=list(_person(_part(shipping, "customer"))))
+    # The recipient may be another person than the payer (Part A, Shipping customer).
+    yield DetailCard(
+        title="Shipped to another person", facts=list(_list_person_facts(_read_structure(shipping, "customer")))
+    )
     references = (
         ("Order number", payment.merchant_transaction_id),
         ("Invoice number", payment.merchant_invoice_id),
@@ -106,16 +112,16 @@ def _cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCard]:
         ("Category", str(sent.get("transactionCategory", ""))),
     )
     yield DetailCard(title="References", facts=[(name, value) for name, value in references if value])
-    custom = _part(sent, "customParameters")
+    custom = _read_structure(sent, "customParameters")
     yield DetailCard(title="Your own parameters", facts=[(name, str(value)) for name, value in custom.items()])
 
 
-def _part(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _read_structure(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = sent.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _person(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_person_facts(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if name := " ".join(str(person[key]) for key in _NAMES if person.get(key)):
         yield "Name", name
     for key, title in _PERSON:
@@ -123,7 +129,7 @@ def _person(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield title, str(value)
 
 
-def _address(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_address_facts(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     street = " ".join(str(address[key]) for key in ("street1", *_ADDRESS[:2]) if address.get(key))
     place = " ".join(str(address[key]) for key in _ADDRESS[3:] if address.get(key))
     for name, value in (("Street", street), ("", str(address.get("street2", ""))), ("Place", place)):
@@ -134,20 +140,20 @@ def _address(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 # --- cart and sellers ---------------------------------------------------------------------------------------------
 
 
-def _items(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    items = _part(sent, "cart").get("items")
+def _read_items(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    items = _read_structure(sent, "cart").get("items")
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
-def _number(value: Any) -> Decimal | None:
+def _parse_number(value: Any) -> Decimal | None:
     try:
         return Decimal(str(value)) if value not in (None, "") else None
     except InvalidOperation:
         return None
 
 
-def _lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
-    items = _items(sent)
+def _build_cart_lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
+    items = _read_items(sent)
     found = [
         CartLine(
             name=mask_text(str(item.get("name", ""))),
@@ -156,32 +162,33 @@ def _lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
             price=str(item.get("price", "")),
             total=str(item.get("totalAmount", "")),
             seller=mask_text(str(item.get("sellerId", ""))),
-            warnings=tuple(_item(item)),
+            warnings=tuple(_check_item(item)),
         )
         for item in items[:MAX_SHOWN_CART_ITEMS]
     ]
     return found, max(0, len(items) - MAX_SHOWN_CART_ITEMS)
 
 
-def _item(item: Mapping[str, Any]) -> Iterator[str]:
-    """totalAmount is price times quantity: price includes tax and discount, per unit. Half a cent may be rounded."""
-    price, quantity, total = (_number(item.get(name)) for name in ("price", "quantity", "totalAmount"))
+def _check_item(item: Mapping[str, Any]) -> Iterator[str]:
+    """A cart line. totalAmount must be price times quantity: price includes tax and discount, per unit. Half a cent of
+    rounding is allowed."""
+    price, quantity, total = (_parse_number(item.get(name)) for name in ("price", "quantity", "totalAmount"))
     if price is not None and quantity is not None and total is not None:
         product = (price * quantity).quantize(ONE_CENT)
         if abs(product - total) > ONE_CENT:
             yield f"{quantity} × {price} is {product}, but totalAmount says {total}"
-    tax, total_tax = _number(item.get("taxAmount")), _number(item.get("totalTaxAmount"))
+    tax, total_tax = _parse_number(item.get("taxAmount")), _parse_number(item.get("totalTaxAmount"))
     if tax is not None and quantity is not None and total_tax is not None:
         product = (tax * quantity).quantize(ONE_CENT)
         if abs(product - total_tax) > ONE_CENT * max(1, int(quantity)):
             yield f"{quantity} × tax {tax} is {product}, but totalTaxAmount says {total_tax}"
 
 
-def _warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[SellerSplit]) -> Iterator[str]:
-    totals = [total for item in _items(sent) if (total := _number(item.get("totalAmount"))) is not None]
-    if totals and len(totals) == len(_items(sent)):
-        shipping = _number(_part(sent, "shipping").get("cost")) or Decimal(0)
-        discount = _number(sent.get("discountAmount")) or Decimal(0)
+def _list_warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[SellerSplit]) -> Iterator[str]:
+    totals = [total for item in _read_items(sent) if (total := _parse_number(item.get("totalAmount"))) is not None]
+    if totals and len(totals) == len(_read_items(sent)):
+        shipping = _parse_number(_read_structure(sent, "shipping").get("cost")) or Decimal(0)
+        discount = _parse_number(sent.get("discountAmount")) or Decimal(0)
         total = sum(totals, Decimal(0))
         possible = {total, total + shipping, total - discount, total + shipping - discount}
         if payment.amount not in possible:
@@ -191,8 +198,8 @@ def _warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[Seller
             yield split.warning
 
 
-def _splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
-    sellers = _part(sent, "marketPlace").get("sellers")
+def _build_splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
+    sellers = _read_structure(sent, "marketPlace").get("sellers")
     found = []
     for seller in sellers if isinstance(sellers, list) else []:
         if not isinstance(seller, Mapping):
@@ -200,12 +207,12 @@ def _splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
         name, amount = str(seller.get("id", "")), str(seller.get("amount", ""))
         own = [
             total
-            for item in _items(sent)
-            if str(item.get("sellerId", "")) == name and (total := _number(item.get("totalAmount"))) is not None
+            for item in _read_items(sent)
+            if str(item.get("sellerId", "")) == name and (total := _parse_number(item.get("totalAmount"))) is not None
         ]
         items = sum(own, Decimal(0)) if own else None
         warning = ""
-        if items is not None and (said := _number(amount)) is not None and said != items:
+        if items is not None and (said := _parse_number(amount)) is not None and said != items:
             warning = f"Seller {name} gets {amount}, but the seller's items come to {items}."
         found.append(SellerSplit(seller=mask_text(name), amount=amount, items=items, warning=mask_text(warning)))
     return found

@@ -1,4 +1,4 @@
-"""Why a payment went to its acquirer, in words: what the payment's route keeps (gateway.connectors.routing_rules)."""
+"""Explanations of routing, from a payment's stored route (gateway.connectors.routing_rules)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from django.utils.translation import gettext as _
 
 
 def find_first_account(route: Mapping[str, Any]) -> str:
-    """The account it was sent to first."""
+    """The account that the payment was first sent to."""
     tried = route.get("tried") or ()
     return str(tried[0]["name"] if tried else route.get("name", ""))
 
 
 def explain_route(route: Mapping[str, Any]) -> list[str]:
-    """Rule, draw, who was passed over and why, and who would have been next; one a line."""
+    """Rule, weighted draw, accounts that were skipped and why, and the ones that would have been next; one a line."""
     rule = route.get("rule")
     by = _("By the routing rule “%s”") % rule if rule else _("No routing rule fits: the accounts in their order")
     found = [by]
     if (draw := route.get("draw")) is not None:
         weights = ", ".join(f"{name} {weight}" for name, weight in route.get("weights", {}).items())
-        told = {"draw": f"{draw:.4f}", "weights": weights}
-        found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % told)
+        values = {"draw": f"{draw:.4f}", "weights": weights}
+        found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % values)
     found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
         found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))
@@ -30,7 +30,7 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
 
 
 def explain_failover(route: Mapping[str, Any]) -> list[str]:
-    """Where it was before, and why it did not stay; one a line."""
+    """Accounts that the payment failed over from, and why; one a line."""
     return [
         _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
         % {"name": one["name"], "code": one["code"], "why": one["why"]}

@@ -1,7 +1,7 @@
-"""Everything about one payment, as values for a page: its chain with amounts, what happened when, and why.
+"""Timeline, chain and explanation of a payment, as values for its page.
 
-Reading only, in a fixed number of statements however long the chain is (its parts are bounded by MAX_SHOWN_PARTS).
-Source: Part B, Payment response.
+Read-only, in a fixed number of statements however long the chain is; its parts are bounded by MAX_SHOWN_PARTS. Source:
+Part B, Payment response.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from gateway.payments.states import LifecycleEvent
 MAX_SHOWN_PARTS: Final = 200
 """Rows of one kind that a page shows of a chain."""
 MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
-"""Follow-ups that a clerk makes by hand."""
+"""Payment types of manual follow-ups."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -55,8 +55,8 @@ MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened. ``tone``: good, bad, wait or plain. ``lines``: more about it, one a line. ``sent`` and
-    ``received``: an exchange's messages, masked. ``delivery``: the webhook that was tried."""
+    """One event. ``tone``: good, bad, wait or plain; ``lines``: details, one a line; ``sent`` and ``received``: masked
+    acquirer messages; ``delivery``: the webhook delivery."""
 
     at: datetime
     kind: str
@@ -72,8 +72,8 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainNode:
-    """A payment in the picture of its chain. ``depth``: 0 for the first; ``row``: from the top; ``parent``: the row it
-    hangs on, None for the first."""
+    """A payment in the diagram of its chain. ``depth``: 0 for the first; ``row``: from the top; ``parent``: row of its
+    parent, None for the first."""
 
     payment: Payment
     title: str
@@ -86,7 +86,7 @@ class ChainNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainSum:
-    """One amount of the strip above a chain. ``tone``: done, open or none (nothing of it)."""
+    """One amount above a chain. ``tone``: done, open or none (zero)."""
 
     name: str
     amount: Decimal
@@ -95,7 +95,7 @@ class ChainSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOffer:
-    """A follow-up that is possible. ``most``: the most it may move, None: no bound."""
+    """A follow-up that is possible now. ``most``: the largest amount, None: no limit."""
 
     code: str
     title: str
@@ -104,6 +104,8 @@ class FollowUpOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentStory:
+    """Everything the page of a payment shows: chain, sums, events, explanation, possible follow-ups."""
+
     payment: Payment
     chain: Chain
     sums: Sequence[ChainSum]
@@ -122,14 +124,14 @@ class PaymentStory:
 
 TimelineSource = Callable[[Sequence[Payment]], Sequence[TimelineEvent]]
 TIMELINE_SOURCES: Final[list[TimelineSource]] = []
-"""What apps above this one add to a timeline (chargeback cases, say): given the chain's payments."""
+"""Functions of other apps that add events, such as disputes; they get the chain's payments."""
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
 def build_payment_story(payment: Payment) -> PaymentStory:
-    """The story of ``payment``, which was read with its merchant and channel."""
+    """The page's values for ``payment``, which is loaded with its merchant and channel."""
     members = list(
         Payment.objects.filter(chain=payment.chain)
         .defer("merchant_memo", "means_sealed", "means_fingerprint")
@@ -144,14 +146,14 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     approvals = list(Approval.objects.filter(payment__in=keys).order_by("asked_at")[:MAX_SHOWN_PARTS])
     by_key = {member.id: member for member in members}
     moments = [
-        *_events(keys, by_key),
-        *(_exchange(row, by_key) for row in exchanges),
-        *(_routed(member) for member in members if member.route),
-        *(_decided(row, by_key) for row in decisions.values()),
-        *(moment for row in authentications.values() for moment in _authenticated(row, by_key)),
-        *_told(keys, by_key),
-        *_delivered(keys, by_key),
-        *(moment for row in approvals for moment in _approval(row, by_key)),
+        *_list_state_events(keys, by_key),
+        *(_build_exchange_event(row, by_key) for row in exchanges),
+        *(_build_route_event(member) for member in members if member.route),
+        *(_build_risk_event(row, by_key) for row in decisions.values()),
+        *(moment for row in authentications.values() for moment in _build_threeds_events(row, by_key)),
+        *_list_notification_events(keys, by_key),
+        *_list_delivery_events(keys, by_key),
+        *(moment for row in approvals for moment in _build_approval_events(row, by_key)),
         *(moment for told in TIMELINE_SOURCES for moment in told(members)),
     ]
     return PaymentStory(
@@ -177,7 +179,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
 
 
 def format_payment_title(payment: Payment) -> str:
-    """What a payment is, in words: "Preauthorization", "Incremental authorization", "Refund"."""
+    """The name of a payment's type: "Preauthorization", "Incremental authorization", "Refund"."""
     if payment.practice in INDUSTRY_PRACTICE_OPERATIONS:
         return _(INDUSTRY_PRACTICE_OPERATIONS[payment.practice].title)
     operation = OPERATIONS.get(payment.payment_type)
@@ -194,11 +196,11 @@ PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "RI": "Risk check", "3D": "Authentication", "SD": "Schedule", "RS": "Reschedule", "DS": "Deschedule",
     }
 )  # fmt: skip
-"""Types that no operation of money names."""
+"""Names of types that are no operation on money."""
 
 
 def summarize_chain(chain: Chain) -> list[ChainSum]:
-    """Authorised, captured, refunded, reversed, charged back: what was granted, and what is still possible."""
+    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible."""
     done = [member for member in chain.members if member.status == Status.APPROVED]
 
     def of(*types: str) -> Decimal:
@@ -209,24 +211,26 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     found: list[ChainSum] = []
     if first.payment_type == "PA":
         authorised = sums.compute_authorized_amount(chain) if granted else ZERO_AMOUNT
-        found.append(_sum("Authorised", authorised))
-        found.append(_sum("Captured", of("CP")))
+        found.append(_build_sum("Authorised", authorised))
+        found.append(_build_sum("Captured", of("CP")))
         found.append(
-            _sum("Still to capture", sums.compute_capturable_amount(chain, first) if granted else ZERO_AMOUNT, "open")
+            _build_sum(
+                "Still to capture", sums.compute_capturable_amount(chain, first) if granted else ZERO_AMOUNT, "open"
+            )
         )
     elif first.payment_type in ("DB", "CD"):
-        found.append(_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
+        found.append(_build_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
     else:
         return []
     if of("RB"):
-        found.append(_sum("Rebilled", of("RB")))
-    found.append(_sum("Refunded", of("RF")))
-    found.append(_sum("Reversed", of("RV")))
+        found.append(_build_sum("Rebilled", of("RB")))
+    found.append(_build_sum("Refunded", of("RF")))
+    found.append(_build_sum("Reversed", of("RV")))
     if disputed := of("CB") - of("CR"):
-        found.append(_sum("Charged back", disputed))
+        found.append(_build_sum("Charged back", disputed))
     paid = [member for member in done if member.payment_type in ("DB", "CP", "RB")]
     found.append(
-        _sum(
+        _build_sum(
             "Still to refund",
             sum((sums.compute_refundable_amount(chain, member) for member in paid), ZERO_AMOUNT),
             "open",
@@ -235,18 +239,18 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     return found
 
 
-def _sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
+def _build_sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
     return ChainSum(name=_(name), amount=amount, tone=tone if amount > 0 else "none")
 
 
 def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
-    """The chain as a tree, in the order in which it is drawn: each payment below what it follows."""
+    """The chain as a tree in display order, each payment below the one it follows."""
     children: dict[UUID | None, list[Payment]] = {}
     for member in chain.members:
         above = None if member.id == member.chain else member.referenced
         children.setdefault(above, []).append(member)
     found: list[ChainNode] = []
-    # (payment, depth, row of what it hangs on): a stack, so that no chain is too deep.
+    # (payment, depth, row of its parent): a stack, so that no chain is too deep.
     waiting: list[tuple[Payment, int, int | None]] = [(member, 0, None) for member in reversed(children.get(None, []))]
     while waiting:
         member, depth, parent = waiting.pop()
@@ -267,7 +271,7 @@ def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
 
 
 def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
-    """The follow-ups that a clerk may make now, by the same table that answers the API."""
+    """Follow-ups that a clerk may make now, by the operations table that also answers the API."""
     found = []
     for code in MANUAL_FOLLOW_UPS:
         operation = OPERATIONS[code]
@@ -294,7 +298,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }
 )
-"""Event → how it reads, and its tone. A test asks for every event."""
+"""Event → its text and tone. A test asks for every event."""
 
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -306,7 +310,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     rows = PaymentEvent.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS]
     deadlines = dict(Suspension.objects.filter(payment__in=keys).values_list("payment_id", "deadline"))
     found = []
@@ -337,7 +341,7 @@ def _events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Timeli
     return found
 
 
-def _routed(payment: Payment) -> TimelineEvent:
+def _build_route_event(payment: Payment) -> TimelineEvent:
     route = payment.route or {}
     return TimelineEvent(
         at=payment.created_at,
@@ -349,7 +353,7 @@ def _routed(payment: Payment) -> TimelineEvent:
     )
 
 
-def _exchange(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+def _build_exchange_event(row: AcquirerExchange, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
     silent = row.received is None or "silence" in row.received
     words = _KINDS.get(row.kind, row.kind)
     return TimelineEvent(
@@ -371,7 +375,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+def _build_risk_event(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
     words, tone = _OUTCOMES.get(row.outcome, (row.outcome, "plain"))
     named = {"key": row.set_key, "version": row.version}
     who = _("Risk check “%(key)s”, version %(version)s") % named if row.set_key else _("Guard against card testing")
@@ -388,7 +392,7 @@ def _decided(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> TimelineEvent
     )
 
 
-def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _build_threeds_events(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     payment = by_key[row.payment] if row.payment is not None else None
     begun = TimelineEvent(
         at=row.created_at,
@@ -422,7 +426,7 @@ def _authenticated(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[
     return [begun, ended]
 
 
-def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+def _list_notification_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     rows = Notification.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS]
     return [
         TimelineEvent(
@@ -437,8 +441,8 @@ def _told(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Timeline
     ]
 
 
-def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
-    """Every attempt to tell the merchant's webhook endpoints."""
+def _list_delivery_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+    """Every delivery attempt to the merchant's webhook endpoints."""
     rows = WebhookAttempt.objects.filter(delivery__payment__in=keys).select_related("delivery__endpoint")
     found = []
     for row in rows.order_by("id")[:MAX_SHOWN_PARTS]:
@@ -461,8 +465,8 @@ def _delivered(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[Tim
     return found
 
 
-def _approval(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
-    """Real time, as people see it; in the live environment it is the merchant's, too."""
+def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+    """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {
         "operation": _(OPERATIONS[row.payment_type].title),

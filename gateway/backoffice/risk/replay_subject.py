@@ -1,8 +1,8 @@
-"""What risk can still see of a kept payment: its subject, and what of it was not kept.
+"""Replay subject: what risk can see of a stored payment, and which fields were not stored.
 
-Rules never see a card number or a security code, so most of a payment can be judged again. What cannot is named field
-by field, with the reason in words: a trial (gateway.backoffice.risk.rule_trials) says it beside each rule.
-Source: issue "back office", risk lists and rules with a trial run over past payments.
+Rules never see a card number or a security code, so most of a payment can be judged again. Fields that were not stored
+are named with the reason; a trial (gateway.backoffice.risk.rule_trials) shows it beside each rule. Source:
+docs/decisions/0039.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNJUDGED_REASONS: Final[Mapping[str, str]] = MappingProxyType(
         "counts; the security code itself is never kept",
     }
 )
-"""Why a rule cannot be judged on some payments."""
+"""Key → why a rule cannot be judged on some payments."""
 _AFTER: Final[Mapping[str, RiskOutcome]] = MappingProxyType(
     {
         AVS_DECLINED_CODE: RiskOutcome.DECLINE, CVV_DECLINED_CODE: RiskOutcome.DECLINE,
@@ -54,7 +54,8 @@ _TAKEN_BACK: Final = (AVS_DECLINED_CODE, CVV_DECLINED_CODE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySubject:
-    """``lost``: field → key of UNJUDGED_REASONS. ``approved``: the acquirer's approval was there to be judged."""
+    """A stored payment as risk sees it. ``lost``: field → key of UNJUDGED_REASONS. ``approved``: whether there was an
+    acquirer's approval to judge."""
 
     subject: RiskSubject
     lost: Mapping[str, str]
@@ -62,11 +63,15 @@ class ReplaySubject:
 
 
 def rebuild_risk_subject(payment: Payment) -> ReplaySubject:
-    """What risk sees of a kept first payment today."""
+    """The risk subject of a stored first payment."""
     sent = flatten_body(payment.request)
     card = payment.answer.get("card") if payment.means == Card.kind else None
     card_bin = str(card.get("bin", "")) if isinstance(card, Mapping) else ""
-    lost = {name: VALUE_NOT_STORED for name, sources in _hidden().items() if any(source in sent for source in sources)}
+    lost = {
+        name: VALUE_NOT_STORED
+        for name, sources in _list_unstored_parameters().items()
+        if any(source in sent for source in sources)
+    }
     accounts: tuple[str, ...] = ()
     if payment.means and payment.means_fingerprint is None:
         lost["account"] = ACCOUNT_NOT_STORED
@@ -89,8 +94,8 @@ def rebuild_risk_subject(payment: Payment) -> ReplaySubject:
 
 
 @lru_cache(maxsize=1)
-def _hidden() -> Mapping[str, tuple[str, ...]]:
-    """Field → those of its parameters that a payment does not keep as they were sent."""
+def _list_unstored_parameters() -> Mapping[str, tuple[str, ...]]:
+    """Field → its parameters that are not stored as they were sent."""
     found = {
         row.name: tuple(
             name
@@ -103,12 +108,12 @@ def _hidden() -> Mapping[str, tuple[str, ...]]:
 
 
 def was_acquirer_approved(payment: Payment) -> bool:
-    """Whether the acquirer said yes, also where a rule set then took the approval back."""
+    """Whether the acquirer approved, even if a rule set then voided the approval."""
     return payment.status == Status.APPROVED or payment.result_code in _TAKEN_BACK
 
 
 def find_original_outcome(payment: Payment) -> RiskOutcome:
-    """What risk decided about a payment when it was made; ACCEPT where nothing screened it."""
+    """The risk decision when the payment was made; ACCEPT if nothing screened it."""
     decision = getattr(payment, "risk_decision", None)
     said = RiskOutcome(decision.outcome) if decision is not None else RiskOutcome.ACCEPT
     return choose_stricter_outcome(said, _AFTER.get(payment.result_code, RiskOutcome.ACCEPT))
@@ -120,8 +125,8 @@ def choose_stricter_outcome(one: RiskOutcome, other: RiskOutcome) -> RiskOutcome
 
 
 def explain_unscreened(payment: Payment) -> str:
-    """Why the rules never had a say, '' where they had: ``fault`` of the request itself, such as an invalid number;
-    stopped by the ``guard`` against card testing."""
+    """Why no rule was asked; '' if rules were. ``fault``: the request was invalid, such as a wrong number; ``guard``:
+    the card-testing guard stopped it."""
     if payment.payment_type == REGISTRATION_PAYMENT_TYPE:
         return "fault"
     if payment.means and payment.means_sealed is None:

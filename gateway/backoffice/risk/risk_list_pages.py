@@ -1,5 +1,7 @@
-"""Lists, saved as ``manage.py configure`` saves them: by the same section. Rule sets:
-gateway.backoffice.risk.rule_set_pages."""
+"""Risk lists, saved by the same section of the configuration as ``manage.py configure``.
+
+Rule sets are in gateway.backoffice.risk.rule_set_pages.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,15 @@ MAX_SHOWN_ENTRIES: Final = 1_000
 
 
 class ConfiguredRiskPage(RiskTrialFormPage):
-    """Rows of a merchant that are saved through the section "risk" of the configuration; its audit entry is theirs."""
+    """A page whose rows are saved through the section "risk" of the configuration, which writes the audit entry."""
 
     channel_path = None
 
-    def value(self, row: Any, form: forms.ModelForm) -> dict[str, Any]:
-        """What the section is given."""
+    def value(self, row: Any, form: forms.ModelForm[Any]) -> dict[str, Any]:
+        """The row as the section's value."""
         raise NotImplementedError
 
-    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         if not self.may(request, "change" if change else "add", obj):
             raise PermissionDenied
         target = ConfigurationTarget(merchant=obj.merchant, channel=None)
@@ -49,7 +51,7 @@ class ConfiguredRiskPage(RiskTrialFormPage):
         obj.pk, obj._state.adding = found.pk, False
         obj.refresh_from_db()
 
-    def kept(self, obj: Any, form: forms.ModelForm) -> Any:
+    def kept(self, obj: Any, form: forms.ModelForm[Any]) -> Any:
         """The row as it was saved."""
         raise NotImplementedError
 
@@ -82,7 +84,9 @@ class RiskListForm(RiskTrialForm):
         super().__init__(*args, **kwargs)
         if "trial_set" in self.fields:
             self._sets = [] if self.instance._state.adding else list_rule_sets_with(self.instance)
-            self.fields["trial_set"].choices = [(row.key, str(row)) for row in self._sets]
+            sets_field = self.fields["trial_set"]
+            assert isinstance(sets_field, forms.ChoiceField)
+            sets_field.choices = [(row.key, str(row)) for row in self._sets]
         if "lines" in self.fields and not self.instance._state.adding:
             self.fields["lines"].initial = "\n".join(entry.value for entry in self.instance.entries.all())
 
@@ -146,7 +150,8 @@ class RiskListAdmin(ConfiguredRiskPage):
     autocomplete_fields = ("merchant",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RiskList]:
-        return super().get_queryset(request).annotate(counted=Count("entries"))
+        rows: QuerySet[RiskList] = super().get_queryset(request)
+        return rows.annotate(counted=Count("entries"))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is not None and not self.has_change_permission(request, obj):
@@ -158,10 +163,10 @@ class RiskListAdmin(ConfiguredRiskPage):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("values",) if obj is None else ("merchant", "name", "values")
 
-    def value(self, row: RiskList, form: forms.ModelForm) -> dict[str, Any]:
+    def value(self, row: RiskList, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"lists": [form.document()]}  # type: ignore[attr-defined]
 
-    def kept(self, obj: RiskList, form: forms.ModelForm) -> RiskList:
+    def kept(self, obj: RiskList, form: forms.ModelForm[Any]) -> RiskList:
         return RiskList.objects.get(merchant=obj.merchant, name=form.document()["name"])  # type: ignore[attr-defined]
 
     @display(description=gettext_lazy("entries"), ordering="counted")

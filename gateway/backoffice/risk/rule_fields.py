@@ -1,7 +1,7 @@
-"""The rules of a risk set as inputs: rules in their order, each with its conditions and what it does.
+"""Inputs of a rule set: rules in order, each with its conditions and its action.
 
-What conditions there are, and what each holds, is the table of gateway.risk.conditions; here is how each option is
-asked for. A test holds the two together.
+The conditions and their options are the table of gateway.risk.conditions; this module has the input of each option. A
+test compares the two.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ CONDITION_INPUTS: Final[Mapping[str, Sequence[CompositeInput]]] = MappingProxyTy
         ),
     }
 )
-"""Kind of condition → its options as inputs."""
+"""Kind of condition → the inputs of its options."""
 CONDITION_TITLES: Final = {
     "list": gettext_lazy("is on a list"), "velocity": gettext_lazy("too often or too much"),
     "amount": gettext_lazy("amount"), "countries": gettext_lazy("countries differ"),
@@ -187,31 +187,33 @@ class RiskRulesWidget(CompositeWidget):
         rules = [rule for rule in value if isinstance(rule, Mapping)] if isinstance(value, list) else []
         blank: Mapping[str, Any] = {"when": {"kind": "list"}, "then": {"score": 10}}
         return {
-            "rules": [self._rule(f"{name}.{at}", f"[{at}]", rule) for at, rule in enumerate(rules)],
+            "rules": [self._render_rule(f"{name}.{at}", f"[{at}]", rule) for at, rule in enumerate(rules)],
             "name": name,
             "most_bytes": settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
             "most_rules": MAX_RISK_RULES,
-            "blank": self._rule(f"{name}.__rule__", "[]", blank),
+            "blank": self._render_rule(f"{name}.__rule__", "[]", blank),
             "kinds": [
                 {"kind": kind, "inputs": [one.put(f"{name}.__rule__.when.__when__", None) for one in inputs]}
                 for kind, inputs in CONDITION_INPUTS.items()
             ],
         }
 
-    def _rule(self, prefix: str, path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
+    def _render_rule(self, prefix: str, path: str, rule: Mapping[str, Any]) -> dict[str, Any]:
         then = rule.get("then")
         then = then if isinstance(then, Mapping) else {}
         when = rule.get("when")
         several = when if isinstance(when, list) else [when]
         blank = "__rule__" in prefix
         return {
-            "name": _NAME.put(prefix, rule.get("name"), self._faults(f"{path}.name")),
-            "effect": _EFFECT.put(prefix, then.get("verdict") or SCORE_EFFECT, self._faults(f"{path}.then.verdict")),
-            "points": _POINTS.put(prefix, then.get("score"), self._faults(f"{path}.then.score", f"{path}.then")),
-            "code": _CODE.put(prefix, then.get("code"), self._faults(f"{path}.then.code")),
-            "faults": self._faults(path),
+            "name": _NAME.put(prefix, rule.get("name"), self._list_faults(f"{path}.name")),
+            "effect": _EFFECT.put(
+                prefix, then.get("verdict") or SCORE_EFFECT, self._list_faults(f"{path}.then.verdict")
+            ),
+            "points": _POINTS.put(prefix, then.get("score"), self._list_faults(f"{path}.then.score", f"{path}.then")),
+            "code": _CODE.put(prefix, then.get("code"), self._list_faults(f"{path}.then.code")),
+            "faults": self._list_faults(path),
             "conditions": [
-                self._condition(
+                self._render_condition(
                     f"{prefix}.when.{'__when__' if blank else at}",
                     f"{path}.when[{at}]" if isinstance(when, list) else f"{path}.when",
                     one,
@@ -220,12 +222,12 @@ class RiskRulesWidget(CompositeWidget):
                 if isinstance(one, Mapping)
             ],
             "open": any(each.startswith(path) for each in self.faults) or blank,
-            "words": _in_words(rule),
+            "words": _describe_rule(rule),
         }
 
-    def _condition(self, prefix: str, path: str, one: Mapping[str, Any]) -> dict[str, Any]:
+    def _render_condition(self, prefix: str, path: str, one: Mapping[str, Any]) -> dict[str, Any]:
         kind = str(one.get("kind"))
-        # Faults of a list's single entries stand at the list.
+        # Errors of a list's single entries are shown at the list.
         inputs = [
             each.put(
                 prefix,
@@ -240,27 +242,27 @@ class RiskRulesWidget(CompositeWidget):
             for each in CONDITION_INPUTS.get(kind, ())
         ]
         return {
-            "kind": _KIND.put(prefix, kind, self._faults(f"{path}.kind")),
+            "kind": _KIND.put(prefix, kind, self._list_faults(f"{path}.kind")),
             "inputs": inputs,
-            "faults": self._faults(path),
+            "faults": self._list_faults(path),
         }
 
-    def _faults(self, *paths: str) -> list[str]:
+    def _list_faults(self, *paths: str) -> list[str]:
         return [words for path in paths for words in self.faults.get(path, ())]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
-        """Rules and conditions in the order in which they stood on the page. The page's script sends all inputs as
-        one field, pairs of name and value as JSON: a large set has more of them than a form may have fields."""
+        """Rules and conditions in the order of the page. The page's script sends all inputs as one field, [name, value]
+        pairs as JSON: a large set has more inputs than a form may have fields."""
         if name in data:
             try:
-                data = _unpacked(data[name])
+                data = _unpack_inputs(data[name])
             except ValueError:
                 return data[name]
-        return [_read_rule(data, f"{name}.{at}") for at in _places(data, f"{name}.") if at != "__rule__"]
+        return [_read_rule(data, f"{name}.{at}") for at in _list_places(data, f"{name}.") if at != "__rule__"]
 
 
-def _unpacked(text: str) -> QueryDict:
-    """The inputs of a page that were sent as one field. Raises ValueError."""
+def _unpack_inputs(text: str) -> QueryDict:
+    """The inputs that were sent as one field. Raises ValueError."""
     found, pairs = QueryDict(mutable=True), json.loads(text)
     if not isinstance(pairs, list):
         raise ValueError(pairs)
@@ -273,14 +275,14 @@ def _unpacked(text: str) -> QueryDict:
     return found
 
 
-def _places(data: Any, prefix: str) -> list[str]:
+def _list_places(data: Any, prefix: str) -> list[str]:
     return list(dict.fromkeys(key[len(prefix) :].split(".")[0] for key in data if key.startswith(prefix)))
 
 
 def _read_rule(data: Any, prefix: str) -> dict[str, Any]:
     rule = read_inputs([_NAME], data, prefix)
     conditions = []
-    for at in _places(data, f"{prefix}.when."):
+    for at in _list_places(data, f"{prefix}.when."):
         spot = f"{prefix}.when.{at}"
         kind = data.get(f"{spot}.kind", "")
         conditions.append({"kind": kind, **read_inputs(CONDITION_INPUTS.get(kind, ()), data, spot)})
@@ -327,7 +329,7 @@ CVV_INPUTS: Final = tuple(
 )
 
 
-def _in_words(rule: Mapping[str, Any]) -> str:
+def _describe_rule(rule: Mapping[str, Any]) -> str:
     return f"{format_rule_value(rule.get('when'))} → {format_rule_value(rule.get('then'))}"
 
 

@@ -1,4 +1,4 @@
-"""Rule sets as forms, saved as ``manage.py configure`` saves them, and tried over past payments before that."""
+"""Rule sets as forms, saved like ``manage.py configure`` does, with trials over past payments before that."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gateway.models import RiskSet
 
 _SCORES: Final = tuple(one.name for one in SCORE_INPUTS)
 _DEFAULTS: Final[Mapping[str, Any]] = {"title": "", "active": True, "rules": [], "avs": {}, "cvv": {}}
-"""What a member of a document means when it is not there."""
+"""Value of a document's member that is absent."""
 
 
 class RiskSetForm(RiskTrialForm):
@@ -69,13 +69,13 @@ class RiskSetForm(RiskTrialForm):
             self.fields["key"].disabled = True
 
     def document(self) -> dict[str, Any]:
-        """The rule set as the configuration writes it. What the form does not know stays as it was."""
+        """The rule set as in the configuration document. Members without an input are left as they were."""
         found, kept = self.cleaned_data, {} if self.instance._state.adding else dict(self.instance.document)
         sent = {name: found.get(name) for name in ("key", "title", "active", "rules")}
         sent |= {name: (found.get("scores") or {}).get(name) for name in _SCORES}
         for name, known in (("avs", AVS_INPUTS), ("cvv", CVV_INPUTS)):
             sent[name] = {
-                # Answers without an input, and an "accept" that stands there in so many words.
+                # Outcomes that have no input, and an explicit "accept", are left as they are.
                 **{
                     answer: follows
                     for answer, follows in (kept.get(name) or {}).items()
@@ -100,12 +100,12 @@ class RiskSetForm(RiskTrialForm):
         faults = config_backed_form.validate_section(
             ConfigurationTarget(merchant=merchant, channel=None), "risk", {"sets": [document]}
         )
-        self._tell(faults)
+        self._add_document_errors(faults)
         if own._state.adding and RiskSet.objects.filter(merchant=merchant, key=document["key"]).exists():
             self.add_error("key", _("There is such a set already; change that one."))
         return found
 
-    def _tell(self, faults: d.DocumentFaults) -> None:
+    def _add_document_errors(self, faults: d.DocumentFaults) -> None:
         parts: dict[str, d.DocumentFaults] = {}
         for fault in faults:
             path = fault.path.lstrip(".").removeprefix("sets[0]").lstrip(".")
@@ -140,9 +140,9 @@ class RiskSetAdmin(ConfiguredRiskPage):
         if obj is not None and not self.has_change_permission(request, obj):
             looked = ("merchant", "key", "shown_title", "active", "in_words", "as_json", "version", "changed_at")
             return ((None, {"fields": looked}),)
-        told = () if obj is None else ("version", "changed_at")
+        saved_fields = () if obj is None else ("version", "changed_at")
         return (
-            (None, {"fields": ("merchant", "key", "title", "active", *told)}),
+            (None, {"fields": ("merchant", "key", "title", "active", *saved_fields)}),
             (gettext_lazy("Score"), {"fields": ("scores",)}),
             (gettext_lazy("Rules"), {"fields": ("rules",)}),
             (gettext_lazy("After the acquirer has approved"), {"fields": ("avs", "cvv")}),
@@ -154,10 +154,10 @@ class RiskSetAdmin(ConfiguredRiskPage):
         looks = obj is not None and not self.has_change_permission(request, obj)
         return (*super().get_readonly_fields(request, obj), *(("key", "shown_title", "active") if looks else ()))
 
-    def value(self, row: RiskSet, form: forms.ModelForm) -> dict[str, Any]:
+    def value(self, row: RiskSet, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"sets": [form.document()]}  # type: ignore[attr-defined]
 
-    def kept(self, obj: RiskSet, form: forms.ModelForm) -> RiskSet:
+    def kept(self, obj: RiskSet, form: forms.ModelForm[Any]) -> RiskSet:
         return RiskSet.objects.get(merchant=obj.merchant, key=form.document()["key"])  # type: ignore[attr-defined]
 
     @display(description=gettext_lazy("title"))

@@ -1,10 +1,9 @@
-"""A rule set tried over past payments: what it would have decided, payment by payment. Nothing of them is changed.
+"""Risk trials: what a rule set or list would have decided about past payments. The payments are not changed.
 
-A trial is background work. It walks the merchant's first payments in the order of time, from so long before the period
-as its velocities look back, and judges each by the function that judges real ones (gateway.risk.evaluation), with lists
-as they are now, or as they were tried, and velocities counted among the payments it walked. What a payment does not
-tell any more is said, rule by rule (gateway.backoffice.risk.replay_subject).
-Source: issue "back office"; docs/decisions/0039.
+A trial is background work. It walks the merchant's first payments in order of time, beginning before the period by as
+much as its velocities look back. Each is judged by the function that judges live payments (gateway.risk.evaluation),
+with lists as they are now or as in the trial, and velocities counted among the payments it walked. Fields that were not
+stored are reported rule by rule (gateway.backoffice.risk.replay_subject). Source: docs/decisions/0039.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from gateway.models import (
     RiskTrialObservation,
     RiskTrialPayment,
 )
+from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.risk import evaluation as risk
 from gateway.risk import fields, risk_store
@@ -51,12 +51,11 @@ from gateway.risk.rule_sets import RuleSet, rule_set_from_document
 
 VIEW_RISK_TRIAL_PERMISSION: Final = "gateway.view_risktrial"
 MAX_TRIAL_PAYMENTS: Final = 200_000
-"""Payments that one trial walks, those before its period that velocities count among them."""
+"""Payments that one trial walks, including those before its period that only velocities count."""
 MAX_TRIAL_DAYS: Final = 92
 MAX_TRIALS_PER_MERCHANT: Final = 50
-"""Trials of one merchant that are kept; an older one goes when a new one is asked for."""
+"""Trials kept per merchant; a new one deletes the oldest."""
 TRIAL_SLICE_PAYMENTS: Final = 200
-RISK_CHECK_PAYMENT_TYPE: Final = "RI"
 _READ: Final = (
     "id", "merchant_id", "channel__risk_set", "payment_type", "brand", "status", "amount", "currency", "result_code",
     "request", "answer", "means", "means_sealed", "means_fingerprint", "created_at",
@@ -65,13 +64,14 @@ _READ: Final = (
 
 
 class TrialTooLongError(ValueError):
-    """The period holds more payments than one trial walks."""
+    """The period holds more payments than MAX_TRIAL_PAYMENTS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """What is tried. ``document``: the rule set, valid. ``lists``: lists that differ from the kept ones: name →
-    {field, entries}. ``since``/``until``: the merchant's clock. ``whole``: all payments, not only those it screens."""
+    """The input of a trial. ``document``: a valid rule set. ``lists``: lists that differ from the saved ones: name →
+    {field, entries}. ``since``/``until``: the merchant's clock. ``whole``: all payments, not only those the set
+    screens."""
 
     merchant: Merchant
     document: Mapping[str, Any]
@@ -82,7 +82,7 @@ class TrialRequest:
 
 
 def start_risk_trial(wanted: TrialRequest, title: str, *, owner: int, by: audit_log.Actor) -> RiskTrial:
-    """Begin a trial, ``title`` for the list of work. Raises TrialTooLongError, work.TooMuchOpen."""
+    """Start a trial; ``title`` is its name among background work. Raises TrialTooLongError and TooMuchOpenWorkError."""
     rules = rule_set_from_document(wanted.document)
     warm = wanted.since - compute_velocity_lookback(rules)
     among = Payment.objects.filter(merchant=wanted.merchant, created_at__gte=warm, created_at__lt=wanted.until)
@@ -108,12 +108,13 @@ def start_risk_trial(wanted: TrialRequest, title: str, *, owner: int, by: audit_
 
 
 def compute_velocity_lookback(rules: RuleSet) -> timedelta:
-    """How far the set's velocities look back."""
+    """How far back the set's velocities count."""
     return max((counting.within for counting in rules.countings), default=timedelta(0))
 
 
 def try_rules_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """Walk the next TRIAL_SLICE_PAYMENTS payments. Done twice it writes nothing twice: every row is its payment's."""
+    """Process the next TRIAL_SLICE_PAYMENTS payments. Running a slice twice writes its rows once: their key is the
+    payment."""
     trial = RiskTrial.objects.filter(pk=UUID(row.parameters["trial"])).select_related("merchant").first()
     if trial is None:
         raise queue.WorkFailedError("The trial is not there any more.")
@@ -122,28 +123,28 @@ def try_rules_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[
         raise queue.WorkFailedError("Your right to try rules was taken away.")
     rules = rule_set_from_document(trial.document)
     cursor: dict[str, Any] = dict(row.cursor) or {"after": None, "walked": 0, "judged": 0, "guard": 0, "fault": 0}
-    meant = _meant(trial, rules)
+    meant = _select_trial_payments(trial, rules)
     total = meant.count() if not row.cursor else None
     if cursor["after"]:
         at, last = datetime.fromisoformat(cursor["after"][0]), UUID(cursor["after"][1])
         meant = meant.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=last), created_at__gte=at)
     found = list(meant.order_by("created_at", "pk")[:TRIAL_SLICE_PAYMENTS])
     with transaction.atomic():
-        # Nobody takes the work over before this is kept: what a worker writes that lost it is taken back.
+        # alive() locks the work until the commit: nobody takes it over, and a worker that lost it is rolled back.
         alive()
-        counted = _walk(trial, rules, found)
+        counted = _process_payments(trial, rules, found)
     cursor = {name: cursor[name] + counted.get(name, 0) for name in ("walked", "judged", "guard", "fault")} | {
         "after": [found[-1].created_at.isoformat(), found[-1].pk.hex] if found else cursor["after"]
     }
     if len(found) == TRIAL_SLICE_PAYMENTS:
         return queue.SliceResult(done=cursor["walked"], total=total, cursor=cursor)
-    _finish(trial, rules, cursor, alive)
+    _finish_trial(trial, rules, cursor, alive)
     return queue.SliceResult(
         done=cursor["walked"], total=cursor["walked"], cursor=cursor, finished=True, message="Finished: see the trial."
     )
 
 
-def _meant(trial: RiskTrial, rules: RuleSet) -> QuerySet[Payment]:
+def _select_trial_payments(trial: RiskTrial, rules: RuleSet) -> QuerySet[Payment]:
     rows = Payment.objects.filter(
         merchant=trial.merchant,
         created_at__gte=trial.since - compute_velocity_lookback(rules),
@@ -157,11 +158,11 @@ def _meant(trial: RiskTrial, rules: RuleSet) -> QuerySet[Payment]:
     return rows.select_related("channel", "risk_decision").only(*_READ)
 
 
-def _walk(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict[str, int]:
-    """Observe and judge these payments; how many were walked, judged, and out of the rules' reach."""
+def _process_payments(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict[str, int]:
+    """Observe and judge these payments; returns how many were walked, judged, and not reached by rules."""
     counted = {"walked": len(payments), "judged": 0, "guard": 0, "fault": 0}
     looked = [(payment, explain_unscreened(payment), rebuild_risk_subject(payment)) for payment in payments]
-    _observe(trial, rules, [(payment, one) for payment, why, one in looked if why != "fault"])
+    _observe_payments(trial, rules, [(payment, one) for payment, why, one in looked if why != "fault"])
     tried = TrialLists(trial)
     touched: list[RiskTrialPayment] = []
     for payment, why, one in looked:
@@ -171,15 +172,15 @@ def _walk(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payment]) -> dict
             counted[why] += 1
             continue
         counted["judged"] += 1
-        row = _judge(trial, rules, payment, one, tried)
+        row = _judge_payment(trial, rules, payment, one, tried)
         if row.held or row.unjudged or row.was != row.would:
             touched.append(row)
     RiskTrialPayment.objects.bulk_create(touched, ignore_conflicts=True)
     return counted
 
 
-def _observe(trial: RiskTrial, rules: RuleSet, payments: Iterable[tuple[Payment, ReplaySubject]]) -> None:
-    """As a real payment is observed when it begins. A standalone check is not."""
+def _observe_payments(trial: RiskTrial, rules: RuleSet, payments: Iterable[tuple[Payment, ReplaySubject]]) -> None:
+    """Count the payment for velocities as a live payment is when it begins; a standalone check is not."""
     RiskTrialObservation.objects.bulk_create(
         [
             RiskTrialObservation(
@@ -191,14 +192,14 @@ def _observe(trial: RiskTrial, rules: RuleSet, payments: Iterable[tuple[Payment,
                 currency=one.subject.money.currency,
             )
             for payment, one in payments
-            if payment.payment_type != RISK_CHECK_PAYMENT_TYPE
+            if payment.payment_type != STANDALONE_RISK_CHECK_TYPE
             for key in risk_store.list_observation_keys(rules, one.subject)
         ],
         ignore_conflicts=True,
     )
 
 
-def _judge(
+def _judge_payment(
     trial: RiskTrial, rules: RuleSet, payment: Payment, one: ReplaySubject, tried: TrialLists
 ) -> RiskTrialPayment:
     loaded = LoadedRuleSet(rules=rules, lists=tried.named(one.subject))
@@ -207,15 +208,15 @@ def _judge(
         one.subject,
         trial=trial.pk,
         at=payment.created_at,
-        observed=payment.payment_type != RISK_CHECK_PAYMENT_TYPE,
+        observed=payment.payment_type != STANDALONE_RISK_CHECK_TYPE,
     )
     verdict = risk.evaluate_rules(rules, one.subject, found)
-    unjudged = _unjudged(rules, one, found)
+    unjudged = _list_unjudged_rules(rules, one, found)
     then = RiskVerdict(outcome=RiskOutcome.ACCEPT)
     if verdict.outcome is not RiskOutcome.DECLINE and (rules.avs or rules.cvv):
         if one.approved:
             then = risk.evaluate_acquirer_checks(rules, payment.answer.get("avs", ""), payment.answer.get("cvv", ""))
-        elif payment.payment_type != RISK_CHECK_PAYMENT_TYPE:
+        elif payment.payment_type != STANDALONE_RISK_CHECK_TYPE:
             unjudged.append([trial_figures.AVS_CVV_CHECK_PLACE, ACQUIRER_NOT_ASKED])
     names = [rule.name for rule in rules.rules]
     held: list[int] = [names.index(reason.rule) for reason in verdict.reasons]
@@ -238,11 +239,11 @@ def _judge(
     )
 
 
-def _unjudged(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[list[Any]]:
-    """Rules that might hold: all of their conditions hold, but for those that look at what is not kept."""
-    told: list[list[Any]] = []
+def _list_unjudged_rules(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[list[Any]]:
+    """Rules that may match: all their conditions hold but those on fields that were not stored."""
+    unjudged: list[list[Any]] = []
     if not one.lost:
-        return told
+        return unjudged
     for place, rule in enumerate(rules.rules):
         missing = [
             name for condition in rule.when for name in condition.kind.looks_at(condition.options) if name in one.lost
@@ -253,20 +254,21 @@ def _unjudged(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[li
             if not any(name in one.lost for name in condition.kind.looks_at(condition.options))
         )
         if missing and all(condition.holds(one.subject, found) is not None for condition in others):
-            told.append([place, one.lost[missing[0]]])
-    return told
+            unjudged.append([place, one.lost[missing[0]]])
+    return unjudged
 
 
 class TrialLists:
-    """The merchant's lists, some of them as they are tried."""
+    """The merchant's lists, some replaced by those of the trial."""
 
     def __init__(self, trial: RiskTrial) -> None:
         self._merchant = trial.merchant_id
         self._tried = {
-            name: (one["field"], self._entries(one["field"], one["entries"])) for name, one in trial.lists.items()
+            name: (one["field"], self._normalize_entries(one["field"], one["entries"]))
+            for name, one in trial.lists.items()
         }
 
-    def _entries(self, field: str, entries: Sequence[str]) -> frozenset[str]:
+    def _normalize_entries(self, field: str, entries: Sequence[str]) -> frozenset[str]:
         if field != "account":
             return frozenset(fields.normalize_entry(field, each) for each in entries)
         keys = [key for each in entries if (key := identifiers.parse_id(each)) is not None]
@@ -274,7 +276,7 @@ class TrialLists:
         return frozenset(bytes(one).hex() for one in named.values_list("means_fingerprint", flat=True) if one)
 
     def named(self, subject: RiskSubject) -> frozenset[str]:
-        """The lists that the subject is on."""
+        """The lists that contain the subject."""
         on = {name for name in risk_store.find_matching_lists(self._merchant, subject) if name not in self._tried}
         for name, (field, entries) in self._tried.items():
             values = (entry for value in subject.of(field) for entry in fields.list_entry_candidates(field, value))
@@ -283,7 +285,7 @@ class TrialLists:
         return frozenset(on)
 
 
-def _finish(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any], alive: Callable[[], None]) -> None:
+def _finish_trial(trial: RiskTrial, rules: RuleSet, cursor: Mapping[str, Any], alive: Callable[[], None]) -> None:
     trial.figures = trial_figures.compute_trial_figures(trial, rules) | {
         name: cursor[name] for name in ("judged", "guard", "fault")
     }

@@ -1,4 +1,4 @@
-"""What a trial of risk rules came to: payments and sums by what was decided and would be, and by rule."""
+"""Figures of a risk trial: payments and sums by original and new decision, and by rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.models import RiskTrial
 from gateway.risk.rule_sets import RuleSet
 
 AVS_CVV_CHECK_PLACE: Final = -1
-"""The place of the address and security code check, which is no rule of the list."""
+"""Place of the AVS/CVV check, which is no rule of the list."""
 
 # One row for each (was, would, approved, currency).
 _CHANGES: Final = """
@@ -39,25 +39,25 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
             {"was": was, "would": would, "payments": 0, "approved": 0, "sums": {}, "approvedSums": {}},
         )
         one["payments"] += count
-        _add(one["sums"], currency, total)
+        _add_amount(one["sums"], currency, total)
         if approved:
             one["approved"] += count
-            _add(one["approvedSums"], currency, total)
+            _add_amount(one["approvedSums"], currency, total)
     named = [(place, rule.name) for place, rule in enumerate(rules.rules)]
     if rules.avs or rules.cvv:
         named.append((AVS_CVV_CHECK_PLACE, ""))
-    told: dict[int, dict[str, Any]] = {
+    by_rule: dict[int, dict[str, Any]] = {
         place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "unjudged": []}
         for place, name in named
     }
     for place, currency, count, total, changed in execute_sql(_HELD, asked):
-        told[place]["payments"] += count
-        told[place]["changed"] += changed
-        _add(told[place]["sums"], currency, total)
+        by_rule[place]["payments"] += count
+        by_rule[place]["changed"] += changed
+        _add_amount(by_rule[place]["sums"], currency, total)
     for place, why, count in execute_sql(_UNJUDGED, asked):
-        told[place]["unjudged"].append([why, count])
-    return {"changes": list(changes.values()), "rules": list(told.values())}
+        by_rule[place]["unjudged"].append([why, count])
+    return {"changes": list(changes.values()), "rules": list(by_rule.values())}
 
 
-def _add(sums: dict[str, str], currency: str, total: Any) -> None:
+def _add_amount(sums: dict[str, str], currency: str, total: Any) -> None:
     sums[currency] = f"{Decimal(sums.get(currency, '0')) + total:.2f}"

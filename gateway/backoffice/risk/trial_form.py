@@ -1,6 +1,6 @@
-"""Trying changed rules or lists over past payments, from the form where they are changed: asked, not saved.
+"""Trials of changed rules or lists over past payments, started from their form without saving it.
 
-Source: issue "back office", rules with a trial run over past payments; docs/decisions/0039.
+Source: docs/decisions/0039.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.core import clock
 from gateway.models import Merchant
 
 TRY_BUTTON: Final = "_try"
-"""The button that tries instead of saving."""
+"""Name of the button that starts a trial instead of saving."""
 TRIAL_PERIOD_FIELDS: Final = ("trial_from", "trial_to", "trial_of")
 TRIAL_SCREENED_ONLY, TRIAL_WHOLE_MERCHANT = "own", "whole"
 DEFAULT_TRIAL_DAYS: Final = 7
@@ -39,15 +39,15 @@ DEFAULT_TRIAL_DAYS: Final = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialInput:
-    """What a form holds to be tried."""
+    """The unsaved rule set or lists of a form."""
 
     merchant: Merchant
     document: Mapping[str, Any]
     lists: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-class RiskTrialForm(forms.ModelForm):
-    """Which payments. The rest of the form is what is tried."""
+class RiskTrialForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Chooses the payments of a trial. The rest of the form is the input of the trial."""
 
     trial_from = forms.DateField(
         label=gettext_lazy("from (UTC)"), required=False, widget=UnfoldAdminTextInputWidget(attrs={"type": "date"})
@@ -78,11 +78,11 @@ class RiskTrialForm(forms.ModelForm):
 
     @property
     def is_trial(self) -> bool:
-        """Whether the form was sent to be tried."""
+        """Whether the form was sent to start a trial."""
         return TRY_BUTTON in self.data
 
     def check_period(self, found: Mapping[str, Any]) -> None:
-        """Say what is wrong with the period."""
+        """Add an error if the period is invalid."""
         if not self.is_trial:
             return
         since, until = found.get("trial_from"), found.get("trial_to")
@@ -97,19 +97,19 @@ class RiskTrialForm(forms.ModelForm):
 
     def period(self) -> tuple[datetime, datetime]:
         since, until = self.cleaned_data["trial_from"], self.cleaned_data["trial_to"]
-        return _start(since), _start(until + timedelta(days=1))
+        return _to_midnight(since), _to_midnight(until + timedelta(days=1))
 
     def tried(self) -> TrialInput:
-        """What is tried; the form is valid."""
+        """The input of the trial; the form must be valid."""
         raise NotImplementedError
 
 
-def _start(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 class RiskTrialFormPage(MerchantPage):
-    """Pages whose forms are a RiskTrialForm."""
+    """A page whose form is a RiskTrialForm."""
 
     change_form_after_template = "admin/clerk/try_rules.html"
 
@@ -117,13 +117,14 @@ class RiskTrialFormPage(MerchantPage):
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         if request.method == "POST" and TRY_BUTTON in request.POST:
-            answer = self._try(request, object_id)
+            answer = self._start_trial(request, object_id)
             if answer is not None:
                 return answer
         return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def _try(self, request: HttpRequest, object_id: str | None) -> HttpResponse | None:
-        """The trial's page; None where the form has faults: it is shown with them, and saves nothing either."""
+    def _start_trial(self, request: HttpRequest, object_id: str | None) -> HttpResponse | None:
+        """Start the trial and redirect to its page; None if the form has errors: it is shown with them, and nothing is
+        saved."""
         row = self.get_object(request, unquote(object_id)) if object_id is not None else None
         if object_id is not None and row is None:
             raise Http404
@@ -165,6 +166,6 @@ class RiskTrialFormPage(MerchantPage):
         return redirect(reverse("admin:gateway_risktrial_change", args=[trial.pk]))
 
     def require_trial_permission(self, request: HttpRequest, merchant: Merchant) -> None:
-        """Whoever tries sees what comes out; both rights are the merchant's."""
+        """Raise PermissionDenied unless the user may view trials of the merchant, which show more than the form."""
         if not permissions.has_permission(request.user, rule_trials.VIEW_RISK_TRIAL_PERMISSION, merchant):
             raise PermissionDenied

@@ -1,4 +1,4 @@
-"""Trials of risk rules: what changed rules would have decided about past payments, found again by colleagues."""
+"""Pages of risk trials: what changed rules would have decided about past payments; colleagues see them too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
@@ -23,6 +22,7 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.risk.replay_subject import (
     ACCOUNT_NOT_STORED,
     ACQUIRER_NOT_ASKED,
@@ -84,7 +84,7 @@ class RiskTrialAdmin(ReadOnlyPage):
         if row is None:
             raise Http404
         chosen = request.GET.get("show", "")
-        found, more = self._listed(request, row, chosen)
+        found, more = self._list_payments(request, row, chosen)
         mine = row.work is not None and row.work.owner_id == request.user.pk
         context = {
             **self.admin_site.each_context(request),
@@ -100,7 +100,7 @@ class RiskTrialAdmin(ReadOnlyPage):
             "share": queue.compute_percent_done(row.work) if row.work is not None else None,
             "summary": render_changed_outcomes(row),
             "rules": render_rule_figures(row),
-            "chosen": _chosen(row, chosen),
+            "chosen": _describe_group(row, chosen),
             "rows": found,
             "next": f"?{more}#payments" if more else "",
             "document": format_masked_json(row.document),
@@ -110,9 +110,9 @@ class RiskTrialAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/clerk/trial.html", context)
 
-    def _listed(self, request: HttpRequest, row: RiskTrial, chosen: str) -> tuple[list[dict[str, Any]], str]:
-        """The payments that are asked for, newest first, and the address of the next page."""
-        rows = _payments(row, chosen)
+    def _list_payments(self, request: HttpRequest, row: RiskTrial, chosen: str) -> tuple[list[dict[str, Any]], str]:
+        """The payments of the selected group, newest first, and the address of the next page."""
+        rows = _select_group(row, chosen)
         after = identifiers.parse_id(request.GET.get("after", "").replace("-", ""))
         if after is not None and (last := row.payments.filter(payment=after).first()) is not None:
             rows = rows.filter(at__lte=last.at).exclude(at=last.at, payment__gte=after)
@@ -126,13 +126,13 @@ class RiskTrialAdmin(ReadOnlyPage):
         listed = [
             {
                 "row": one,
-                "address": reverse("admin:gateway_payment_change", args=[one.payment]),
+                "address": build_payment_page_url(one.payment),
                 "order": mask_text(orders.get(one.payment, "")),
                 "money": f"{format_amount(one.amount)} {one.currency}",
                 "was": {"tone": TRIAL_OUTCOME_TONES[one.was], "text": TRIAL_OUTCOME_TITLES[one.was]},
                 "state": build_state_pill(one.status),
                 "would": {"tone": TRIAL_OUTCOME_TONES[one.would], "text": TRIAL_OUTCOME_TITLES[one.would]},
-                "rules": ", ".join(_name(place, names) for place in one.held),
+                "rules": ", ".join(_format_rule_name(place, names) for place in one.held),
             }
             for one in found[:TRIAL_PAGE_ROWS]
         ]
@@ -145,6 +145,7 @@ def format_last_trial_day(row: RiskTrial) -> str:
 
 
 def describe_trial_state(row: RiskTrial) -> dict[str, Any]:
+    """A trial's state: tone and text of its pill."""
     if row.finished_at is not None:
         return {"tone": "good", "text": _("Done")}
     if row.work is None or row.work.state == BackgroundWork.State.FAILED:
@@ -152,7 +153,7 @@ def describe_trial_state(row: RiskTrial) -> dict[str, Any]:
     return build_state_pill(row.work.state)
 
 
-def _name(place: int, names: list[str]) -> str:
+def _format_rule_name(place: int, names: list[str]) -> str:
     return (
         _("address and security code check")
         if place == AVS_CVV_CHECK_PLACE
@@ -162,12 +163,12 @@ def _name(place: int, names: list[str]) -> str:
     )
 
 
-def _sums(sums: Mapping[str, str]) -> str:
+def _format_sums(sums: Mapping[str, str]) -> str:
     return ", ".join(f"{Decimal(total):,.2f} {currency}" for currency, total in sums.items())
 
 
 def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
-    """What would have been decided differently."""
+    """Table of changed decisions."""
     return [
         {
             **one,
@@ -175,8 +176,8 @@ def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
             "would_words": TRIAL_OUTCOME_TITLES[one["would"]],
             "tone": TRIAL_OUTCOME_TONES[one["would"]],
             "was_tone": TRIAL_OUTCOME_TONES[one["was"]],
-            "money": _sums(one["sums"]),
-            "approved_money": _sums(one["approvedSums"]),
+            "money": _format_sums(one["sums"]),
+            "approved_money": _format_sums(one["approvedSums"]),
             "address": f"?{urlencode({'show': one['was'] + '-' + one['would']})}#payments",
         }
         for one in row.figures.get("changes", ())
@@ -184,12 +185,13 @@ def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
 
 
 def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
+    """Table of the figures by rule."""
     names = [rule["name"] for rule in row.figures.get("rules", ())]
     return [
         {
             **one,
-            "words": _name(one["place"], names),
-            "money": _sums(one["sums"]),
+            "words": _format_rule_name(one["place"], names),
+            "money": _format_sums(one["sums"]),
             "address": f"?{urlencode({'show': 'rule' + str(one['place'])})}#payments",
             "blind": [
                 _("cannot be judged on %(count)d payments, because %(why)s")
@@ -202,19 +204,19 @@ def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
     ]
 
 
-def _place(chosen: str, prefix: str) -> int | None:
+def _parse_place(chosen: str, prefix: str) -> int | None:
     text = chosen.removeprefix(prefix) if chosen.startswith(prefix) else ""
     return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 5 else None
 
 
-def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
-    """Those of a change (``accept-decline``), of a rule (``rule3``), those it cannot judge (``blind3``); else every
-    one that would have been decided differently."""
+def _select_group(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
+    """Payments of a change (``accept-decline``), of a rule (``rule3``), or that a rule cannot judge (``blind3``);
+    otherwise all whose decision would change."""
     rows = RiskTrialPayment.objects.filter(trial=row)
     was, dash, would = chosen.partition("-")
-    if (place := _place(chosen, "rule")) is not None:
+    if (place := _parse_place(chosen, "rule")) is not None:
         return rows.filter(held__contains=place)
-    if (place := _place(chosen, "blind")) is not None:
+    if (place := _parse_place(chosen, "blind")) is not None:
         where = Q(pk__in=[])
         for why in UNJUDGED_REASON_TITLES:
             where |= Q(unjudged__contains=[[place, why]])
@@ -224,14 +226,14 @@ def _payments(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
     return rows.exclude(was=F("would"))
 
 
-def _chosen(row: RiskTrial, chosen: str) -> str:
-    """Above the list: which payments these are."""
+def _describe_group(row: RiskTrial, chosen: str) -> str:
+    """Title above the list: which payments these are."""
     names = [rule["name"] for rule in row.figures.get("rules", ())]
     was, dash, would = chosen.partition("-")
-    if (place := _place(chosen, "rule")) is not None:
-        return _("Payments for which this rule holds: %s") % _name(place, names)
-    if (place := _place(chosen, "blind")) is not None:
-        return _("Payments on which this rule cannot be judged: %s") % _name(place, names)
+    if (place := _parse_place(chosen, "rule")) is not None:
+        return _("Payments for which this rule holds: %s") % _format_rule_name(place, names)
+    if (place := _parse_place(chosen, "blind")) is not None:
+        return _("Payments on which this rule cannot be judged: %s") % _format_rule_name(place, names)
     if dash and was in TRIAL_OUTCOME_TITLES and would in TRIAL_OUTCOME_TITLES:
         return _("%(was)s then, %(would)s now") % {
             "was": TRIAL_OUTCOME_TITLES[was],

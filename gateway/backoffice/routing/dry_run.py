@@ -1,7 +1,8 @@
-"""The dry run of routing: which account each past payment would take now, against the one it took. Nothing changes.
+"""Routing dry run: which account each past payment would take by today's rules. Nothing changes.
 
-Background work (gateway.background.queue): a slice reads one page of a channel's first payments in the order of time,
-asks the rules as they stand, and adds to sums by rule and to a file of those that would go elsewhere.
+Background work (gateway.background.queue). A slice reads one page of a channel's first payments in order of time,
+routes them by the current rules, and adds to sums per rule and to a file of the payments that would take another
+account.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VIEW_ROUTING_PERMISSION: Final = "gateway.view_routingrule"
 DRY_RUN_SLICE_PAYMENTS: Final = 500
 """Payments of one slice."""
 MAX_SUMMED_MOVES: Final = 500
-"""Pairs of accounts by rule that are summed; further ones are in the file alone."""
+"""Summed combinations of rule and accounts; further ones are only in the file."""
 DRY_RUN_FILE_NAME: Final = "routing.csv"
 ROUTED_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
 NO_MATCHING_RULE, NO_ACQUIRER_ACCOUNT = "", ""
@@ -46,10 +47,10 @@ _READ: Final = (
 
 
 def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
-    """One page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``: those
-    of INTERNAL too; ``drafts``: as if rules that are switched off were not."""
+    """Process one page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``:
+    include payments of INTERNAL; ``drafts``: include rules that are switched off."""
     asked, cursor = row.parameters, dict(row.cursor)
-    rows, total = _meant(asked), None
+    rows, total = _select_dry_run_payments(asked), None
     if "parts" not in cursor:
         cursor, total = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "moves": {}}, rows.count()
     if cursor["at"]:
@@ -69,9 +70,9 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
             if choice.candidates
             else NO_ACQUIRER_ACCOUNT
         )
-        _count(cursor, payment, choice, then, now)
+        _add_to_sums(cursor, payment, choice, then, now)
         if now != then:
-            writer.writerow([escape_cell(cell) for cell in _line(payment, choice, then, now)])
+            writer.writerow([escape_cell(cell) for cell in _build_csv_line(payment, choice, then, now)])
     cursor["parts"] = folder.append(cursor["parts"], DRY_RUN_FILE_NAME, lines.getvalue().encode())
     if found:
         cursor |= {"at": found[-1].created_at.isoformat(), "after": found[-1].id.hex}
@@ -98,7 +99,7 @@ ROUTING_DRY_RUN: Final = queue.register_work_kind(
 )
 
 
-def _meant(asked: Mapping[str, Any]) -> QuerySet[Payment]:
+def _select_dry_run_payments(asked: Mapping[str, Any]) -> QuerySet[Payment]:
     rows = Payment.objects.filter(
         channel=UUID(asked["channel"]),
         created_at__gte=datetime.fromisoformat(asked["from"]),
@@ -110,7 +111,7 @@ def _meant(asked: Mapping[str, Any]) -> QuerySet[Payment]:
 
 
 def find_original_account(payment: Payment) -> str:
-    """Where it was sent first: what became of it afterwards is not the rules' doing."""
+    """The account the payment was first sent to; later failover is not the rules' doing."""
     tried = (payment.route or {}).get("tried")
     if tried:
         return f"{tried[0]['connector']} {tried[0]['account']}"
@@ -118,7 +119,8 @@ def find_original_account(payment: Payment) -> str:
 
 
 def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:
-    """Who would take a past payment now. The sealed number is opened only where the first digits do not tell."""
+    """The route of a past payment by today's rules. The sealed number is opened only if the first digits do not
+    decide."""
     facts = routing_facts_from_payment(payment)
     if facts.digits and any(match_rule(rule, facts) is None for rule in table.rules):
         try:
@@ -131,7 +133,7 @@ def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:
 
 
 def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
-    """What routing looks at, as far as it was kept."""
+    """The routing input of a stored payment, as far as it was stored."""
     sent = flatten_body(payment.request)
     return RoutingFacts(
         brand=payment.brand,
@@ -146,8 +148,8 @@ def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
     )
 
 
-def _count(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: str, now: str) -> None:
-    """Sums: by rule, from where to where, in which currency: [payments, amount]."""
+def _add_to_sums(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: str, now: str) -> None:
+    """Add to the sums: rule, from, to, currency → [payments, amount]."""
     cursor["seen"] += 1
     cursor["changed"] += now != then
     key = "\t".join((choice.rule, then, now, payment.currency))
@@ -157,7 +159,7 @@ def _count(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, then: 
         moves[key] = [count + 1, str(Decimal(amount) + payment.amount)]
 
 
-def _line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
+def _build_csv_line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
     over = "; ".join(f"{name}: {why}" for name, why in choice.over)
     return [
         f"{payment.created_at:%Y-%m-%d %H:%M:%S}",
@@ -175,7 +177,7 @@ def _line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[An
 
 
 def summarize_route_changes(cursor: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the page shows: rule by rule, from where to where; those that would change first."""
+    """Rows of the result page: rule by rule, from account to account, changes first."""
     rows = []
     for key, (count, amount) in cursor.get("moves", {}).items():
         rule, then, now, currency = key.split("\t")

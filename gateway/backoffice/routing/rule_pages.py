@@ -1,6 +1,6 @@
-"""Routing rules in the back office: which account takes which payment, tried on past payments before it counts.
+"""Routing rules: which account takes which payment, and dry runs over past payments.
 
-What a form takes is what the section "routing" of a configuration document takes. Source: docs/routing.md.
+The section "routing" of the configuration document validates a form. Source: docs/routing.md.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CONDITIONS: Final = {
     "amountTo": "amount_to", "amountCurrency": "amount_currency", "countries": "countries",
     "paymentTypes": "payment_types",
 }  # fmt: skip
-"""Condition of a document → field."""
+"""Condition in the document → form field."""
 _SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
-"""Accounts are chosen beside the rule; its conditions are looked at alone."""
+"""A placeholder account: conditions are validated without the rule's accounts, which the inline has."""
 
 
-class RoutingRuleForm(forms.ModelForm):
+class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     bins = forms.CharField(
         label=gettext_lazy("BIN ranges"),
         required=False,
@@ -113,7 +113,7 @@ class RoutingRuleForm(forms.ModelForm):
         return found
 
 
-class RoutingTargetFormSet(forms.BaseInlineFormSet):
+class RoutingTargetFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # not generic at run time
     def clean(self) -> None:
         super().clean()
         if any(self.errors):
@@ -130,7 +130,7 @@ class RoutingTargetFormSet(forms.BaseInlineFormSet):
 
 
 class RoutingTargetInline(TabularInline):
-    """Who may change the rule may change its accounts."""
+    """The accounts of a rule; who may change the rule may change them."""
 
     model = RoutingTarget
     formset = RoutingTargetFormSet
@@ -144,7 +144,7 @@ class RoutingTargetInline(TabularInline):
     )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """The accounts of the rule's channel, or all that the user may use while no channel is chosen."""
+        """Offer the accounts of the rule's channel; all that the user may use while no channel is chosen."""
         scope = permissions.find_access_scope(request.user, "gateway.view_acquireraccount")
         rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
         match = request.resolver_match
@@ -152,8 +152,8 @@ class RoutingTargetInline(TabularInline):
         if rule is not None:
             rows = rows.filter(channel__routing_rules=rule)
         kwargs["queryset"] = rows.order_by("channel__name", "id")
-        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        field.label_from_instance = _named
+        field: Any = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        field.label_from_instance = _format_account  # the way that Django documents; its stubs know a method
         return field
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -169,7 +169,7 @@ class RoutingTargetInline(TabularInline):
         return self.has_change_permission(request, obj)
 
 
-def _named(account: AcquirerAccount) -> str:
+def _format_account(account: AcquirerAccount) -> str:
     return f"{account} · {account.channel.name}" + ("" if account.active else f" ({_('switched off')})")
 
 
@@ -193,17 +193,17 @@ class DryRunForm(forms.Form):
 
     def parameters(self) -> dict[str, Any]:
         found = self.cleaned_data
-        ends = _midnight(found["until"]) + timedelta(days=1)
+        ends = _to_midnight(found["until"]) + timedelta(days=1)
         return {
             "channel": found["channel"].pk.hex,
-            "from": _midnight(found["since"]).isoformat(),
+            "from": _to_midnight(found["since"]).isoformat(),
             "to": ends.isoformat(),
             "drafts": found["drafts"],
             "all": found["all"],
         }
 
 
-def _midnight(day: date) -> datetime:
+def _to_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 

@@ -1,4 +1,4 @@
-"""What the pages of schedules tell and ask: next runs, notice, what cancelling means, runs, and a form."""
+"""Contents of the schedule pages: next runs, notice, cancellation preview, runs, and the reschedule form."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.money import format_amount
 from gateway.models import Payment
@@ -33,13 +34,13 @@ SCHEDULE_ACTIONS: Final = {
     "reschedule": gettext_lazy("Reschedule"),
 }
 _FIELDS: Final = ("amount", "expression", "endDate", "name", "registrationId")
-"""What the form of a reschedule asks for."""
+"""Fields of the reschedule form."""
 _SENT: Final = {"expression": "job.expression", "endDate": "job.endDate", "name": "job.name"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationPreview:
-    """What cancelling now would mean: when it ends, and what is still charged until then."""
+    """The effect of cancelling now: the end date, and the charges until then."""
 
     at: datetime
     at_once: bool
@@ -49,7 +50,7 @@ class CancellationPreview:
 
 
 class ScheduleChangeError(Exception):
-    """Nothing was changed; ``wrong``: field → what is wrong with it, '' for the whole."""
+    """Nothing was changed. ``wrong``: field → error, '' for the whole form."""
 
     def __init__(self, wrong: dict[str, str]) -> None:
         super().__init__("; ".join(wrong.values()))
@@ -60,7 +61,7 @@ class ScheduleChangeError(Exception):
 
 
 def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) -> list[dict[str, Any]]:
-    """The next runs by the job's own clock and by UTC."""
+    """The next runs, by the job's own clock and in UTC."""
     if job.state not in (Job.State.ACTIVE, Job.State.ENDING):
         return []
     plan = plans.plan_from_job(job)
@@ -70,7 +71,7 @@ def list_next_runs(job: Job, now: datetime, most: int = MAX_LISTED_NEXT_RUNS) ->
 
 
 def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:
-    """What cancelling means, by the very verb that would do it, on a copy."""
+    """The effect of cancelling, computed by the real verb on a copy."""
     trial = copy.copy(job)
     schedules.give_job_notice(trial, now)
     if trial.state == Job.State.ENDED:
@@ -87,20 +88,20 @@ def preview_cancellation(job: Job, now: datetime) -> CancellationPreview:
 
 
 def describe_notice(job: Job) -> str:
-    """The notice of a job in words."""
+    """The notice period of a job as text."""
     if job.state == Job.State.ENDED:
         return _("It has ended; nothing is charged any more.")
     if job.state == Job.State.ENDING:
         return _("Notice was given. It runs until its end, and what falls due before is charged.")
     if not job.notice_unit:
         return _("No notice period: when it is cancelled it ends at once.")
-    period = f"{job.notice_number} {_unit(job.notice_unit)}"
+    period = f"{job.notice_number} {_format_unit(job.notice_unit)}"
     if job.notice_callable == Job.Callable.DURATION_END:
         return _("%s of notice to the end of a term. Runs until then are charged.") % period
     return _("%s of notice, at any time. Runs until then are charged.") % period
 
 
-def _unit(unit: str) -> str:
+def _format_unit(unit: str) -> str:
     names = {
         "YEAR": _("year(s)"),
         "MONTH": _("month(s)"),
@@ -114,14 +115,16 @@ def _unit(unit: str) -> str:
 
 
 def build_schedule_pill(job: Job) -> dict[str, Any]:
+    """A job's state for its pill."""
     return build_state_pill("PAUSED" if job.reason == Job.Reason.PAUSED else job.state)
 
 
-def _run_pill(run: JobRun) -> dict[str, Any]:
+def _build_run_pill(run: JobRun) -> dict[str, Any]:
     return {"tone": "bad", "text": _("Failed")} if run.state == JobRun.State.FAILED else build_state_pill(run.state)
 
 
 def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
+    """Jobs for the template, each with its last run."""
     last: dict[UUID, JobRun] = {}
     for run in JobRun.objects.filter(job__in=[row.pk for row in rows]).order_by("job", "-due_at").distinct("job"):
         last[run.job_id] = run
@@ -129,8 +132,8 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
         {
             "row": row,
             "pill": build_schedule_pill(row),
-            "last": (run := last.get(row.pk)),
-            "run": _run_pill(run) if run else None,
+            "last": (latest := last.get(row.pk)),
+            "run": _build_run_pill(latest) if latest else None,
             "local": row.next_at,
             "address": reverse("admin:scheduling_job_change", args=[row.pk]),
         }
@@ -139,17 +142,18 @@ def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
 
 
 def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
+    """Runs of a job for the template, each with its payments."""
     keys = [key for run in runs for key in (run.payment, *run.earlier) if key is not None]
     made = Payment.objects.filter(pk__in=keys, merchant=job.merchant_id).defer("request", "answer").in_bulk()
     return [
         {
             "row": run,
-            "pill": _run_pill(run),
+            "pill": _build_run_pill(run),
             "text": result_codes.RESULT_CODES[run.code].description if run.code in result_codes.RESULT_CODES else "",
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
                 for key in (*run.earlier, run.payment)
-                if key in made
+                if key is not None and key in made
             ],
         }
         for run in runs
@@ -157,17 +161,13 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
 
 
 def list_schedule_records(job: Job) -> list[Payment]:
-    """What was recorded of the job: made, changed, ended."""
+    """Records of the job: created, changed, ended."""
     rows = Payment.objects.filter(chain=job.pk, payment_type__in=("SD", "RS", "DS")).defer("request", "answer")
     return list(rows.order_by("-id")[:MAX_LISTED_NEXT_RUNS])
 
 
-def build_payment_page_url(payment: UUID) -> str:
-    return reverse("admin:gateway_payment_change", args=[payment])
-
-
 def list_possible_actions(job: Job) -> list[tuple[str, str]]:
-    """The verbs that this state allows."""
+    """Actions that the job's state allows."""
     of_state = {
         Job.State.ACTIVE: ("reschedule", "pause", "cancel"),
         Job.State.SUSPENDED: ("resume", "reschedule", "cancel"),
@@ -192,7 +192,7 @@ def describe_schedule_change(job: Job) -> str:
 
 
 def collect_schedule_audit_values(job: Job) -> dict[str, Any]:
-    """What the audit trail keeps of a job."""
+    """A job's values as an audit entry stores them."""
     return {
         "state": job.state,
         "reason": job.reason,
@@ -208,7 +208,7 @@ def collect_schedule_audit_values(job: Job) -> dict[str, Any]:
 # --- the form of a reschedule -------------------------------------------------------------------------------------
 
 
-def _stands(job: Job) -> dict[str, str]:
+def _read_current_values(job: Job) -> dict[str, str]:
     sent = job.request.get("job", {})
     return {
         "amount": format_amount(job.amount),
@@ -220,7 +220,8 @@ def _stands(job: Job) -> dict[str, str]:
 
 
 def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str]) -> list[dict[str, str]]:
-    stands = _stands(job)
+    """Inputs of the reschedule form with the job's current values."""
+    stands = _read_current_values(job)
     labels = {
         "amount": (_("Amount in %s") % job.currency, _("Of every run from now on.")),
         "expression": (
@@ -248,8 +249,8 @@ def build_schedule_fields(request: HttpRequest, job: Job, wrong: dict[str, str])
 
 
 def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str]]:
-    """What the form says otherwise than what stands, as the API is sent it."""
-    stands = _stands(job)
+    """Fields of the form that differ from the job, as API parameters."""
+    stands = _read_current_values(job)
     sent = {name: request.POST.get(name, stands[name]).strip()[:256] for name in _FIELDS}
     changed = [name for name in _FIELDS if sent[name] != stands[name] and sent[name]]
     if "amount" in changed:
@@ -264,12 +265,13 @@ def read_schedule_changes(request: HttpRequest, job: Job) -> list[tuple[str, str
 
 
 def field_from_parameter(parameter: str) -> str:
+    """The form field of an API parameter."""
     name = parameter.removeprefix("job.")
     return name if name in _FIELDS else ""
 
 
 def find_schedules(term: str) -> list[UUID]:
-    """Jobs that an id names: the job's own, of its registration, or of a payment it made."""
+    """Jobs by an id: the job's own, its registration's, or that of a payment it made."""
     ident = identifiers.parse_id(term.replace("-", "").lower())
     if ident is None:
         return []

@@ -1,7 +1,6 @@
-"""Subscription schedules: what comes next, what was charged, and pause, resume, reschedule and cancel by the verbs of
-the API.
+"""Subscription schedules: next runs, past charges; pausing, resuming, rescheduling and cancelling by the API's verbs.
 
-Source: issue "back office"; Part B, Scheduling; docs/decisions/0029.
+Source: docs/schedules.md; Part B, Scheduling; docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access.independence import is_unlimited_person
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.payments.timeline import format_payment_title
-from gateway.backoffice.schedules import schedule_details as told
+from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
@@ -57,8 +57,8 @@ class JobAdmin(ReadOnlyPage):
         if chosen in Job.State.values:
             found = found.filter(state=chosen)
         if term:
-            found = found.filter(pk__in=told.find_schedules(term))
-        before = told.parse_resume_time(request.GET.get("before", ""))
+            found = found.filter(pk__in=schedule_details.find_schedules(term))
+        before = schedule_details.parse_resume_time(request.GET.get("before", ""))
         found = found.filter(created_at__lt=before) if before is not None else found
         rows, too_much = [], False
         try:
@@ -70,7 +70,7 @@ class JobAdmin(ReadOnlyPage):
             **self.admin_site.each_context(request),
             "title": _("Schedules"),
             "opts": self.opts,
-            "rows": told.render_schedules(rows[:SCHEDULE_PAGE_ROWS]),
+            "rows": schedule_details.render_schedules(rows[:SCHEDULE_PAGE_ROWS]),
             "q": term,
             "chosen": chosen,
             "too_much": too_much,
@@ -83,7 +83,7 @@ class JobAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        job = self._one(request, unquote(object_id))
+        job = self._find_job(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         now = clock.merchant_now(job.merchant)
@@ -94,17 +94,17 @@ class JobAdmin(ReadOnlyPage):
             "opts": self.opts,
             "original": job,
             "job": job,
-            "pill": told.build_schedule_pill(job),
+            "pill": schedule_details.build_schedule_pill(job),
             "reason": job.get_reason_display() if job.reason else "",
-            "next_runs": told.list_next_runs(job, now),
-            "runs": told.render_schedule_runs(runs, job),
-            "notice": told.describe_notice(job),
+            "next_runs": schedule_details.list_next_runs(job, now),
+            "runs": schedule_details.render_schedule_runs(runs, job),
+            "notice": schedule_details.describe_notice(job),
             "records": [
-                {"row": row, "title": format_payment_title(row), "address": told.build_payment_page_url(row.pk)}
-                for row in told.list_schedule_records(job)
+                {"row": row, "title": format_payment_title(row), "address": build_payment_page_url(row.pk)}
+                for row in schedule_details.list_schedule_records(job)
             ],
             "registration": reverse("admin:gateway_registration_change", args=[job.registration]),
-            "verbs": told.list_possible_actions(job) if self.may(request, "change", job) else [],
+            "verbs": schedule_details.list_possible_actions(job) if self.may(request, "change", job) else [],
             "ends_at": job.ends_at if job.ends_at is not None and job.ends_at < plans.PLAN_HORIZON else None,
             **(extra_context or {}),
         }
@@ -113,7 +113,7 @@ class JobAdmin(ReadOnlyPage):
     # --- what is done to it --------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, job: Any, verb: str) -> HttpResponse:
-        row = self._one(request, str(job))
+        row = self._find_job(request, str(job))
         if verb not in SCHEDULE_ACTIONS:
             raise Http404
         if not self.may(request, "change", row):
@@ -124,7 +124,7 @@ class JobAdmin(ReadOnlyPage):
         wrong: dict[str, str] = {}
         if request.method == "POST":
             try:
-                self._do(request, row, verb)
+                self._execute_action(request, row, verb)
                 return redirect(back)
             except ScheduleChangeError as fault:
                 wrong = fault.wrong
@@ -138,21 +138,21 @@ class JobAdmin(ReadOnlyPage):
             "verb": verb,
             "word": SCHEDULE_ACTIONS[verb],
             "back": back,
-            "possible": verb in dict(told.list_possible_actions(row)),
+            "possible": verb in dict(schedule_details.list_possible_actions(row)),
             "wrong": wrong,
-            "notice": told.describe_notice(row),
-            "pill": told.build_schedule_pill(row),
-            "ending": told.preview_cancellation(row, now)
+            "notice": schedule_details.describe_notice(row),
+            "pill": schedule_details.build_schedule_pill(row),
+            "ending": schedule_details.preview_cancellation(row, now)
             if verb == "cancel" and row.state != Job.State.ENDED
             else None,
-            "coming": told.list_runs_if_resumed(row, now) if verb == "resume" else [],
-            "fields": told.build_schedule_fields(request, row, wrong) if verb == "reschedule" else [],
+            "coming": schedule_details.list_runs_if_resumed(row, now) if verb == "resume" else [],
+            "fields": schedule_details.build_schedule_fields(request, row, wrong) if verb == "reschedule" else [],
         }
         return TemplateResponse(request, "admin/office/schedule_do.html", context)
 
-    def _do(self, request: HttpRequest, job: Job, verb: str) -> None:
-        """Carry it out as the API would, with an audit entry. Raises ScheduleChangeError."""
-        pairs = told.read_schedule_changes(request, job) if verb == "reschedule" else []
+    def _execute_action(self, request: HttpRequest, job: Job, verb: str) -> None:
+        """Carry out an action as the API does, with an audit entry. Raises ScheduleChangeError."""
+        pairs = schedule_details.read_schedule_changes(request, job) if verb == "reschedule" else []
         if verb == "reschedule" and not can_change_schedule(request.user, job):
             raise ScheduleChangeError(
                 {"": _("A changed schedule goes on charging: somebody without a limit has to change it.")}
@@ -163,26 +163,32 @@ class JobAdmin(ReadOnlyPage):
         act = {"cancel": schedules.deschedule_job, "pause": schedules.pause_job}.get(verb, schedules.reschedule_job)
         try:
             with transaction.atomic():
-                made = act(job.pk, self._change(request, job, endpoint, pairs), job.channel)
+                made = act(job.pk, self._build_change(request, job, endpoint, pairs), job.channel)
                 after = Job.objects.get(pk=job.pk)
                 self.record(
                     request,
                     verb,
                     job,
-                    before=told.collect_schedule_audit_values(job),
-                    after={**told.collect_schedule_audit_values(after), "payment": made.pk.hex},
+                    before=schedule_details.collect_schedule_audit_values(job),
+                    after={**schedule_details.collect_schedule_audit_values(after), "payment": made.pk.hex},
                 )
         except RequestRefusedError as fault:
-            wrong = {told.field_from_parameter(error.name): f"{error.name} {error.message}" for error in fault.errors}
+            wrong = {
+                schedule_details.field_from_parameter(error.name): f"{error.name} {error.message}"
+                for error in fault.errors
+            }
             text = f"{result_codes.find_result_code(fault.code).description} {fault.more}".strip()
             raise ScheduleChangeError(wrong or {"": f"{text} ({fault.code})"}) from None
         except InvalidParametersError as fault:
             raise ScheduleChangeError(
-                {told.field_from_parameter(error.name): f"{error.name} {error.message}" for error in fault.errors}
+                {
+                    schedule_details.field_from_parameter(error.name): f"{error.name} {error.message}"
+                    for error in fault.errors
+                }
             ) from None
-        messages.success(request, told.describe_schedule_change(after))
+        messages.success(request, schedule_details.describe_schedule_change(after))
 
-    def _change(
+    def _build_change(
         self, request: HttpRequest, job: Job, endpoint: Endpoint, pairs: list[tuple[str, str]]
     ) -> ChangeRequest:
         by, now = actor_from_request(request), clock.merchant_now(job.merchant)
@@ -204,7 +210,7 @@ class JobAdmin(ReadOnlyPage):
         )
         return ChangeRequest(merchant=job.merchant, now=now, trace=trace, parameters=parameters)
 
-    def _one(self, request: HttpRequest, ident: str) -> Job:
+    def _find_job(self, request: HttpRequest, ident: str) -> Job:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -216,5 +222,6 @@ class JobAdmin(ReadOnlyPage):
 
 
 def can_change_schedule(user: Any, job: Job) -> bool:
-    """Whether ``user`` may change what a job charges: its charges are not counted towards anybody's limits."""
+    """Whether ``user`` may change what a job charges; only people without limits, as clerk limits do not count its
+    charges."""
     return isinstance(user, User) and is_unlimited_person(user, find_row_owner(job))

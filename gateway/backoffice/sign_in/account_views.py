@@ -1,4 +1,4 @@
-"""One's own account: second factors, sessions here and elsewhere; and the first password by a link."""
+"""The user's own account: second factors, sessions, single sign-on; and setting the first password by a link."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -20,17 +21,17 @@ from django.views.decorators.cache import never_cache
 from unfold.forms import AdminPasswordChangeForm
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.sign_in import session, sign_in_views
 from gateway.backoffice.sign_in.user_agent import describe_browser
+from gateway.core.client_address import resolve_client_ip
 from gateway.models import SignIn
 
 
 def show_account(site: Any, request: HttpRequest) -> HttpResponse:
-    """What somebody sees and changes of their own account."""
+    """The page of the user's own account, with its actions."""
     if request.method == "POST":
-        return _act(site, request)
+        return _handle_action(site, request)
     here, factors = session.find_current_sign_in(request), signin.list_second_factors(request.user)
     context = session.build_page_context(
         site,
@@ -43,23 +44,28 @@ def show_account(site: Any, request: HttpRequest) -> HttpResponse:
         app=any(one.type == signin.TOTP_FACTOR for one in factors),
         codes_left=signin.count_recovery_codes(request.user),
         passkeys=[one for one in factors if one.type == signin.PASSKEY_FACTOR],
-        linked=_linked(request),
+        linked=_has_single_sign_on(request),
         grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
     )
     return TemplateResponse(request, "admin/account.html", context)
 
 
-def _end_one(site: Any, request: HttpRequest) -> HttpResponse | None:
-    mine = SignIn.objects.filter(user=request.user.pk, pk=_uuid(request.POST.get("session", "")))
-    return _ended(request, mine)
+def _end_one_session(site: Any, request: HttpRequest) -> HttpResponse | None:
+    key = _parse_uuid(request.POST.get("session", ""))
+    if key is None:
+        _end_sessions(request, SignIn.objects.none())
+    else:
+        _end_sessions(request, SignIn.objects.filter(user=request.user.pk, pk=key))
+    return None
 
 
-def _end_others(site: Any, request: HttpRequest) -> HttpResponse | None:
-    mine = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(session.SIGN_IN_SESSION_KEY))
-    return _ended(request, mine)
+def _end_other_sessions(site: Any, request: HttpRequest) -> HttpResponse | None:
+    _end_sessions(request, session.list_other_sign_ins(request))
+    return None
 
 
-def _ended(request: HttpRequest, rows: Any) -> None:
+def _end_sessions(request: HttpRequest, rows: QuerySet[SignIn]) -> None:
+    assert request.user.is_authenticated
     count = signin.end_sessions(rows, by=request.user.get_username())
     if count:
         audit_log.record_audit_entry(
@@ -68,11 +74,12 @@ def _ended(request: HttpRequest, rows: Any) -> None:
     messages.success(request, _("%d sessions were ended.") % count)
 
 
-def _linked(request: HttpRequest) -> bool:
-    return SocialAccount.objects.filter(user=request.user.pk).exists()
+def _has_single_sign_on(request: HttpRequest) -> bool:
+    return bool(SocialAccount.objects.filter(user=request.user.pk).exists())
 
 
-def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _unlink_single_sign_on(site: Any, request: HttpRequest) -> HttpResponse | None:
+    assert request.user.is_authenticated
     if SocialAccount.objects.filter(user=request.user.pk).delete()[0]:
         audit_log.record_audit_entry(
             actor_from_request(request), "single sign-on", request.user, after={"subject": None}
@@ -82,14 +89,14 @@ def _unlink(site: Any, request: HttpRequest) -> HttpResponse | None:
 
 
 _ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
-    "end": (False, _end_one),
-    "end others": (False, _end_others),
-    "unlink": (True, _unlink),
+    "end": (False, _end_one_session),
+    "end others": (False, _end_other_sessions),
+    "unlink": (True, _unlink_single_sign_on),
 }
-"""What the page's buttons do, and whether the user has to show once more who they are."""
+"""The page's actions: whether one needs a recent authentication, and its function."""
 
 
-def _act(site: Any, request: HttpRequest) -> HttpResponse:
+def _handle_action(site: Any, request: HttpRequest) -> HttpResponse:
     here = HttpResponseRedirect(reverse("admin:account"))
     guarded, verb = _ACTS.get(request.POST.get("act", ""), (False, None))
     if verb is None:
@@ -99,7 +106,8 @@ def _act(site: Any, request: HttpRequest) -> HttpResponse:
     return verb(site, request) or here
 
 
-def _uuid(text: str) -> str | None:
+def _parse_uuid(text: str) -> str | None:
+    """``text`` if it is a hyphenated UUID."""
     return text if len(text) == 36 and all(letter in "0123456789abcdef-" for letter in text) else None
 
 
@@ -113,8 +121,8 @@ def build_invitation_link(user: User) -> str:
 
 
 def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -> HttpResponse:
-    """The page behind that link."""
-    user = _invited(ident)
+    """The page that an invitation link opens: it sets the password."""
+    user = _find_invited_user(ident)
     if user is None or not default_token_generator.check_token(user, token):
         context = session.build_page_context(site, request, title=_("This link is not good any more"), form=None)
         return TemplateResponse(request, "admin/welcome.html", context, status=404)
@@ -135,7 +143,7 @@ def accept_invitation(site: Any, request: HttpRequest, ident: str, token: str) -
     return TemplateResponse(request, "admin/welcome.html", context)
 
 
-def _invited(ident: str) -> User | None:
+def _find_invited_user(ident: str) -> User | None:
     try:
         key = int(urlsafe_base64_decode(ident).decode())
     except (ValueError, UnicodeDecodeError, OverflowError):
@@ -145,13 +153,14 @@ def _invited(ident: str) -> User | None:
 
 
 def build_account_urls(site: Any) -> list[URLPattern]:
-    """Addresses of signing in and of one's account, for the site."""
+    """URL patterns of the account pages, for the admin site."""
 
     def open_to_all(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return never_cache(lambda request, **rest: view(site, request, **rest))
 
     def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        return site.admin_view(lambda request, **rest: view(site, request, **rest))
+        page: Callable[..., HttpResponse] = site.admin_view(lambda request, **rest: view(site, request, **rest))
+        return page
 
     return [
         path("set-up/", signed_in(lambda site, request: sign_in_views.choose_factor_setup(request)), name="set_up"),

@@ -1,7 +1,6 @@
-"""How django-allauth works here: what it asks for about accounts, second factors and single sign-on.
+"""Adapters of django-allauth: accounts, second factors and single sign-on.
 
-Nobody signs up: users are made by managers, and single sign-on lets those in who are there already.
-Source: docs/decisions/0051.
+There is no sign-up: managers make users, and single sign-on only lets existing users in. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.sign_in import lockout, session
+from gateway.core.client_address import resolve_client_ip
 
 WRONG_CODE_TEXT: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
 ACCOUNT_REFUSED_TEXT: Final = gettext_lazy("This account does not work in the back office.")
 
 
 def build_lockout_error(locked: lockout.SignInLockedError) -> forms.ValidationError:
-    """What a form says when it may not try."""
+    """The form error of an attempt during a lockout."""
     if locked.until is None:
         return forms.ValidationError(_("Another try of this name is being made. Try again."), code="locked")
     at = f"{locked.until:%H:%M} UTC"
@@ -49,13 +48,13 @@ def build_lockout_error(locked: lockout.SignInLockedError) -> forms.ValidationEr
 
 
 def record_refused_proof(request: HttpRequest, user: Any, proof: str) -> None:
-    """A wrong password or code, for the trail. A name that nobody has is not told of: strangers would fill it."""
+    """Write an audit entry about a wrong password or code. Unknown names get none: strangers would fill the log."""
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     audit_log.record_audit_entry(by, "refused", user, after={"with": proof})
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Passwords, and what happens when somebody is in."""
+    """Password checks and what follows a sign-in."""
 
     error_messages = {
         **DefaultAccountAdapter.error_messages,
@@ -71,18 +70,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return resolve_client_ip(request) or "0.0.0.0"  # noqa: S104 - no address to listen on
 
     def is_safe_url(self, url: str | None) -> bool:
-        """An address of ours, for the way on."""
+        """Whether ``next`` may lead to this address: only pages of this installation."""
         return url_has_allowed_host_and_scheme(url, allowed_hosts={context.request.get_host()}, require_https=False)
 
     def add_message(
         self, request: HttpRequest, level: int, *args: Any, message: str | None = None, **more: Any
     ) -> None:
-        """allauth's own texts are left out; the pages say theirs."""
+        """Show messages given as text; allauth's message templates are left out, as the pages have their own."""
         if message:
             super().add_message(request, level, message=message)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """axes counts instead."""
+        """Nothing: django-axes counts attempts instead."""
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
         name = str(credentials.get("username") or "")
@@ -105,11 +104,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return right
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """A sign-in a moment ago is as good as a proof inside the session."""
+        """A recent sign-in counts as a recent authentication."""
         return not session.is_recently_authenticated(context.request)
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
-        """What one touch does comes first."""
+        """Ways to authenticate again, a passkey first: it takes one touch."""
         found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         words = {
             "reauthenticate": _("Use your password"),
@@ -130,7 +129,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return HttpResponseRedirect(reverse("account_login"))
 
     def logout(self, request: HttpRequest) -> None:
-        """allauth signs out who signs in once more by single sign-on: the session's row ends, too."""
+        """Ends the sign-in record too: allauth signs a user out who signs in again by single sign-on."""
         session.end_current_session(request)
         super().logout(request)
 
@@ -141,7 +140,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Second factors: their secrets are sealed by the vault."""
+    """Second factors, with secrets sealed by the vault."""
 
     error_messages = {
         **DefaultMFAAdapter.error_messages,
@@ -163,7 +162,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
     def generate_authenticator_name(self, user: Any, type: Any) -> str:
         count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
-        return _("Passkey %d") % (count + 1)
+        return str(_("Passkey %d") % (count + 1))
 
 
 # --- single sign-on -------------------------------------------------------------------------------------------------
@@ -171,7 +170,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 ISSUER_CHARS: Final = 16
 MAX_SUBJECT_CHARS: Final = 160
-"""A longer ``sub`` is kept as a digest: allauth's column has 191 characters."""
+"""A longer ``sub`` is stored as a digest: allauth's column has 191 characters."""
 
 
 def _digest(text: str) -> str:
@@ -179,27 +178,27 @@ def _digest(text: str) -> str:
 
 
 def issuer_prefix(issuer: str) -> str:
-    """What the ids of all people of one issuer begin with."""
+    """The prefix of the ids of all users of one issuer."""
     return f"{_digest(issuer)[:ISSUER_CHARS]}:"
 
 
 def identity_of(issuer: str, subject: str) -> str:
-    """The id of a person of this issuer: another issuer's ``sub`` of the same letters is another person."""
+    """The id under which a user of this issuer is linked: the same ``sub`` of another issuer is another person."""
     return issuer_prefix(issuer) + (subject if len(subject) <= MAX_SUBJECT_CHARS else _digest(subject))
 
 
 class BoundToIssuer(OpenIDConnectProvider):  # type: ignore[misc]
-    """allauth's provider, whose links hold for the issuer that they were made at."""
+    """allauth's OpenID Connect provider, with links bound to the issuer they were made at."""
 
     def extract_uid(self, data: Any) -> str:
         return identity_of(self.app.settings["server_url"], super().extract_uid(data))
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """OpenID Connect. It makes no user and gives no right: it lets in who is a user here already.
+    """OpenID Connect. It creates no user and grants nothing: it signs existing users in.
 
-    The first time, the user is found by an e-mail address that the provider has verified and one user alone has; from
-    then on by the provider's own id of the person (``sub``).
+    The first time, the user is found by an e-mail address that the provider has verified and that exactly one user has;
+    from then on by the provider's id of the person (``sub``).
     """
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
@@ -215,49 +214,49 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return found
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        # Another process, which the address may ask for, would link an identity without signing in.
+        # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
         if sociallogin.is_existing:
             return
-        user = _user_of(sociallogin)
+        user = _find_user_by_email(sociallogin)
         if user is None:
-            _turn_away(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
+            _refuse_sign_in(request, _("No user here has this identity. Ask your manager for a user with your e-mail."))
             return
         sociallogin.connect(request, user)
         by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
-        subject = str(_said(sociallogin).get("sub", ""))
+        subject = str(_read_claims(sociallogin).get("sub", ""))
         audit_log.record_audit_entry(
             by, "single sign-on", user, after={"subject": subject[:150], "issuer": settings.GATEWAY_OIDC_ISSUER[:150]}
         )
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        _turn_away(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+        _refuse_sign_in(request, _("Single sign-on did not work. Try again, or sign in with your password."))
 
 
-def _said(sociallogin: SocialLogin) -> dict[str, Any]:
-    """What the provider says of the person."""
+def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
+    """The provider's claims about the person."""
     return sociallogin.account.get_provider_account().get_user_data() or {}
 
 
-def _user_of(sociallogin: SocialLogin) -> User | None:
-    """The one user with an address that the provider has verified. Superusers are not found by it: whoever may change
-    an e-mail address, here or at the provider, would become one."""
-    said = _said(sociallogin)
+def _find_user_by_email(sociallogin: SocialLogin) -> User | None:
+    """The one user with an e-mail address that the provider has verified. Superusers are never found by it: whoever can
+    change an e-mail address, here or at the provider, would become one."""
+    said = _read_claims(sociallogin)
     email = str(said.get("email") or "").strip()
     if not email or said.get("email_verified") is not True:
         return None
     found = User.objects.filter(email__iexact=email, is_active=True)[:2]
-    # The database compares in capitals, in which letters of other scripts become ours: a dotless i is none here.
+    # The database compares upper case, where letters of other scripts become ASCII, such as the dotless i.
     if len(found) != 1 or found[0].email.casefold() != email.casefold():
         return None
-    # Who is known by an id of the provider is not found by e-mail again: addresses are given to others.
+    # A user linked by an id is not found by e-mail again: addresses are reassigned.
     known = issuer_prefix(settings.GATEWAY_OIDC_ISSUER)
     if SocialAccount.objects.filter(user=found[0], uid__startswith=known).exists():
         return None
     return found[0] if found[0].is_staff and not found[0].is_superuser else None
 
 
-def _turn_away(request: HttpRequest, why: str) -> None:
+def _refuse_sign_in(request: HttpRequest, why: str) -> None:
     messages.error(request, why)
     raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
 
@@ -267,7 +266,7 @@ def _turn_away(request: HttpRequest, why: str) -> None:
 _WHAT: Final = {signin.TOTP_FACTOR: "app", signin.PASSKEY_FACTOR: "passkey", signin.RECOVERY_FACTOR: "recovery codes"}
 
 
-def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
+def _record_factor_change(request: HttpRequest, authenticator: Authenticator, what: str) -> None:
     user = authenticator.user
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     named = {"name": authenticator.wrap().name[:100]} if authenticator.type == signin.PASSKEY_FACTOR else {}
@@ -278,26 +277,28 @@ def _record(request: HttpRequest, authenticator: Authenticator, what: str) -> No
 
 
 @receiver(signals.authenticator_added)
-def _added(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "set up")
+def _record_added_factor(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "set up")
     if authenticator.type != signin.RECOVERY_FACTOR:
         session.apply_new_factor(request)
 
 
 @receiver(signals.authenticator_removed)
-def _removed(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "removed")
+def _record_removed_factor(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "removed")
     if authenticator.type != signin.RECOVERY_FACTOR:
         messages.success(request, _("The second factor was removed."))
 
 
 @receiver(signals.authenticator_reset)
-def _reset(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
-    _record(request, authenticator, "made anew")
+def _record_new_codes(sender: Any, request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    _record_factor_change(request, authenticator, "made anew")
 
 
 @receiver(signals.authenticator_used)
-def _used(sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any) -> None:
+def _warn_of_few_codes(
+    sender: Any, request: HttpRequest, user: Any, authenticator: Authenticator, **kwargs: Any
+) -> None:
     if authenticator.type == signin.RECOVERY_FACTOR:
         left = signin.count_recovery_codes(user)
         messages.warning(request, _("You used a recovery code; %d are left.") % left)

@@ -1,7 +1,8 @@
-"""Wrong tries to sign in, counted by django-axes: ten, then half an hour from the last one (PCI DSS 8.3.4).
+"""Lockout after wrong sign-in attempts, counted by django-axes: ten, then half an hour from the last one (PCI DSS
+8.3.4).
 
-Passwords, codes of an app and both of them inside a session count together. Passkeys cannot be guessed: they are
-neither counted nor locked, and lead past a lock that strangers caused. Source: docs/decisions/0051.
+Passwords, TOTP codes and reauthentication inside a session count together. Passkeys cannot be guessed: they are neither
+counted nor locked, so a user can sign in past a lockout that strangers caused. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -21,21 +22,22 @@ from django.contrib.auth.signals import user_login_failed
 from django.db.models import Sum
 from django.http import HttpRequest
 
-from gateway.api.base_view import network_of, resolve_client_ip
 from gateway.core import clock
+from gateway.core.client_address import network_of, resolve_client_ip
 from gateway.db.statement import execute_sql
 from gateway.models import SignIn
 
 KNOWN_ADDRESS_RETENTION: Final = timedelta(days=30)
-"""How long an address counts as one of a user after a sign-in from there."""
+"""How long an address counts as known for a user after a sign-in from there."""
 MAX_KNOWN_SIGN_INS: Final = 100
-"""Sign-ins whose addresses are looked at, newest first."""
+"""Sign-ins that known addresses are read from, newest first."""
 ADDRESS_LOCKOUT_FACTOR: Final = 10
-"""An address is locked for all names after so many times the tries that lock a name."""
+"""An address is locked for all names after this many times the attempts that lock a name."""
 
 
 class SignInLockedError(Exception):
-    """No try now. ``next_sign_in_at``: the next may be made then; None: another try of this name is being made."""
+    """No attempt is allowed now. ``next_sign_in_at``: when the next one is; None: another attempt of this name is
+    running."""
 
     def __init__(self, until: datetime | None) -> None:
         super().__init__("too many tries")
@@ -46,17 +48,18 @@ class SignInLockedError(Exception):
 
 
 def resolve_attempt_address(request: HttpRequest) -> str | None:
-    """An address as tries are counted."""
+    """The network that the request's attempts are counted by."""
     return network_of(resolve_client_ip(request))
 
 
 def digest_attempt_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
-    """A digest of the name: people type passwords and card numbers where a name belongs, and counts are in clear."""
-    return _digest(_name(credentials))
+    """A digest of the name. People type passwords and card numbers into the name's field, and counters are stored in
+    clear."""
+    return _digest(_normalize_name(credentials))
 
 
-def _name(credentials: Mapping[str, Any] | None) -> str:
-    """Names are compared without case, as a guesser would not mind it."""
+def _normalize_name(credentials: Mapping[str, Any] | None) -> str:
+    """The name in the form that is compared: without case, which a guesser would not mind."""
     return str((credentials or {}).get("username") or "").lower()
 
 
@@ -65,13 +68,13 @@ def _digest(text: str) -> str:
 
 
 def choose_lockout_parameters(request: HttpRequest, credentials: Mapping[str, Any] | None) -> list[Any]:
-    """What is counted together: a name from everywhere; where its owner signed in lately, the name from there alone,
-    so that strangers elsewhere lock nobody out."""
-    known = _knows(_name(credentials), resolve_attempt_address(request))
+    """What attempts are counted by: the name, wherever from; for an address its owner signed in from lately, the name
+    and that address, so that strangers elsewhere lock nobody out."""
+    known = _is_known_address(_normalize_name(credentials), resolve_attempt_address(request))
     return [["username", "ip_address"]] if known else ["username"]
 
 
-def _knows(name: str, near: str | None) -> bool:
+def _is_known_address(name: str, near: str | None) -> bool:
     since = clock.real_now() - KNOWN_ADDRESS_RETENTION
     lately = SignIn.objects.filter(user__username__iexact=name, at__gt=since, ip__isnull=False).order_by("-at")
     return near is not None and near in {
@@ -80,12 +83,12 @@ def _knows(name: str, near: str | None) -> bool:
 
 
 class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
-    """axes in the database. What a form held is not kept, and one address cannot try all names."""
+    """django-axes' database handler that stores no form values, and also locks an address that tries many names."""
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **kwargs: Any) -> None:
-        bare = _without_form(request)
+        bare = _strip_request(request)
         super().user_login_failed(sender, credentials, bare, **kwargs)
-        # It writes a line into both for each try, even of nothing: a row that is tried for days would grow without end.
+        # axes appends a line to both columns at each attempt, so a row attacked for days would grow without end.
         mine = AccessAttempt.objects.filter(
             username=digest_attempt_name(bare, credentials), ip_address=bare.axes_ip_address
         )
@@ -99,9 +102,9 @@ class LockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]
         return max(int(super().get_failures(request, credentials)), int(all_names) // ADDRESS_LOCKOUT_FACTOR)
 
 
-def _without_form(request: Any) -> Any:
-    """A request as axes counts it: without what was sent, which it would keep, and without the browser's name, of which
-    each would get a row of its own."""
+def _strip_request(request: Any) -> Any:
+    """A copy of the request for axes, without form values, which it would store, and without the user agent, of which
+    each would get a row."""
     bare = HttpRequest()
     bare.META = {name: request.META[name] for name in ("REMOTE_ADDR", "HTTP_X_FORWARDED_FOR") if name in request.META}
     vars(bare).update({name: value for name, value in vars(request).items() if name.startswith("axes_")})
@@ -114,10 +117,10 @@ def _without_form(request: Any) -> Any:
 
 @contextmanager
 def guard_attempt(request: HttpRequest, name: str) -> Iterator[None]:
-    """Around one try: it is made only if the name is not locked here, and not beside another one, so that many at once
-    are all counted. Raises SignInLockedError; a try during a lock prolongs it."""
+    """Context of one attempt: raises SignInLockedError if the name is locked here, or if another attempt of it is
+    running, so that parallel attempts are all counted. An attempt during a lockout prolongs it."""
     credentials = {"username": name}
-    with _alone(request, credentials):
+    with _hold_attempt_lock(request, credentials):
         if not AxesProxyHandler.is_allowed(request, credentials):
             record_failed_attempt(request, name)
             raise SignInLockedError(until=next_sign_in_at())
@@ -125,34 +128,35 @@ def guard_attempt(request: HttpRequest, name: str) -> Iterator[None]:
 
 
 def record_failed_attempt(request: HttpRequest, name: str) -> None:
-    """Count a wrong try that Django's ``authenticate`` does not know of."""
+    """Count a wrong attempt that did not go through Django's ``authenticate``."""
     user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
 
 
 def forgive_failed_attempts(request: HttpRequest, name: str) -> None:
-    """A try inside a session was right: what was counted is forgotten. Signing in forgets by itself."""
+    """Reset the counter after a correct reauthentication; signing in resets it by itself."""
     AxesProxyHandler.update_request(request)
     AxesProxyHandler.get_implementation().reset_user_attempts(request, {"username": name})
 
 
 def unlock_sign_in(name: str) -> bool:
-    """Somebody has made sure who the user is: their name is locked no more."""
+    """End the lockout of a user whose identity a manager has checked."""
     return bool(AxesProxyHandler.reset_attempts(username=_digest(name.lower())))
 
 
 def is_sign_in_locked(request: HttpRequest, name: str) -> bool:
+    """Whether the name is locked."""
     return not AxesProxyHandler.is_allowed(request, {"username": name})
 
 
 def next_sign_in_at() -> datetime:
-    """When the next try may be made, if the last one was made now."""
+    """When the next attempt is allowed, if the last one was made now."""
     return clock.real_now() + settings.AXES_COOLOFF_TIME
 
 
 @contextmanager
-def _alone(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
-    name, near = _name(credentials), resolve_attempt_address(request)
-    counted = f"{name}\n{near}" if _knows(name, near) else name
+def _hold_attempt_lock(request: HttpRequest, credentials: Mapping[str, Any]) -> Iterator[None]:
+    name, near = _normalize_name(credentials), resolve_attempt_address(request)
+    counted = f"{name}\n{near}" if _is_known_address(name, near) else name
     lock = int.from_bytes(bytes.fromhex(_digest(counted))[:8], signed=True)
     if not execute_sql("SELECT pg_try_advisory_lock(%(lock)s)", {"lock": lock})[0][0]:
         raise SignInLockedError(until=None)

@@ -1,7 +1,7 @@
-"""The session behind a page of the back office: whether it still holds, and whether its user was seen a moment ago.
+"""Sessions of the back office: whether one is still valid, and whether its user authenticated recently.
 
-Django's session only names the row (gateway.models.SignIn); the row says how old the session is and whether it was
-ended from another browser.
+Django's session only names its sign-in record (gateway.models.SignIn). The record has the session's age, and whether it
+was ended from another browser.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.core.exceptions import BadRequest
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
-from gateway.api.base_view import resolve_client_ip
 from gateway.backoffice.sign_in import lockout
+from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import looks_like_pan
 from gateway.models import SignIn
 
@@ -33,24 +34,24 @@ FULL_NUMBER_WARNING: Final = gettext_lazy(
 SIGN_IN_SESSION_KEY: Final = "sign_in"
 BACKOFFICE_PATH: Final = "/admin/"
 RULES: Final = "rules"
-"""What ended a session whose user has to show more than they did, or may not come in any more."""
+"""``ended_by`` of a session that the rules ended: its user needs a stronger sign-in, or may not sign in any more."""
 SETUP_URL_NAMES: Final = (
     "admin:set_up", "mfa_activate_totp", "mfa_add_webauthn", "mfa_view_recovery_codes", "account_reauthenticate",
     "password_again", "admin:logout", "set_language",
 )  # fmt: skip
-"""Pages for who signed in with a password alone where a second factor is required: they set one up and see no more."""
+"""Pages open to a user without a second factor where one is required: they set one up and see no more."""
 
 
 class BackofficeSessionMiddleware:
-    """Every page of the back office: a session that has ended, or has had its time, is signed out."""
+    """Signs out sessions that were ended or are too old, on every page of the back office."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path.startswith(BACKOFFICE_PATH) and request.user.is_authenticated and not self._holds(request):
-            # A row that the limits of age let go on, but what is asked of its user now does not.
-            signin.end_sessions(SignIn.objects.filter(pk=request.session.get(SIGN_IN_SESSION_KEY)), by=RULES)
+        if request.path.startswith(BACKOFFICE_PATH) and request.user.is_authenticated and not self._is_valid(request):
+            # Not too old, but its user now needs a second factor, or may not sign in any more.
+            signin.end_sessions(_select_current_sign_in(request), by=RULES)
             logout(request)
             messages.info(request, _("You were signed out. Sign in again to go on."))
         if _has_to_set_up(request):
@@ -58,7 +59,8 @@ class BackofficeSessionMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
-        """What no page can be asked, is asked of none: NUL, which no column holds, and whole card numbers."""
+        """Drop query parameters with a NUL, which no column holds, or with a full card number, by a redirect without
+        them. A NUL in the path or in a form answers 400."""
         if not request.path.startswith(BACKOFFICE_PATH):
             return None
         asked = list(request.GET.lists())
@@ -69,7 +71,7 @@ class BackofficeSessionMiddleware:
         numbers = [name for name, values in asked if any(map(_is_card_number, values))]
         if not (nul and request.user.is_authenticated) and not numbers:
             return None
-        # Nothing may repeat the number: not the page, and not its address.
+        # Neither the page nor its address may repeat the number.
         messages.warning(
             request, FULL_NUMBER_WARNING if numbers else _("No field holds what was asked for: it was left out.")
         )
@@ -77,12 +79,14 @@ class BackofficeSessionMiddleware:
         rest = [(name, value) for name, values in asked if name not in left_out for value in values]
         return HttpResponseRedirect(f"{request.path}?{urlencode(rest)}" if rest else request.path)
 
-    def _holds(self, request: HttpRequest) -> bool:
+    def _is_valid(self, request: HttpRequest) -> bool:
+        """Whether the session is still valid; sets ``request.has_to_set_up`` if its user has to set up a second
+        factor."""
         if not request.user.is_staff:
             return False
-        row = SignIn.objects.filter(pk=request.session.get(SIGN_IN_SESSION_KEY), user=request.user.pk).first()
+        row = _select_current_sign_in(request).filter(user=request.user.pk).first()
         if row is None:
-            # A session that another way of signing in began: good where no second factor is asked for.
+            # Begun by another way of signing in, which is enough if no second factor is required.
             if signin.is_second_factor_required() or signin.has_second_factor(request.user):
                 return False
             row = start_session_record(request, second_factor=False)
@@ -90,7 +94,7 @@ class BackofficeSessionMiddleware:
             if signin.has_second_factor(request.user):
                 return False
             request.has_to_set_up = True  # type: ignore[attr-defined]
-        # A page that asks by itself whether there is news is no sign of a person in front of it.
+        # Polling by an open page does not count as use.
         return signin.touch_session(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
 
 
@@ -105,10 +109,8 @@ def _is_card_number(text: str) -> bool:
 
 
 def start_session_record(request: HttpRequest, *, second_factor: bool) -> SignIn:
-    """Tie the session to a row of its own; one that it had before ends."""
-    signin.end_sessions(
-        SignIn.objects.filter(pk=request.session.get(SIGN_IN_SESSION_KEY)), by=request.user.get_username()
-    )
+    """Create the session's sign-in record; the one that it had before ends."""
+    signin.end_sessions(_select_current_sign_in(request), by=request.user.get_username())
     agent = request.headers.get("User-Agent", "")
     row = signin.begin_session(request.user, ip=resolve_client_ip(request), agent=agent, second_factor=second_factor)
     request.session[SIGN_IN_SESSION_KEY] = str(row.pk)
@@ -116,8 +118,8 @@ def start_session_record(request: HttpRequest, *, second_factor: bool) -> SignIn
 
 
 def complete_sign_in(request: HttpRequest, user: Any) -> None:
-    """Somebody has signed in: the session's row, the trail, and what they are told."""
-    proofs = [_proof(record) for record in get_authentication_records(request, user)]
+    """After a sign-in: create the session's record and an audit entry, and show the user their last sign-in."""
+    proofs = [_name_proof(record) for record in get_authentication_records(request, user)]
     row = start_session_record(request, second_factor=any(proof in SECOND_FACTOR_PROOFS for proof in proofs))
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     audit_log.record_audit_entry(by, "sign in", user, after={"with": ", ".join(dict.fromkeys(proofs))})
@@ -125,58 +127,71 @@ def complete_sign_in(request: HttpRequest, user: Any) -> None:
     if before is None:
         messages.info(request, _("This is your first sign-in."))
     else:
-        told = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
-        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % told)
+        values = {"when": f"{before.at:%Y-%m-%d %H:%M} UTC", "where": before.ip or "–"}
+        messages.info(request, _("Your last sign-in: %(when)s from %(where)s.") % values)
 
 
 SECOND_FACTOR_PROOFS: Final = frozenset({"code", "recovery code", "passkey"})
 _PROOFS: Final = {signin.TOTP_FACTOR: "code", signin.RECOVERY_FACTOR: "recovery code", signin.PASSKEY_FACTOR: "passkey"}
 
 
-def _proof(record: dict[str, Any]) -> str:
-    """What somebody showed, as the trail names it."""
+def _name_proof(record: dict[str, Any]) -> str:
+    """The name of an authentication method in audit entries."""
     if record["method"] == "mfa":
         return _PROOFS[record["type"]]
     return "single sign-on" if record["method"] == "socialaccount" else str(record["method"])
 
 
 def apply_new_factor(request: HttpRequest) -> None:
-    """The session's user has a new second factor. Sessions that none was shown in end."""
-    SignIn.objects.filter(pk=request.session.get(SIGN_IN_SESSION_KEY)).update(second_factor=True)
-    others = SignIn.objects.filter(user=request.user.pk, second_factor=False)
-    signin.end_sessions(others.exclude(pk=request.session.get(SIGN_IN_SESSION_KEY)), by=request.user.get_username())
+    """After a second factor was added: the user's sessions without one end, but for this one."""
+    _select_current_sign_in(request).update(second_factor=True)
+    without_factor = list_other_sign_ins(request).filter(second_factor=False)
+    signin.end_sessions(without_factor, by=request.user.get_username())
+
+
+def _select_current_sign_in(request: HttpRequest) -> QuerySet[SignIn]:
+    """The session's own row as a query; empty if the session has none."""
+    key = request.session.get(SIGN_IN_SESSION_KEY)
+    return SignIn.objects.filter(pk=key) if key is not None else SignIn.objects.none()
 
 
 def find_current_sign_in(request: HttpRequest) -> SignIn | None:
-    return SignIn.objects.filter(pk=request.session.get(SIGN_IN_SESSION_KEY)).first()
+    """The row of the session that the request belongs to."""
+    return _select_current_sign_in(request).first()
+
+
+def list_other_sign_ins(request: HttpRequest) -> QuerySet[SignIn]:
+    """The user's sign-in records of other browsers than this one, ended ones too."""
+    key, own = request.session.get(SIGN_IN_SESSION_KEY), SignIn.objects.filter(user=request.user.pk)
+    return own.exclude(pk=key) if key is not None else own
 
 
 def end_current_session(request: HttpRequest) -> None:
-    """The session ends by its user's own wish."""
+    """End the session on its user's own request."""
     if request.user.is_authenticated and (row := find_current_sign_in(request)) is not None:
         signin.end_sessions(SignIn.objects.filter(pk=row.pk), by=request.user.get_username())
 
 
 def apply_password_change(request: HttpRequest) -> None:
-    """The password was changed: sessions elsewhere end, and the trail has it."""
-    others = SignIn.objects.filter(user=request.user.pk).exclude(pk=request.session.get(SIGN_IN_SESSION_KEY))
-    signin.end_sessions(others, by=request.user.get_username())
+    """After a password change: end the user's other sessions and write an audit entry."""
+    assert request.user.is_authenticated
+    signin.end_sessions(list_other_sign_ins(request), by=request.user.get_username())
     lockout.forgive_failed_attempts(request, request.user.get_username())
     by = audit_log.Actor(name=request.user.get_username(), ip=resolve_client_ip(request))
     audit_log.record_audit_entry(by, "set password", request.user)
 
 
 def is_recently_authenticated(request: HttpRequest) -> bool:
-    """Whether the user has shown a moment ago who they are: by signing in, or again inside the session."""
+    """Whether the user signed in or reauthenticated within ACCOUNT_REAUTHENTICATION_TIMEOUT."""
     records = get_authentication_records(request, request.user)
     at = max((float(record["at"]) for record in records), default=0.0)
     return 0 <= time.time() - at < settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
 def require_reauthentication(request: HttpRequest, back: str | None = None) -> HttpResponse | None:
-    """None where the user was seen a moment ago; else the way to the page that asks who they are.
+    """None if the user authenticated recently, else a redirect to the reauthentication page.
 
-    Views that move money or show tokens, keys and secrets begin with it. A form that was sent is not kept: the message
+    Views that move money or show tokens, keys and secrets begin with it. A submitted form is lost then, and a message
     says so.
     """
     if is_recently_authenticated(request):
@@ -188,5 +203,5 @@ def require_reauthentication(request: HttpRequest, back: str | None = None) -> H
 
 
 def build_page_context(site: Any, request: HttpRequest, **more: Any) -> dict[str, Any]:
-    """What every page's template needs."""
+    """The context that every page's template needs."""
     return {**site.each_context(request), **more}

@@ -1,7 +1,7 @@
-"""Signing in, second factors and showing again who one is: django-allauth's views in the back office's look.
+"""Signing in, second factors and reauthentication: django-allauth's views in the back office's look.
 
-Password, code and passkey are allauth's to check; wrong tries are counted by gateway.backoffice.sign_in.lockout,
-secrets are sealed by gateway.access.signin. Source: docs/decisions/0051.
+allauth checks passwords, codes and passkeys; gateway.backoffice.sign_in.lockout counts wrong attempts, and
+gateway.access.signin seals secrets. Source: docs/decisions/0051.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ from gateway.backoffice.sign_in.allauth_adapters import build_lockout_error, rec
 
 log = structlog.get_logger(__name__)
 TOTP_SETUP_TIMEOUT_S: Final = 600
-"""How long an app can be set up with the key that was shown."""
+"""How long a new TOTP key can be confirmed, in seconds."""
 SSO: Final = "sso"
-"""The provider's name in addresses."""
+"""The provider's id in URLs."""
 ASKED_AT: Final = "passkey_asked_at"
-"""In the session of a visitor: when a passkey was asked for."""
+"""Session key: when a passkey challenge was made."""
 RECOVERY_CODE_DIGITS: Final = settings.MFA_RECOVERY_CODE_DIGITS
 
 
-def _text(label: Any, **attrs: str) -> forms.CharField:
+def _build_text_field(label: Any, **attrs: str) -> forms.CharField:
     return forms.CharField(
         label=label,
         max_length=150,
@@ -77,7 +77,7 @@ def _text(label: Any, **attrs: str) -> forms.CharField:
     )
 
 
-def _password(**attrs: str) -> forms.CharField:
+def _build_password_field(**attrs: str) -> forms.CharField:
     return forms.CharField(
         label=gettext_lazy("Password"),
         max_length=256,
@@ -90,28 +90,28 @@ def _password(**attrs: str) -> forms.CharField:
 
 
 class PasswordForm(LoginForm):  # type: ignore[misc]
-    """Name and password."""
+    """Sign-in by name and password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["login"] = _text(gettext_lazy("Username"), autocomplete="username", autofocus="")
-        self.fields["password"] = _password()
+        self.fields["login"] = _build_text_field(gettext_lazy("Username"), autocomplete="username", autofocus="")
+        self.fields["password"] = _build_password_field()
 
     def add_prefix(self, field_name: str) -> str:
-        """The input is named as password managers know it."""
-        return super().add_prefix("username" if field_name == "login" else field_name)
+        """Names the input "username", which password managers recognise."""
+        return str(super().add_prefix("username" if field_name == "login" else field_name))
 
 
 class PasswordReauthenticationForm(ReauthenticateForm):  # type: ignore[misc]
-    """The password once more."""
+    """Reauthentication by password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["password"] = _password(autofocus="")
+        self.fields["password"] = _build_password_field(autofocus="")
 
 
 def change_password(request: HttpRequest, change: Callable[..., HttpResponse], extra: Any) -> HttpResponse:
-    """One's own password. Tries of the old one count like those of signing in; sessions elsewhere end with it."""
+    """Change the user's own password. Wrong old passwords count towards the lockout; the user's other sessions end."""
     if request.method != "POST":
         return change(request, extra)
     name = request.user.get_username()
@@ -134,7 +134,7 @@ def change_password(request: HttpRequest, change: Callable[..., HttpResponse], e
 
 
 class CountedCodeMixin:
-    """A form with a code of the app, or a recovery code. Wrong ones are counted, right ones are taken once."""
+    """A form with a TOTP or recovery code. Wrong codes are counted; a right one is used up."""
 
     user: Any
     fields: dict[str, forms.Field]
@@ -143,17 +143,19 @@ class CountedCodeMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["code"] = _text(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="", inputmode="text")
+        self.fields["code"] = _build_text_field(
+            gettext_lazy("Code"), autocomplete="one-time-code", autofocus="", inputmode="text"
+        )
 
     def clean_code(self) -> str:
         request, name = context.request, self.user.get_username()
         try:
             with lockout.guard_attempt(request, name):
-                return self._checked(request, name)
+                return self._check_code(request, name)
         except lockout.SignInLockedError as locked:
             raise build_lockout_error(locked) from None
 
-    def _checked(self, request: HttpRequest, name: str) -> str:
+    def _check_code(self, request: HttpRequest, name: str) -> str:
         digits = "".join(filter(str.isalnum, self.cleaned_data["code"]))
         if len(digits) != RECOVERY_CODE_DIGITS and signin.count_wrong_codes(self.user) >= signin.MAX_WRONG_CODES:
             raise forms.ValidationError(
@@ -177,11 +179,11 @@ class CountedCodeMixin:
 
 
 class CodeForm(CountedCodeMixin, factor_forms.AuthenticateForm):  # type: ignore[misc]
-    """The second step of signing in."""
+    """Second step of a sign-in: a code."""
 
 
 class CodeReauthenticationForm(CountedCodeMixin, factor_forms.ReauthenticateForm):  # type: ignore[misc]
-    """A code once more."""
+    """Reauthentication by a code."""
 
     def save(self) -> None:
         super().save()
@@ -189,14 +191,14 @@ class CodeReauthenticationForm(CountedCodeMixin, factor_forms.ReauthenticateForm
 
 
 class TotpSetupForm(ActivateTOTPForm):  # type: ignore[misc]
-    """The first code of an app. Its key is sealed while it waits in the session, and waits for ten minutes."""
+    """Confirms a new TOTP key by its first code. The key waits in the session, sealed, for ten minutes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.user = kwargs.pop("user")
-        # allauth's own form would put the key into the session as it is.
+        # allauth's own form would store the key in the session in clear.
         forms.Form.__init__(self, *args, **kwargs)
-        self.fields["code"] = _text(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
-        self.secret = _offered(context.request)
+        self.fields["code"] = _build_text_field(gettext_lazy("Code"), autocomplete="one-time-code", autofocus="")
+        self.secret = _find_offered_key(context.request)
 
     def clean_code(self) -> str:
         request, name = context.request, self.user.get_username()
@@ -213,8 +215,8 @@ class TotpSetupForm(ActivateTOTPForm):  # type: ignore[misc]
             raise build_lockout_error(locked) from None
 
 
-def _offered(request: HttpRequest) -> str:
-    """The key that this session sets up: the one that was shown here a moment ago, or a new one."""
+def _find_offered_key(request: HttpRequest) -> str:
+    """The TOTP key that this session sets up: the one shown within TOTP_SETUP_TIMEOUT_S, or a new one."""
     kept = request.session.get(SECRET_SESSION_KEY)
     if kept and 0 <= time.time() - kept["at"] < TOTP_SETUP_TIMEOUT_S:
         return signin.open_pending_factor(kept["sealed"])
@@ -227,8 +229,8 @@ def _offered(request: HttpRequest) -> str:
 
 
 class _Answer(forms.JSONField):
-    """What a passkey answered. Numbers of thousands of digits and lists within lists within lists are no JSON here, and
-    what was sent is not shown again, for which Django would read it once more."""
+    """A passkey's answer as JSON. Numbers of thousands of digits and deep nesting are refused; the value is never shown
+    again, as Django would parse it once more for that."""
 
     def to_python(self, value: Any) -> Any:
         try:
@@ -241,7 +243,8 @@ class _Answer(forms.JSONField):
 
 
 class _Readable(forms.Form):
-    """A form with a passkey's answer, which the libraries read without asking whether it is whole."""
+    """A form with a passkey's answer, refused if the libraries cannot read it: they do not check whether it is
+    complete."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -256,31 +259,31 @@ class _Readable(forms.Form):
 
 
 class PasskeySignInForm(_Readable, LoginWebAuthnForm):  # type: ignore[misc]
-    """Sign in by a passkey alone."""
+    """Sign-in by a passkey alone."""
 
     def clean_credential(self) -> Authenticator:
         asked_at = context.request.session.pop(ASKED_AT, None)
         found = super().clean_credential()
-        # The visitor's own browser keeps what was asked, and so could send the same answer twice.
+        # The visitor's browser stores the challenge, so it could send the same answer twice.
         if not isinstance(asked_at, float) or not signin.take_answer(found, asked_at):
             raise factors_adapter().validation_error("incorrect_code")
         return found
 
 
 class PasskeyReauthenticationForm(_Readable, ReauthenticateWebAuthnForm):  # type: ignore[misc]
-    """Show again who one is, by a passkey."""
+    """Reauthentication by a passkey."""
 
 
 class PasskeyFactorForm(_Readable, AuthenticateWebAuthnForm):  # type: ignore[misc]
-    """A passkey as the second factor."""
+    """Second step of a sign-in: a passkey."""
 
 
 class AddPasskeyForm(_Readable, AddWebAuthnForm):  # type: ignore[misc]
-    """A new passkey, or a key that only serves as a second factor."""
+    """Adds a passkey, or a security key that is only a second factor."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"] = _text(gettext_lazy("Name"))
+        self.fields["name"] = _build_text_field(gettext_lazy("Name"))
         self.fields["name"].required = False
         self.fields["passwordless"] = forms.BooleanField(
             label=gettext_lazy("Sign in with it, without a password"),
@@ -294,15 +297,15 @@ class AddPasskeyForm(_Readable, AddWebAuthnForm):  # type: ignore[misc]
 class RenamePasskeyForm(EditWebAuthnForm):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["name"] = _text(gettext_lazy("Name"), autofocus="")
+        self.fields["name"] = _build_text_field(gettext_lazy("Name"), autofocus="")
 
 
 # --- pages ----------------------------------------------------------------------------------------------------------
 
 
-def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
-    """One of allauth's views as a page of the back office. ``proof``: who opens it has shown a moment ago who they are;
-    allauth asks too, but not those who have neither a password nor a factor."""
+def _build_page_view(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpResponse]:
+    """One of allauth's views as a page of the back office. ``proof``: it needs a recent authentication; allauth asks
+    for one too, but not of users with neither a password nor a factor."""
 
     class Shown(view):  # type: ignore[misc]
         def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -325,22 +328,22 @@ def _page(view: Any, title: Any, *, proof: bool = False) -> Callable[..., HttpRe
 
 class _AppSetUp(app_views.ActivateTOTPView):  # type: ignore[misc]
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        found = super().get_context_data(**kwargs)
-        svg, secret = found["totp_svg"], found["form"].secret
-        found["picture"] = SafeString(svg[svg.index("<svg") :])
-        found["key"] = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
-        return found
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        svg, secret = context["totp_svg"], context["form"].secret
+        context["picture"] = SafeString(svg[svg.index("<svg") :])
+        context["key"] = " ".join(secret[place : place + 4] for place in range(0, len(secret), 4))
+        return context
 
 
 class _Codes(recovery_views.ViewRecoveryCodesView):  # type: ignore[misc]
-    """The one page that shows recovery codes; seen once, it leads to the account."""
+    """The one page that shows recovery codes; it then leads to the account."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        found = super().get_context_data(**kwargs)
-        digits = [str(code) for code in found["unused_codes"]]
-        found["codes"] = [" ".join(code[place : place + 4] for place in range(0, len(code), 4)) for code in digits]
-        found["onward"] = reverse("admin:account")
-        return found
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        digits = [str(code) for code in context["unused_codes"]]
+        context["codes"] = [" ".join(code[place : place + 4] for place in range(0, len(code), 4)) for code in digits]
+        context["onward"] = reverse("admin:account")
+        return context
 
 
 class _SignIn(LoginView):  # type: ignore[misc]
@@ -350,7 +353,7 @@ class _SignIn(LoginView):  # type: ignore[misc]
 
 
 class _PasskeySignIn(passkey_views.LoginWebAuthnView):  # type: ignore[misc]
-    """Sign in by a passkey alone: asks the browser for one, and takes its answer."""
+    """Sign-in by a passkey alone: makes the challenge and checks the answer."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         answer: HttpResponse = super().get(request, *args, **kwargs)
@@ -359,13 +362,13 @@ class _PasskeySignIn(passkey_views.LoginWebAuthnView):  # type: ignore[misc]
         return answer
 
 
-show_sign_in = _page(_SignIn, gettext_lazy("Sign in"))
+show_sign_in = _build_page_view(_SignIn, gettext_lazy("Sign in"))
 _AGAIN: Final = gettext_lazy("Is it you?")
 
 
 @never_cache
 def choose_factor_setup(request: HttpRequest) -> HttpResponse:
-    """Which second factor to set up, for who signed in without one where it is required."""
+    """The page of a user who needs a second factor and has none: which one to set up."""
     if signin.has_second_factor(request.user):
         return HttpResponseRedirect(reverse("admin:account"))
     found = session.build_page_context(admin.site, request, title=_("Set up a second factor"))
@@ -373,8 +376,8 @@ def choose_factor_setup(request: HttpRequest) -> HttpResponse:
 
 
 def start_reauthentication(request: HttpRequest) -> HttpResponse:
-    """To the first way in which this user can show once more who they are. Who has neither a password nor a factor came
-    by single sign-on, and comes by it once more."""
+    """Redirect to the user's first way of reauthentication. A user with neither a password nor a factor signed in by
+    single sign-on, and does so again."""
     if not request.user.is_authenticated:
         return HttpResponseRedirect(reverse("account_login"))
     methods = get_adapter(request).get_reauthentication_methods(request.user)
@@ -386,22 +389,21 @@ def start_reauthentication(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def cancel_second_step(request: HttpRequest) -> HttpResponse:
-    """Away from the second step: the password is asked for anew."""
+    """Leave the second step; the sign-in begins again with the password."""
     clear_login(request)
     return HttpResponseRedirect(reverse("account_login"))
 
 
 def show_sign_in_refused(request: HttpRequest) -> HttpResponse:
-    """Where allauth sends who may not come in, or came to no end."""
+    """allauth's page for a sign-in that was refused or not finished."""
     messages.error(request, _("Single sign-on did not work. Try again, or sign in with your password."))
     return HttpResponseRedirect(reverse("account_login"))
 
 
 @never_cache
 def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """The way to the provider of single sign-on, begun by a form of ours alone: an address that another site leads to
-    shows a button. Of the request only the way on is heeded: allauth would take from it what the provider is asked, and
-    so also that it ask for nothing."""
+    """Begin single sign-on by a form of ours; a link from another site only shows a button. Only ``next`` is taken from
+    the request: allauth would pass other parameters on to the provider."""
     if provider_id != SSO or not settings.GATEWAY_OIDC_ISSUER:
         raise Http404
     onward = str((request.POST if request.method == "POST" else request.GET).get("next", ""))
@@ -410,12 +412,12 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
         return TemplateResponse(
             request, "admin/to_provider.html", session.build_page_context(admin.site, request, **found)
         )
-    request.GET, request.POST = QueryDict(urlencode({"next": onward})), QueryDict()  # type: ignore[misc]
-    away = _at_provider(oidc_views.login)(request, provider_id=provider_id)
+    request.GET, request.POST = QueryDict(urlencode({"next": onward})), QueryDict()
+    away = _wrap_provider_view(oidc_views.login)(request, provider_id=provider_id)
     address = away.get("Location", "")
     if "://" not in address:
         return away
-    # The pages' policy would stop a form that is redirected elsewhere, as it should.
+    # The content security policy stops forms that redirect to another site, so this page refreshes to it.
     found["address"] = address
     answer = TemplateResponse(
         request, "admin/to_provider.html", session.build_page_context(admin.site, request, **found)
@@ -424,8 +426,8 @@ def to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
     return answer
 
 
-def _at_provider(view: Any) -> Callable[..., HttpResponse]:
-    """One of allauth's steps of single sign-on; a provider that is away, or says what cannot be read, is told."""
+def _wrap_provider_view(view: Any) -> Callable[..., HttpResponse]:
+    """One of allauth's steps of single sign-on, with a message if the provider is down or its answer unreadable."""
 
     def shown(request: HttpRequest, **rest: Any) -> HttpResponse:
         try:
@@ -443,24 +445,28 @@ def redirect_to_account(request: HttpRequest) -> HttpResponse:
 
 
 def build_sign_in_urls() -> list[URLPattern]:
-    """allauth's addresses, by the names that it knows them by. Those that are left out do not exist: nobody signs up,
-    and no mail sets a password."""
-    secured = partial(_page, proof=True)
+    """URL patterns of allauth, under the names it expects. Sign-up and password reset by mail are left out and so do
+    not exist."""
+    secured = partial(_build_page_view, proof=True)
     found = [
         ("login/", show_sign_in, "account_login"),
         ("login/passkey/", _PasskeySignIn.as_view(), "mfa_login_webauthn"),
         ("login/<str:provider_id>/", to_provider, "openid_connect_login"),
-        ("login/<str:provider_id>/callback/", _at_provider(oidc_views.callback), "openid_connect_callback"),
+        ("login/<str:provider_id>/callback/", _wrap_provider_view(oidc_views.callback), "openid_connect_callback"),
         ("login/sso/failed/", show_sign_in_refused, "socialaccount_login_error"),
         ("login/sso/cancelled/", show_sign_in_refused, "socialaccount_login_cancelled"),
         ("login/sso/nobody/", show_sign_in_refused, "socialaccount_signup"),
         ("login/inactive/", show_sign_in_refused, "account_inactive"),
-        ("code/", _page(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
+        ("code/", _build_page_view(factor_views.AuthenticateView, gettext_lazy("Second step")), "mfa_authenticate"),
         ("code/cancel/", cancel_second_step, "account_cancel"),
         ("again/", start_reauthentication, "account_reauthenticate"),
-        ("again/password/", _page(ReauthenticateView, _AGAIN), "password_again"),
-        ("again/code/", _page(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
-        ("again/passkey/", _page(passkey_views.ReauthenticateWebAuthnView, _AGAIN), "mfa_reauthenticate_webauthn"),
+        ("again/password/", _build_page_view(ReauthenticateView, _AGAIN), "password_again"),
+        ("again/code/", _build_page_view(factor_views.ReauthenticateView, _AGAIN), "mfa_reauthenticate"),
+        (
+            "again/passkey/",
+            _build_page_view(passkey_views.ReauthenticateWebAuthnView, _AGAIN),
+            "mfa_reauthenticate_webauthn",
+        ),
         ("code/set-up/", secured(_AppSetUp, gettext_lazy("Set up your authenticator app")), "mfa_activate_totp"),
         ("code/remove/", secured(app_views.DeactivateTOTPView, gettext_lazy("Remove the app")), "mfa_deactivate_totp"),
         ("passkeys/", redirect_to_account, "mfa_list_webauthn"),

@@ -1,4 +1,4 @@
-"""What people call the browser behind a session."""
+"""Names of browsers and systems, from user agents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SYSTEMS: Final = (
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 )
-"""A mark in what a browser calls itself, and what people call it; the first that is there."""
+"""Part of a user agent → the system's name; the first that matches counts."""
 
 
 def describe_browser(agent: str) -> str:
-    """A few words of what a browser calls itself; the sign-in's own page has all of it."""
+    """Browser and system of a user agent in a few words; the sign-in record's page shows it whole."""
     words = [next((name for mark, name in marks if mark in agent), "") for marks in (_BROWSERS, _SYSTEMS)]
     return ", ".join(word for word in words if word) or Truncator(agent).chars(40) or "–"

@@ -1,4 +1,4 @@
-"""What a list of webhook deliveries is narrowed down to, read from its address or its form."""
+"""Filters of the list of webhook deliveries, parsed from a form or a query string."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DeliveryState = WebhookDelivery.State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFilters:
-    """What a list was narrowed down to. ``wrong``: filter → what is wrong with it."""
+    """Filters of a list. ``wrong``: filter → error."""
 
     state: str = ""
     kind: str = ""
@@ -45,6 +45,7 @@ class DeliveryFilters:
 
 
 def parse_delivery_filters(sent: QueryDict) -> DeliveryFilters:
+    """Parse a query string or form; invalid values are left out and reported in ``wrong``."""
     wrong: dict[str, str] = {}
 
     def ident(name: str) -> UUID | None:

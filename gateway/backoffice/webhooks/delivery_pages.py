@@ -1,6 +1,6 @@
-"""Webhook deliveries: found by filters, looked at with every attempt, sent once more one by one or many.
+"""Webhook deliveries: filtered, viewed with every attempt, replayed singly or in bulk.
 
-Many are counted first, then made due by background work. Source: docs/decisions/0029.
+A bulk replay counts first, then runs as background work. Source: docs/decisions/0029.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from gateway.access import audit_log, permissions
 from gateway.background import queue
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.webhooks.delivery_filters import DELIVERY_FILTER_NAMES, DeliveryFilters, parse_delivery_filters
 from gateway.backoffice.webhooks.inspector_views import format_webhook_body
@@ -58,7 +59,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        asked, mine = parse_delivery_filters(request.GET), self._endpoints(request, "view")
+        asked, mine = parse_delivery_filters(request.GET), self._find_endpoints(request, "view")
         rows: list[WebhookDelivery] = []
         after, too_much = identifiers.parse_id(request.GET.get("after", "")), False
         if not asked.wrong and mine:
@@ -84,19 +85,19 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "first": f"?{urlencode(kept)}",
             "wrong": asked.wrong,
             "too_much": too_much,
-            "filters": self._filters(request, mine, asked),
+            "filters": self._render_filters(request, mine, asked),
             "may_replay": bool(permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION)),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/deliveries.html", context)
 
-    def _endpoints(self, request: HttpRequest, verb: str) -> dict[UUID, WebhookEndpoint]:
-        """The endpoints whose deliveries the user may ``verb``."""
+    def _find_endpoints(self, request: HttpRequest, verb: str) -> dict[UUID, WebhookEndpoint]:
+        """Endpoints whose deliveries the user may ``verb``."""
         where = self.scope(request, verb).where("merchant", "channel")
         found = WebhookEndpoint.objects.filter(where).select_related("merchant").order_by("merchant__name", "url")
         return {row.pk: row for row in found[:MAX_LISTED_ENDPOINTS]} if self.scope(request, verb) else {}
 
-    def _filters(
+    def _render_filters(
         self, request: HttpRequest, mine: dict[UUID, WebhookEndpoint], asked: DeliveryFilters
     ) -> list[dict[str, Any]]:
         choices = {
@@ -143,7 +144,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._one(request, unquote(object_id))
+        row = self._find_delivery(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
@@ -164,7 +165,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "endpoint_address": reverse("admin:gateway_webhookendpoint_change", args=[row.endpoint_id])
             if permissions.has_permission(request.user, "gateway.view_webhookendpoint", row.endpoint)
             else "",
-            "payment_address": reverse("admin:gateway_payment_change", args=[row.payment]) if row.payment else "",
+            "payment_address": build_payment_page_url(row.payment) if row.payment else "",
             "may_replay": row.kind != TEST_TYPE and self.may(request, "change", row),
             "takes": row.endpoint.state in (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED),
             **(extra_context or {}),
@@ -172,7 +173,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         return TemplateResponse(request, "admin/office/delivery.html", context)
 
     def replay_view(self, request: HttpRequest, delivery: Any) -> HttpResponse:
-        row = self._one(request, str(delivery))
+        row = self._find_delivery(request, str(delivery))
         if row.kind == TEST_TYPE or not self.may(request, "change", row):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_change", args=[row.pk]))
@@ -195,14 +196,14 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
     # --- many ----------------------------------------------------------------------------------------------------
 
     def replay_many_view(self, request: HttpRequest) -> HttpResponse:
-        """First what would be sent; with ``confirm`` it is put on the list of work."""
+        """Show what a bulk replay would send; with ``confirm`` it is started."""
         if not permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION):
             raise PermissionDenied
         back = redirect(reverse("admin:gateway_webhookdelivery_changelist"))
         if request.method != "POST":
             return back
         asked = parse_delivery_filters(request.POST)
-        selection = None if asked.wrong else self._selection(request, asked)
+        selection = None if asked.wrong else self._build_selection(request, asked)
         if selection is None:
             messages.error(request, _("Choose one endpoint, or one merchant's events: a replay is one merchant's."))
             return back
@@ -245,8 +246,8 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         }
         return TemplateResponse(request, "admin/office/replay.html", context)
 
-    def _selection(self, request: HttpRequest, asked: DeliveryFilters) -> ReplaySelection | None:
-        """What a filter chooses of one merchant's; None where it names none, or several."""
+    def _build_selection(self, request: HttpRequest, asked: DeliveryFilters) -> ReplaySelection | None:
+        """The one merchant's deliveries that the filters select; None if they name no merchant or several."""
         where = permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION).where("merchant", "channel")
         mine = {row.pk: row for row in WebhookEndpoint.objects.filter(where).select_related("merchant")}
         chosen = mine.get(asked.endpoint) if asked.endpoint is not None else None
@@ -254,7 +255,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
         if (asked.endpoint is not None and chosen is None) or asked.kind == TEST_TYPE:
             return None
         if chosen is None and asked.payment is not None:
-            # A payment is one merchant's, however many there are.
+            # A payment belongs to one merchant, so it selects one.
             found = WebhookDelivery.objects.filter(payment=asked.payment, endpoint__in=mine).values_list("merchant")
             merchants = {key: merchants[key] for (key,) in found}
         merchant = chosen.merchant if chosen is not None else next(iter(merchants.values()), None)
@@ -272,7 +273,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             until=asked.until or clock.merchant_now(merchant),
         )
 
-    def _one(self, request: HttpRequest, ident: str) -> WebhookDelivery:
+    def _find_delivery(self, request: HttpRequest, ident: str) -> WebhookDelivery:
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -286,7 +287,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
 
 
 def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, WebhookEndpoint]) -> list[dict[str, Any]]:
-    """Deliveries as a list shows them, each with its last attempt."""
+    """Deliveries for the template, each with its last attempt."""
     last: dict[UUID, WebhookAttempt] = {}
     for attempt in WebhookAttempt.objects.filter(delivery__in=[row.pk for row in rows]).order_by("id"):
         last[attempt.delivery_id] = attempt
@@ -299,14 +300,14 @@ def render_deliveries(rows: Sequence[WebhookDelivery], endpoints: dict[UUID, Web
             "waits": row.state == WebhookDelivery.State.WAITING,
             "target": mask_text(row.url) if row.url else describe_delivery_target(endpoints.get(row.endpoint_id)),
             "address": reverse("admin:gateway_webhookdelivery_change", args=[row.pk]),
-            "payment": reverse("admin:gateway_payment_change", args=[row.payment]) if row.payment else "",
+            "payment": build_payment_page_url(row.payment) if row.payment else "",
         }
         for row in rows
     ]
 
 
 def list_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> list[dict[str, Any]]:
-    """The newest deliveries of one endpoint; none where finding them takes too long."""
+    """The newest deliveries of one endpoint; empty if the query times out."""
     try:
         with limit_search_time():
             rows = list(WebhookDelivery.objects.filter(endpoint=endpoint).order_by("-pk")[:most])

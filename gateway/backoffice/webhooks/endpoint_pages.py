@@ -1,6 +1,6 @@
-"""Webhook endpoints: made, changed, tried, paused, rotated and switched off, by the verbs of gateway.notifications.
+"""Webhook endpoints: created, changed, tested, paused, rotated and switched off by gateway.notifications.
 
-A secret is shown on one page, once, to somebody who has just shown who they are. Source: issue "back office";
+A secret is shown on one page, once, after a recent authentication. Source: docs/back-office-webhooks.md,
 docs/decisions/0029.
 """
 
@@ -37,12 +37,12 @@ from gateway.timers import wakeup
 MAX_SHOWN_ENDPOINTS: Final = 200
 ADD_ENDPOINT_PERMISSION: Final = "gateway.add_webhookendpoint"
 CONFIRMED_ACTIONS: Final = frozenset({"rotate", "off"})
-"""What asks for its name to be typed first."""
+"""Actions for which the endpoint's name has to be typed."""
 
 
 @admin.register(WebhookEndpoint)
 class WebhookEndpointAdmin(MerchantPage):
-    """The list and the pages are our own; the kit says whose rows they show."""
+    """Webhook endpoints. The list and the pages are our own views; the base class gives the access scope."""
 
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "gateway_webhookendpoint_", self.admin_site.admin_view
@@ -92,7 +92,7 @@ class WebhookEndpointAdmin(MerchantPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        row = self._one(request, unquote(object_id))
+        row = self._find_endpoint(request, unquote(object_id))
         if request.method != "GET":
             raise PermissionDenied
         last = webhook_figures.load_last_attempts([row.pk]).get(row.pk)
@@ -142,13 +142,14 @@ class WebhookEndpointAdmin(MerchantPage):
                     kinds=chosen["kinds"],
                     secret=chosen["secret"],
                 )
-                return self._show_once(request, row, secret, own=chosen["secret"] is not None)
+                shown: HttpResponse = self._render_secret_once(request, row, secret, own=chosen["secret"] is not None)
+                return shown
             except InvalidEndpointError as fault:
                 form.add_error(None, str(fault))
-        return self._form(request, form, _("New webhook endpoint"))
+        return self._render_form(request, form, _("New webhook endpoint"))
 
     def edit_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        row = self._one(request, str(endpoint), "change")
+        row = self._find_endpoint(request, str(endpoint), "change")
         if row.mode == WebhookEndpoint.Mode.RETURN or row.is_inspector:
             raise Http404
         if (ask := session.require_reauthentication(request)) is not None:
@@ -162,9 +163,9 @@ class WebhookEndpointAdmin(MerchantPage):
                 if row.is_held:
                     self._activate(request, row)
             return redirect(reverse("admin:gateway_webhookendpoint_change", args=[row.pk]))
-        return self._form(request, form, _("Change this endpoint"), row)
+        return self._render_form(request, form, _("Change this endpoint"), row)
 
-    def _form(
+    def _render_form(
         self, request: HttpRequest, form: EndpointForm, title: str, row: WebhookEndpoint | None = None
     ) -> HttpResponse:
         context = {
@@ -178,7 +179,9 @@ class WebhookEndpointAdmin(MerchantPage):
         }
         return TemplateResponse(request, "admin/office/endpoint_form.html", context)
 
-    def _show_once(self, request: HttpRequest, row: WebhookEndpoint, secret: Secret, *, own: bool = False) -> Any:
+    def _render_secret_once(
+        self, request: HttpRequest, row: WebhookEndpoint, secret: Secret, *, own: bool = False
+    ) -> Any:
         context = {
             **self.admin_site.each_context(request),
             "title": _("Secret of the endpoint"),
@@ -197,7 +200,7 @@ class WebhookEndpointAdmin(MerchantPage):
     # --- the buttons ---------------------------------------------------------------------------------------------
 
     def do_view(self, request: HttpRequest, endpoint: Any, verb: str) -> HttpResponse:
-        row = self._one(request, str(endpoint), "change")
+        row = self._find_endpoint(request, str(endpoint), "change")
         acts = {
             "activate": self._activate,
             "pause": self._pause,
@@ -211,12 +214,12 @@ class WebhookEndpointAdmin(MerchantPage):
         if verb == "rotate" and (ask := session.require_reauthentication(request)) is not None:
             return ask
         if verb in CONFIRMED_ACTIONS and request.POST.get("confirm", "").strip().lower() != verb:
-            return self._typed(request, row, verb)
+            return self._render_confirmation(request, row, verb)
         if request.method != "POST":
             return redirect(back)
         return acts[verb](request, row) or redirect(back)
 
-    def _typed(self, request: HttpRequest, row: WebhookEndpoint, verb: str) -> HttpResponse:
+    def _render_confirmation(self, request: HttpRequest, row: WebhookEndpoint, verb: str) -> HttpResponse:
         titles = {"rotate": _("Rotate the secret"), "off": _("Switch the endpoint off")}
         context = {
             **self.admin_site.each_context(request),
@@ -258,7 +261,7 @@ class WebhookEndpointAdmin(MerchantPage):
     def _rotate(self, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
         overlap = timedelta(0) if request.POST.get("at_once") else endpoints.SECRET_OVERLAP
         secret = endpoints.rotate_secret(row, by=actor_from_request(request), overlap=overlap)
-        shown: HttpResponse = self._show_once(request, row, secret)
+        shown: HttpResponse = self._render_secret_once(request, row, secret)
         return shown
 
     def _off(self, request: HttpRequest, row: WebhookEndpoint) -> None:
@@ -273,13 +276,13 @@ class WebhookEndpointAdmin(MerchantPage):
         return inspector_views.open_inspector(self, request, list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION))
 
     def inspect_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.show_inspector(self, request, self._one(request, str(endpoint)))
+        return inspector_views.show_inspector(self, request, self._find_endpoint(request, str(endpoint)))
 
     def inspect_new_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.show_newer_messages(request, self._one(request, str(endpoint)))
+        return inspector_views.show_newer_messages(request, self._find_endpoint(request, str(endpoint)))
 
     def sample_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
-        return inspector_views.send_sample(request, self._one(request, str(endpoint), "change"))
+        return inspector_views.send_sample(request, self._find_endpoint(request, str(endpoint), "change"))
 
     def verify_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -287,8 +290,8 @@ class WebhookEndpointAdmin(MerchantPage):
         rows = self.get_queryset(request).exclude(mode=WebhookEndpoint.Mode.RETURN).select_related("merchant")
         return inspector_views.verify_webhook_body(self, request, list(rows[:MAX_SHOWN_ENDPOINTS]))
 
-    def _one(self, request: HttpRequest, ident: str, verb: str = "view") -> WebhookEndpoint:
-        """An endpoint of the user's; a foreign one looks unknown: 404."""
+    def _find_endpoint(self, request: HttpRequest, ident: str, verb: str = "view") -> WebhookEndpoint:
+        """An endpoint in the user's scope; 404 outside it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = self.get_object(request, ident)
@@ -301,7 +304,7 @@ class WebhookEndpointAdmin(MerchantPage):
 
 
 def pill_state_from_endpoint(row: WebhookEndpoint) -> str:
-    """Its state as a pill's name: a pause by hand reads otherwise than one by failure."""
+    """The endpoint's state for its pill; a pause by hand differs from one after failures."""
     return "held" if row.is_held else str(row.state)
 
 

@@ -1,4 +1,5 @@
-"""The inspector's page, samples, and "verify this body". Test environment only, but for verifying."""
+"""The webhook inspector, sample webhooks, and verification of pasted bodies. Test environment only, but for
+verification."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.webhooks import webhook_samples
 from gateway.backoffice.webhooks.webhook_forms import (
     VERIFICATION_TITLES,
@@ -32,13 +34,12 @@ from gateway.notifications.message_verification import VerificationResult, Verif
 from gateway.notifications.signing import SigningKeys
 
 MAX_SHOWN_MESSAGES: Final = 50
-WebhookPage = MerchantPage
 
 
 def open_inspector(
-    page: WebhookPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
+    page: MerchantPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
 ) -> HttpResponse:
-    """Make the inspector of a merchant or channel, or find the one that is there."""
+    """Open the inspector of a merchant or channel; create it if there is none."""
     back = redirect(reverse("admin:gateway_webhookendpoint_changelist"))
     if settings.IS_LIVE:
         raise Http404
@@ -56,15 +57,15 @@ def open_inspector(
         messages.error(request, _("Choose a merchant or a channel, and a mode."))
         return back
     try:
-        row = _inspector(request, whose, mode)
+        row = _find_or_create_inspector(request, whose, mode)
     except InvalidEndpointError as fault:
         messages.error(request, str(fault))
         return back
     return redirect(reverse("admin:gateway_webhookendpoint_inspect", args=[row.pk]))
 
 
-def _inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> WebhookEndpoint:
-    """The one of this place and mode; of two who make it at once one does."""
+def _find_or_create_inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> WebhookEndpoint:
+    """The inspector of this owner and mode; of two created at once one is used."""
     mine = WebhookEndpoint.objects.select_related("merchant").filter(
         merchant=whose.merchant, channel=whose.channel, mode=mode, url=INSPECTOR_URL_PREFIX
     )
@@ -86,7 +87,8 @@ def _inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> Webhook
     return row
 
 
-def show_inspector(page: WebhookPage, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+def show_inspector(page: MerchantPage, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
+    """The inspector's page."""
     if not row.is_inspector or settings.IS_LIVE:
         raise Http404
     events = render_inspected_webhooks(row)
@@ -106,7 +108,7 @@ def show_inspector(page: WebhookPage, request: HttpRequest, row: WebhookEndpoint
 
 
 def show_newer_messages(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
-    """What came after ``?after=``, as pieces of the page; asked for every two seconds while it is open."""
+    """Messages after ``?after=`` as HTML fragments; an open page asks every two seconds."""
     if not row.is_inspector or settings.IS_LIVE:
         raise Http404
     after = request.GET.get("after", "0")
@@ -117,18 +119,18 @@ def show_newer_messages(request: HttpRequest, row: WebhookEndpoint) -> HttpRespo
 
 
 def render_inspected_webhooks(row: WebhookEndpoint, after: int = 0) -> list[dict[str, Any]]:
-    """The newest messages of an inspector, each with what its reader would find: newest first."""
+    """The newest messages of an inspector for the template, each with the result of its verification."""
     rows = list(InspectedWebhook.objects.filter(endpoint=row, pk__gt=after).order_by("-id")[:MAX_SHOWN_MESSAGES])
     if not rows:
         return []
     told = WebhookDelivery.objects.filter(pk__in=[one.delivery for one in rows]).in_bulk()
     keys = load_verification_keys(row)
-    return [_shown(one, told.get(one.delivery), keys) for one in rows]
+    return [_render_message(one, told.get(one.delivery), keys) for one in rows]
 
 
-def _shown(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKeys | None) -> dict[str, Any]:
+def _render_message(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKeys | None) -> dict[str, Any]:
     headers = {name.lower(): value for name, value in one.headers.items()}
-    # Judged as of its coming: the page may be looked at much later.
+    # Verified as of its arrival: the page may be viewed much later.
     verdict = message_verification.verify_message(keys, headers, one.body, one.at) if keys is not None else None
     return {
         "row": one,
@@ -136,13 +138,13 @@ def _shown(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKey
         "headers": sorted(one.headers.items()),
         "body": one.body if "x-initialization-vector" in headers else mask_text(one.body),
         "text": format_webhook_body(verdict.text if verdict is not None and verdict.text else ""),
-        **_verdict(verdict),
-        "payment": reverse("admin:gateway_payment_change", args=[told.payment]) if told and told.payment else "",
+        **_render_verdict(verdict),
+        "payment": build_payment_page_url(told.payment) if told and told.payment else "",
     }
 
 
 def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
-    """One sample of a kind to this endpoint, inspector or not."""
+    """Send a sample of a kind to this endpoint, whether or not it is an inspector."""
     if settings.IS_LIVE or row.mode == WebhookEndpoint.Mode.RETURN:
         raise Http404
     name = "inspect" if row.is_inspector else "change"
@@ -163,8 +165,8 @@ def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
 # --- verify this body ---------------------------------------------------------------------------------------------
 
 
-def verify_webhook_body(page: WebhookPage, request: HttpRequest, rows: list[WebhookEndpoint]) -> HttpResponse:
-    """What is pasted is looked at and forgotten."""
+def verify_webhook_body(page: MerchantPage, request: HttpRequest, rows: list[WebhookEndpoint]) -> HttpResponse:
+    """Verify a pasted body. Nothing of it is stored."""
     offered = [
         (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({row.mode})")
         for row in rows
@@ -173,7 +175,7 @@ def verify_webhook_body(page: WebhookPage, request: HttpRequest, rows: list[Webh
     form = VerifyWebhookForm(request.POST if request.method == "POST" else None, offered=offered, initial=initial)
     told: dict[str, Any] = {}
     if request.method == "POST" and form.is_valid():
-        told = _judged(form, {row.pk.hex: row for row in rows})
+        told = _judge_pasted_body(form, {row.pk.hex: row for row in rows})
     context = {
         **page.admin_site.each_context(request),
         "title": _("Verify this body"),
@@ -187,7 +189,7 @@ def verify_webhook_body(page: WebhookPage, request: HttpRequest, rows: list[Webh
     return answer
 
 
-def _judged(form: VerifyWebhookForm, rows: dict[str, WebhookEndpoint]) -> dict[str, Any]:
+def _judge_pasted_body(form: VerifyWebhookForm, rows: dict[str, WebhookEndpoint]) -> dict[str, Any]:
     chosen = rows[form.cleaned_data["endpoint"]]
     headers = message_verification.parse_pasted_headers(form.cleaned_data["headers"])
     # A browser sends line ends as CR LF, whatever was pasted.
@@ -197,16 +199,21 @@ def _judged(form: VerifyWebhookForm, rows: dict[str, WebhookEndpoint]) -> dict[s
         return {"verdict": {"tone": "bad", "text": _("The secret of this endpoint cannot be opened.")}}
     verdict, fits = message_verification.verify_message(keys, headers, body, clock.real_now()), None
     if verdict.kind == VerificationResult.WRONG_KEY:
-        fits = next((row for row in rows.values() if row.pk != chosen.pk and _opens(row, headers, body)), None)
-    return {**_verdict(verdict), "text": format_webhook_body(verdict.text), "fits": fits, "previous": verdict.previous}
+        fits = next((row for row in rows.values() if row.pk != chosen.pk and _can_decrypt(row, headers, body)), None)
+    return {
+        **_render_verdict(verdict),
+        "text": format_webhook_body(verdict.text),
+        "fits": fits,
+        "previous": verdict.previous,
+    }
 
 
-def _opens(row: WebhookEndpoint, headers: dict[str, str], body: str) -> bool:
+def _can_decrypt(row: WebhookEndpoint, headers: dict[str, str], body: str) -> bool:
     keys = load_verification_keys(row)
     return keys is not None and bool(message_verification.verify_message(keys, headers, body, clock.real_now()).text)
 
 
-def _verdict(verdict: VerificationVerdict | None) -> dict[str, Any]:
+def _render_verdict(verdict: VerificationVerdict | None) -> dict[str, Any]:
     if verdict is None:
         return {"verdict": {"tone": "bad", "text": _("The secret of this endpoint cannot be opened.")}, "why": ""}
     tone, title = VERIFICATION_TITLES[verdict.kind]
@@ -214,12 +221,13 @@ def _verdict(verdict: VerificationVerdict | None) -> dict[str, Any]:
 
 
 def load_verification_keys(row: WebhookEndpoint) -> SigningKeys | None:
+    """The endpoint's keys that open its webhooks."""
     honoured = row.previous_until is not None and row.previous_until > clock.real_now()
     return claims.unseal_signing_keys(row.pk, row.secret_sealed, row.previous_sealed if honoured else None)
 
 
 def format_webhook_body(text: str) -> str:
-    """The plain text for people, with whatever looks like a secret masked once more."""
+    """JSON indented, other text as is; what looks like a secret or a card number is masked."""
     if not text:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What the pages of webhooks count: attempts by hour, each endpoint's last attempt, what waits. All of it bounded."""
+"""Figures of webhook pages: attempts by hour, each endpoint's last attempt, waiting deliveries. All are bounded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gateway.db.statement import execute_sql
 from gateway.models import WebhookEndpoint
 
 MAX_ATTEMPTS_READ: Final = 20_000
-"""Attempts that are looked at, the newest of all merchants."""
+"""The newest attempts of all merchants that figures are computed from."""
 MAX_WAITING_COUNTED: Final = 10_000
 ATTEMPT_CHART_HOURS: Final = 24
 
-# Attempts have the merchant's time; the picture's hours are real ones.
+# Attempts have the merchant's clock; the chart's hours are real ones.
 _HOURS: Final = """
 SELECT date_trunc('hour', a.at - m.clock_offset) AS hour,
     count(*) FILTER (WHERE a.status BETWEEN 200 AND 299), count(*) FILTER (WHERE a.status NOT BETWEEN 200 AND 299
@@ -32,7 +32,7 @@ JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m O
 WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
 GROUP BY hour
 """
-# What was made in an hour and waits still.
+# Deliveries made in an hour that still wait.
 _WAITING_HOURS: Final = """
 SELECT date_trunc('hour', d.created_at - m.clock_offset) AS hour, count(*)
 FROM (SELECT * FROM gateway_webhookdelivery WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting'
@@ -55,7 +55,7 @@ FROM unnest(%(endpoints)s::uuid[]) AS e(id)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAttempt:
-    """An endpoint's last attempt: ``at`` by the merchant's clock, the ``status`` of the answer or the ``failure``."""
+    """An endpoint's last attempt: ``at`` by the merchant's clock, the answer's ``status`` or the ``failure``."""
 
     at: datetime
     status: int | None
@@ -67,19 +67,19 @@ class LastAttempt:
 
 
 def load_last_attempts(endpoints: Collection[UUID]) -> Mapping[UUID, LastAttempt]:
-    """Endpoint → its last attempt, where it is among the MAX_ATTEMPTS_READ of the installation."""
+    """Endpoint → its last attempt, if among the installation's newest MAX_ATTEMPTS_READ."""
     rows = execute_sql(_LAST, {"endpoints": list(endpoints), "newest": MAX_ATTEMPTS_READ}) if endpoints else []
     return {row[0]: LastAttempt(at=row[1], status=row[2], failure=row[3]) for row in rows}
 
 
 def count_waiting_deliveries(endpoints: Collection[UUID]) -> Mapping[UUID, int]:
-    """Endpoint → deliveries that wait, counted up to MAX_WAITING_COUNTED."""
+    """Endpoint → waiting deliveries, counted up to MAX_WAITING_COUNTED."""
     rows = execute_sql(_WAITING, {"endpoints": list(endpoints), "most": MAX_WAITING_COUNTED}) if endpoints else []
     return {row[0]: int(row[1]) for row in rows}
 
 
 def chart_attempts_by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint | None = None) -> SafeString:
-    """Attempts that went well and that failed, by hour (UTC), the last day, as a picture with its table."""
+    """Chart of successful and failed attempts of the last day by hour (UTC), with its table."""
     hour = clock.real_now().replace(minute=0, second=0, microsecond=0)
     since = hour - timedelta(hours=ATTEMPT_CHART_HOURS - 1)
     rows: list[tuple[Any, ...]] = (

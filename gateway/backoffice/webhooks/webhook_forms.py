@@ -1,4 +1,4 @@
-"""Forms of the webhook pages: an endpoint's, and what is pasted to be verified."""
+"""Forms of the webhook pages: an endpoint, and a body to verify."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ MAX_WEBHOOK_SECRET_CHARS: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointOwner:
+    """The owner of an endpoint; ``channel`` None: all channels of the merchant."""
+
     merchant: Merchant
     channel: Channel | None
 
 
 def list_endpoint_owners(request: HttpRequest, right: str) -> list[tuple[str, str, EndpointOwner]]:
-    """Merchants and channels on which the user has ``right``: key, name, what it is."""
+    """(key, name, owner) of merchants and channels on which the user has the permission ``right``."""
     found = [
         (row.pk.hex, _("%s, all channels") % row.name, EndpointOwner(merchant=row, channel=None))
         for row in permissions.list_permitted_merchants(request.user, right).order_by("name")[:MAX_OWNER_CHOICES]
@@ -50,8 +52,8 @@ def list_endpoint_owners(request: HttpRequest, right: str) -> list[tuple[str, st
 
 
 class EndpointForm(forms.Form):
-    """Address, kinds, mode and wrapper of an endpoint; whose it is and its secret when it is made. What cannot be is
-    said beside the field it is about."""
+    """URL, kinds, mode and wrapper of an endpoint; owner and secret when it is created. Errors are shown beside their
+    field."""
 
     place = forms.ChoiceField(label=gettext_lazy("Whose events"))
     url = forms.CharField(
@@ -91,7 +93,8 @@ class EndpointForm(forms.Form):
     )
 
     def __init__(self, *args: Any, offered: list[tuple[str, str, EndpointOwner]] | None = None, **kwargs: Any) -> None:
-        """``offered`` None: an endpoint that is there; it stays whose it is, and its secret is rotated elsewhere."""
+        """``offered`` None: an existing endpoint. Its owner cannot change, and its secret is rotated on another
+        page."""
         super().__init__(*args, **kwargs)
         self._places = {key: whose for key, _name, whose in offered or ()}
         if offered is None:
@@ -112,7 +115,7 @@ class EndpointForm(forms.Form):
         try:
             return signing.parse_webhook_secret(text)
         except ValueError as fault:
-            raise forms.ValidationError(_sentence(str(fault))) from None
+            raise forms.ValidationError(_format_sentence(str(fault))) from None
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -124,15 +127,17 @@ class EndpointForm(forms.Form):
                     found["url"], mode=found["mode"], wrapper=found["wrapper"], kinds=found["kinds"]
                 )
             except InvalidEndpointError as fault:
-                self.add_error("url", _sentence(str(fault)))
+                self.add_error("url", _format_sentence(str(fault)))
         return found
 
 
-def _sentence(text: str) -> str:
+def _format_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
 class VerifyWebhookForm(forms.Form):
+    """A pasted webhook: endpoint, headers and body."""
+
     endpoint = forms.ChoiceField(label=gettext_lazy("Sent to"))
     headers = forms.CharField(
         label=gettext_lazy("Headers"),
@@ -163,7 +168,7 @@ VERIFICATION_TITLES: Final[Mapping[VerificationResult, tuple[str, str | Promise]
     VerificationResult.WRONG_ENCODING: ("bad", gettext_lazy("Wrong encoding")),
     VerificationResult.MISSING: ("bad", gettext_lazy("A header is missing")),
 }
-"""Verdict → colour and heading."""
+"""Result of a verification → colour and heading."""
 _REASONS: Final[Mapping[str, str | Promise]] = {
     "right": gettext_lazy("It is exactly what was sent, and the secret of this endpoint fits."),
     "old": gettext_lazy("The signature fits, but it was made %s minutes ago. Libraries refuse what is older than five "
@@ -198,6 +203,6 @@ _REASONS: Final[Mapping[str, str | Promise]] = {
 
 
 def explain_verification(verdict: VerificationVerdict) -> str:
-    """Why, in words that help."""
+    """Why a verification failed or passed, with a hint."""
     text = str(_REASONS[verdict.why])
     return text % verdict.more if "%s" in text else text

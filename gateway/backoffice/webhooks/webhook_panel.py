@@ -1,4 +1,4 @@
-"""Webhook health on the first page: what was delivered, failed and waits by hour, and which endpoints fail."""
+"""The dashboard's webhook panel: delivered, failed and waiting by hour, and endpoints that fail."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ MAX_FAILING_ENDPOINTS: Final = 5
 
 
 def draw_webhook_panel(scope: AccessScope) -> Panel | None:
-    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _drawn(scope))
+    """The panel for a scope; None if it has no endpoints."""
+    panel: Panel | None = dashboard.cache_for_scope("webhooks", scope, lambda: _draw_panel(scope))
     return panel
 
 
-def _drawn(scope: AccessScope) -> Panel | None:
+def _draw_panel(scope: AccessScope) -> Panel | None:
     own = WebhookEndpoint.objects.filter(scope.where()).select_related("merchant").order_by("-id")
     rows = {row.pk: row for row in own[:MAX_PANEL_ENDPOINTS]}
     if not rows:

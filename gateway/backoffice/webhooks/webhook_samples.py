@@ -1,6 +1,6 @@
-"""Sample webhooks: the newest event of a kind told once more as a sample, or a made-up one where there is none yet.
+"""Sample webhooks: the newest event of a kind as a sample, or an example if there is none yet.
 
-A sample says so: ``payload.sample`` is true.
+A sample has ``payload.sample`` true.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.notifications import payload_format
 from gateway.payments import webhook_payloads
 
 MAX_SAMPLED_EVENTS: Final = 5_000
-"""Events that are looked through for one to show."""
+"""Events searched for one to use as a sample."""
 _PAID: Final[Mapping[str, Any]] = {
     "id": "0" * 32, "paymentType": "DB", "paymentBrand": "VISA", "amount": "92.00", "currency": "EUR",
     "card": {"bin": "420000", "last4Digits": "0000", "holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"},
@@ -33,12 +33,12 @@ _MADE_UP: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     }),
     "RISK": ("CREATED", {**_PAID, "result": _RESULT, "risk": {"outcome": "ACCEPT", "score": "12"}}),
 }  # fmt: skip
-"""Kind → action and payload."""
+"""Kind → action and payload of the example."""
 
 
 def build_sample_webhook(endpoint: WebhookEndpoint, kind: str) -> str:
-    """The text of a sample of this kind for this endpoint."""
-    told = _told_last(endpoint, kind)
+    """The body of a sample of this kind for this endpoint."""
+    told = _find_newest_payload(endpoint, kind)
     action, payload = (told["action"], told["payload"]) if told is not None else _MADE_UP[kind]
     entity = (endpoint.channel_id or endpoint.merchant_id).hex
     about = {
@@ -50,7 +50,7 @@ def build_sample_webhook(endpoint: WebhookEndpoint, kind: str) -> str:
     return payload_format.serialize_payload(kind, action, {**about, **payload, "sample": True})
 
 
-def _told_last(endpoint: WebhookEndpoint, kind: str) -> dict[str, Any] | None:
+def _find_newest_payload(endpoint: WebhookEndpoint, kind: str) -> dict[str, Any] | None:
     newest = Notification.objects.aggregate(newest=Max("pk"))["newest"] or 0
     mine = Notification.objects.filter(pk__gt=newest - MAX_SAMPLED_EVENTS, merchant=endpoint.merchant_id, kind=kind)
     if endpoint.channel_id is not None:

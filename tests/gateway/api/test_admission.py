@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
+from gateway.access.rate_limits import resolve_rate_limit
 from gateway.access.tokens import TOKEN_SCOPES
 from gateway.api import authentication
 from gateway.api.errors import ApiError
@@ -121,11 +122,11 @@ def test_the_narrower_limit_goes_before_the_wider_and_none_means_none() -> None:
             ({"status": limit}, (5, 50)),
             ({"status": limit, "*": wide}, (2, 20)),
         ):
-            assert authentication.resolve_rate_limit(Channel(limits=limits), "payment") == found, limits
-        assert authentication.resolve_rate_limit(None, "payment") == (5, 50)
+            assert resolve_rate_limit(Channel(limits=limits), "payment") == found, limits
+        assert resolve_rate_limit(None, "payment") == (5, 50)
     with override_settings(GATEWAY_THROTTLE_LIMIT=0):
-        assert authentication.resolve_rate_limit(None, "payment") is None
-        assert authentication.resolve_rate_limit(Channel(limits={"payment": limit}), "payment") == (1, 10)
+        assert resolve_rate_limit(None, "payment") is None
+        assert resolve_rate_limit(Channel(limits={"payment": limit}), "payment") == (1, 10)
 
 
 class Windows(TestCase):

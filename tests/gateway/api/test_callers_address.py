@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import RequestFactory, override_settings
 
-from gateway.api.base_view import resolve_client_ip
+from gateway.core.client_address import resolve_client_ip
 from gateway.models import RequestLog
 from tests.support.client import Api
 

@@ -23,7 +23,7 @@ from chargebacks import ledger
 from checkout import offer_rules
 from checkout.models import OfferRule
 from gateway.background import queue
-from gateway.backoffice.operations import dashboard
+from gateway.backoffice.payments.payment_search import first_id_at
 from gateway.backoffice.risk.rule_fields import CONDITION_INPUTS
 from gateway.core import clock
 from gateway.models import (
@@ -512,9 +512,9 @@ def test_the_first_page_asks_little_and_keeps_its_answer(boss: Client, shop: Sho
         boss.get("/admin/")
     assert not [sql for sql in asked if "gateway_payment " in sql]
     assert (
-        dashboard.first_id_since(clock.real_now() - timedelta(seconds=1))
+        first_id_at(clock.real_now() - timedelta(seconds=1))
         < Payment().id
-        < dashboard.first_id_since(clock.real_now() + timedelta(seconds=1))
+        < first_id_at(clock.real_now() + timedelta(seconds=1))
     )
 
 

@@ -1,0 +1,27 @@
+"""Rate limits: how many requests of an operation an entity may send in a window of time.
+
+Source: docs/spec, Part A, Limits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.conf import settings
+
+from gateway.models import Channel
+
+SHOPPER_OPERATION: Final = "shopper"
+"""The operation under which requests without a token are counted (``ThrottleWindow.operation``)."""
+
+
+def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, int] | None:
+    """(requests, window in seconds) for an operation: the channel's limit, else the default. None: unlimited."""
+    limits = channel.limits if channel is not None else {}
+    for key in (operation, "*"):
+        if key in limits:
+            limit = limits[key]
+            return None if limit is None else (limit["limit"], limit["window_s"])
+    if settings.GATEWAY_THROTTLE_LIMIT == 0:
+        return None
+    return settings.GATEWAY_THROTTLE_LIMIT, settings.GATEWAY_THROTTLE_WINDOW_S
