@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
 
-class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+class BackOffice(UnfoldAdminSite):
     """The admin site: our pages besides the models', and our own sign-in."""
 
     site_title = "Tollhouse"
@@ -31,7 +31,7 @@ class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
             *page_security.build_page_security_urls(self),
         ]
 
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # Django's own answers are of a narrower type
         from gateway.backoffice.operations import dashboard
 
         context = {**dashboard.build_dashboard_context(request), **(extra_context or {})}
@@ -43,7 +43,7 @@ class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
 
         return sign_in_views.show_sign_in(request)
 
-    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # Django's own answers are of a narrower type
         """Signing out also ends the row of the session, so that lists of sessions are right."""
         from gateway.backoffice.sign_in import session
 
@@ -52,7 +52,7 @@ class BackOffice(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
         response: HttpResponse = super().logout(request, extra_context)
         return response
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]  # Django's own answers are of a narrower type
         from gateway.backoffice.sign_in import sign_in_views
 
         return sign_in_views.change_password(request, super().password_change, extra_context)

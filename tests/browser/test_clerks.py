@@ -1,7 +1,4 @@
-"""A clerk's day in a real browser: find and refund, a second pair of eyes, find out why, export and leave.
-
-Source: issue "back office", done when.
-"""
+"""A clerk's day in a real browser: find and refund, a second pair of eyes, find out why, export and leave."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The card API connector against localstripe: a server of others, in a process of its own, with books of its own.
 
 It knows a few parameters only and no idempotency keys, so the account has the core profile: what was lost is found by
-listing, and nothing may be sent twice. Issue 9, Done when.
+listing, and nothing may be sent twice.
 """
 
 from __future__ import annotations

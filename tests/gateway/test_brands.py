@@ -204,7 +204,7 @@ def test_the_methods_are_those_of_the_query() -> None:
 
 
 def test_issuers_are_facts_of_a_bin_and_none_where_unknown() -> None:
-    """Part B, Response parameters: card.issuer, card.type, card.level, card.regulatedFlag."""
+    """Part B, Payment response: card.issuer, card.type, card.level, card.regulatedFlag."""
     found = find_issuer("420000")
     assert found is not None
     assert (found.bank, found.type, found.level, found.regulated) == (

@@ -114,7 +114,7 @@ def test_a_code_nobody_knows_is_refused(code: str) -> None:
 
 
 def test_every_code_and_description_has_the_form_of_the_response_table() -> None:
-    """A30.7, B18.2; Part B, Response parameters: result.code AN 2-11 digits and dots, result.description AN 0-255."""
+    """A30.7, B18.2; Part B, Payment response: result.code AN 2-11 digits and dots, result.description AN 0-255."""
     assert len(RESULT_CODES) > 600
     for code, row in RESULT_CODES.items():
         assert re.fullmatch(r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}", code)

@@ -229,7 +229,7 @@ def test_what_is_shown_tells_ids_and_numbers_and_no_key(shop: Shop, keyset: Path
 
 @pytest.mark.django_db
 def test_every_change_of_keys_stands_in_the_audit_trail(shop: Shop) -> None:
-    """Source: Part B, Back office (audit trail). Keys are named by their ids, and nothing of them is told."""
+    """Source: docs/back-office.md (audit trail). Keys are named by their ids, and nothing of them is told."""
     current_vault()
     first = primary()
     command("--rotate")

@@ -1,4 +1,4 @@
-"""Sources open: rulings, goals, checks, headings of the specification, documents and modules that code cites are there."""
+"""Sources open: rulings, goals, checks, headings of the specification, documents and modules that code cites are here."""
 
 from __future__ import annotations
 

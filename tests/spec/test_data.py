@@ -149,7 +149,7 @@ def test_a_row_has_a_kind_a_format_and_examples_of_both_sorts(row: SpecParameter
 
 @pytest.mark.parametrize("row", PARAMETERS, ids=row_id)
 def test_good_values_keep_the_bounds_and_reach_the_longest(row: SpecParameter) -> None:
-    """Part A, Format notation: a range a-b is the minimum to the maximum length."""
+    """Part A, Resources and their fields: a range a-b is the minimum to the maximum length."""
     assert [value for value in row.ok if not fits(row, value)] == []
     if row.max is not None and row.kind != "cron":
         assert max(len(value) for value in row.ok) == row.max
@@ -160,7 +160,7 @@ def test_good_values_keep_the_bounds_and_reach_the_longest(row: SpecParameter) -
 
 @pytest.mark.parametrize("row", [row for row in PARAMETERS if row.kind in SHAPES], ids=row_id)
 def test_values_have_the_shape_of_their_kind(row: SpecParameter) -> None:
-    """Part A, Format notation."""
+    """Part A, Resources and their fields."""
     if row.kind not in ("name", "letters"):
         assert [value for value in row.ok if not re.fullmatch(SHAPES[row.kind], value)] == []
     if row.kind in DECISIVE and not row.name.endswith("bic"):

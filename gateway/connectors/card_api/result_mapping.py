@@ -1,7 +1,7 @@
 """Maps the processor's codes: declines, errors, address and CVV checks, dispute reasons.
 
 Every table has a default for codes that it does not list. Sources: the processor's public reference of decline codes,
-error codes and card checks; Part B, Response parameters (avsResponse, cvvResponse); ruling D9.
+error codes and card checks; Part B, Payment response (avsResponse, cvvResponse); ruling D9.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One table for the simulator, the test-data page and the tests. A decline card carries its result code in its number:
 4000 0155 … answers 800.100.155. Other numbers that pass Luhn are approved, except those of GUESSED_BIN. Pure. Source:
-Part A, What the service does, 5 (test modes); Part B, Response parameters (avsResponse, cvvResponse, AcquirerResponse,
+Part A, What the service does, 5 (test modes); Part B, Payment response (avsResponse, cvvResponse, AcquirerResponse,
 MerchantAdviceCode).
 """
 

@@ -1,7 +1,4 @@
-"""The clerk's pages over HTTP: one's own rows alone, forms that send once, four eyes, exports, registrations.
-
-Source: issue "back office".
-"""
+"""The clerk's pages over HTTP: one's own rows alone, forms that send once, four eyes, exports, registrations."""
 
 from __future__ import annotations
 

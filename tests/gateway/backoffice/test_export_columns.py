@@ -1,7 +1,4 @@
-"""Each column of an export holds what its heading says, for payments in which no two columns are alike.
-
-Source: issue "back office".
-"""
+"""Each column of an export holds what its heading says, for payments in which no two columns are alike."""
 
 from __future__ import annotations
 

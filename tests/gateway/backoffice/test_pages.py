@@ -145,7 +145,7 @@ def test_a_payments_page_tells_what_happened(boss: Client, paid: Answer) -> None
 
 @pytest.mark.parametrize("how", ["id", "ndc", "merchantTransactionId", "uuid"])
 def test_a_payment_is_found_by_what_the_merchant_has_of_it(boss: Client, paid: Answer, how: str) -> None:
-    """B18.4; Journey 1, step 5: follow the printed ndc in the back office."""
+    """B18.4: follow the printed ndc in the back office."""
     term = {
         "id": paid.id,
         "ndc": paid.body["ndc"],

@@ -1,4 +1,4 @@
-"""Exports for people: whole, safe in a spreadsheet, within one's rights. Source: issue "back office"; decisions, 8."""
+"""Exports for people: whole, safe in a spreadsheet, within one's rights. Source: rulings, section 8."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One box finds a payment by whatever a clerk has in hand, in one's own part of the tree, page by page.
-
-Source: issue "back office".
-"""
+"""One box finds a payment by whatever a clerk has in hand, in one's own part of the tree, page by page."""
 
 from __future__ import annotations
 

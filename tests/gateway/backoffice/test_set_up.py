@@ -416,7 +416,7 @@ def test_every_condition_of_an_offer_rule_has_its_input(boss: Client, shop: Shop
 
 
 def test_a_channels_limits_and_guard_come_back_as_they_were(boss: Client, shop: Shop) -> None:
-    """A31.3; Issue 7: limits and the guard in fields of their own."""
+    """A31.3: limits and the guard in fields of their own."""
     limits = {"*": {"limit": 50, "window_s": 1}, "status": None, "follow-up": {"limit": 5, "window_s": 60}}
     guard = {"enabled": False, "failures": 3, "windowSeconds": 120}
     Channel.objects.filter(pk=shop.channel.pk).update(limits=limits, card_testing=guard)

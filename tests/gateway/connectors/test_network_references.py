@@ -1,6 +1,6 @@
 """Card on file across processors: each is sent the scheme's own reference of the first payment, never another's id.
 
-Review of issue 9, 8; Part B, Card on file; ruling D38; decision 0041.
+Source: Part B, Card on file; ruling D38; decision 0041.
 """
 
 from __future__ import annotations

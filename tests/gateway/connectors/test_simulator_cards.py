@@ -145,7 +145,7 @@ def test_a_soft_decline_passes_once_the_shopper_has_authenticated() -> None:
     ],
 )
 def test_a_partial_approval_tells_the_approved_amount(amount: str, currency: str, approved: str) -> None:
-    """B18.5; Part B, Response parameters: amount is the amount approved."""
+    """B18.5; Part B, Payment response: amount is the amount approved."""
     answer = simulate_card_answer("4000050000000007", amount=Money.parse(amount, currency))
     assert answer.code == SIMULATED_SUCCESS
     assert answer.approved == Money.parse(approved, currency)

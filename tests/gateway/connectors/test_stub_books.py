@@ -106,7 +106,7 @@ def test_the_same_key_is_booked_once_and_answered_the_same(talk: Talk) -> None:
 
 
 def test_what_is_approved_in_part_is_booked_in_part(talk: Talk) -> None:
-    """Part B, Response parameters (amount)."""
+    """Part B, Payment response (amount)."""
     debit = talk.submit("DB", "50.00", card={"number": HALF})
     assert debit["answer"]["approvedAmount"] == "25.00"
     assert talk.submit("RF", "25.01", debit["key"])["outcome"] == "declined"

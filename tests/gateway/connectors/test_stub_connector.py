@@ -48,7 +48,7 @@ def test_the_message_carries_the_card_and_what_is_kept_does_not() -> None:
 
 
 def test_an_approval_grants_its_amount() -> None:
-    """Part B, Response parameters."""
+    """Part B, Payment response."""
     found = reply(approvedAmount="5.00", advice="02")
     assert (found.code, found.approved, found.connector_tx_id) == ("000.100.112", Money.parse("5.00", "EUR"), "STB7")
     assert found.details == {"AcquirerResponse": "00", "MerchantAdviceCode": "02"}
@@ -57,7 +57,7 @@ def test_an_approval_grants_its_amount() -> None:
 
 @pytest.mark.parametrize("outcome", ["declined", "voided"])
 def test_a_decline_grants_nothing(outcome: str) -> None:
-    """Part B, Response parameters."""
+    """Part B, Payment response."""
     found = reply(outcome=outcome, code="800.100.155", approvedAmount=None)
     assert (found.code, found.approved) == ("800.100.155", None)
 

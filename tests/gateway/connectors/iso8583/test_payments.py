@@ -95,7 +95,7 @@ def test_reversals_in_parts_say_each_time_what_is_left(shop: Shop, host: IsoHost
 
 
 def test_a_credit_and_a_rebill_are_requests_of_their_own(shop: Shop, host: IsoHost) -> None:
-    """Part A, Payment types."""
+    """Part A, Basic payment."""
     assert shop.api.pay(testMode="EXTERNAL", paymentType="CD").code == OK
     paid = shop.api.pay(testMode="EXTERNAL").id
     assert shop.api.follow(paid, "RB", "5.00").code == OK
@@ -105,7 +105,7 @@ def test_a_credit_and_a_rebill_are_requests_of_their_own(shop: Shop, host: IsoHo
 
 @pytest.mark.parametrize("code, result", [("05", "800.100.152"), ("51", "800.100.155"), ("ZZ", "800.100.100")])
 def test_a_decline_says_why(shop: Shop, host: IsoHost, code: str, result: str) -> None:
-    """Part B, Response parameters."""
+    """Part B, Payment response."""
     host.declines[9200] = code
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code) == (400, result)
