@@ -29,7 +29,6 @@ from gateway.api.envelope import build_envelope, encode_json
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    ResponseRenderer,
     build_idempotency_context,
     build_payment_response,
     render_ignored_parameters,
@@ -252,7 +251,7 @@ class CheckoutRegistrationView(ShopperApiView):
 
     kind = Checkout.Kind.REGISTRATION
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_REGISTRATION_ENDPOINT, "POST": STORE_CHECKOUT_ENDPOINT}
-    tell: ClassVar[ResponseRenderer] = staticmethod(render_registration_change)
+    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
 
 class PublicApiView(CheckoutApiView):

@@ -1,4 +1,4 @@
-"""Sources open: rulings, goals, checks, headings of the specification, documents and modules that code cites are here."""
+"""Sources open: rulings, goals, checks, headings of the specification, documents and modules that are cited exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which payment a line is about. Source: Part B, Reconciliation file; Part B, Reconciliation file (matching status); B19.9."""
+"""Which payment a line is about. Source: Part B, Reconciliation file (matching status); B19.9."""
 
 from __future__ import annotations
 

@@ -135,8 +135,8 @@ class BackofficePage(ModelAdmin):
     warn_unsaved_form = True
 
     def right(self, verb: str) -> str:
-        """The permission for ``verb`` on this page's model, such as ``view_channel`` of the app ``gateway``. A full permission name is
-        returned as is."""
+        """The permission for ``verb`` on this page's model, such as ``view_channel`` of the app ``gateway``. A full
+        permission name is returned as is."""
         return verb if "." in verb else f"{self.opts.app_label}.{verb}_{self.opts.model_name}"
 
     # --- rows -------------------------------------------------------------------------------------------------------
