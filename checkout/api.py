@@ -55,6 +55,7 @@ from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
 from gateway.core.masking import mask_text
 from gateway.db.statement import WriteStatement
+from gateway.models import Payment
 from gateway.payments import token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.idempotency import IdempotencyClaim
