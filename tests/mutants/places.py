@@ -15,7 +15,7 @@ HEART: Mapping[str, tuple[str, ...]] = {
         "gateway/access/permissions.py",
         "gateway/access/signin.py",
     ),
-    "vault": ("gateway/vault*.py", "gateway/core/secret.py", "gateway/core/masking.py"),
+    "vault": ("gateway/vault/*.py", "gateway/core/secret.py", "gateway/core/masking.py"),
     "risk": ("gateway/risk/*.py",),
     "cron": ("gateway/scheduling/*.py",),
     "matching": ("reporting/settlement/matching.py", "reporting/settlement/chargeback_booking.py"),
@@ -23,11 +23,11 @@ HEART: Mapping[str, tuple[str, ...]] = {
 }
 """A module of two parts belongs to the more particular one: the later."""
 
-_API, _PAYMENTS, _ADMIN = "tests/gateway/api", "tests/gateway/payments", "tests/gateway/admin"
+_API, _PAYMENTS, _ADMIN = "tests/gateway/api", "tests/gateway/payments", "tests/gateway/backoffice"
 BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"gateway/api/.*", (f"{_PAYMENTS}/test_query.py", "tests/scenarios/test_existing_client.py")),
+    (r"gateway/api/.*", (f"{_PAYMENTS}/test_transaction_query.py", "tests/scenarios/test_existing_client.py")),
     (
-        r"gateway/payments/.*|gateway/(money|results)\.py",
+        r"gateway/payments/.*|gateway/core/(money|result_codes)\.py",
         (
             f"{_API}/test_response_table.py", f"{_API}/test_query.py", f"{_API}/test_statements.py",
             f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", "tests/model", "tests/scenarios",
@@ -39,14 +39,17 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/scenarios/test_subscription.py", "tests/scenarios/test_a_year_of_a_subscription.py")),
     (r"gateway/notifications/.*", (f"{_ADMIN}/test_webhook_pages.py", "tests/scenarios/test_webhooks.py")),
     (
-        r"gateway/(rights|signin|totp|tokens)\.py",
-        (_ADMIN, f"{_API}/test_authentication.py", f"{_API}/test_strangers.py", "tests/gateway/desk"),
+        r"gateway/access/.*",
+        (_ADMIN, f"{_API}/test_authentication.py", f"{_API}/test_strangers.py"),
     ),
     (
-        r"gateway/(vault\w*|secret|masking)\.py",
-        (f"{_PAYMENTS}/test_secrets.py", f"{_PAYMENTS}/test_exchanges.py", f"{_PAYMENTS}/test_registrations.py"),
+        r"gateway/(vault/\w*|core/(secret|masking))\.py",
+        (
+            f"{_PAYMENTS}/test_secrets.py", f"{_PAYMENTS}/test_acquirer_message_store.py",
+            f"{_PAYMENTS}/test_registrations.py",
+        ),
     ),
-    (r"gateway/(desk|admin)/.*", ("tests/gateway/desk", _ADMIN)),
+    (r"gateway/backoffice/.*", (_ADMIN,)),
     (r"reporting/.*", ("tests/scenarios/test_month_of_settlement.py",)),
     (r"chargebacks/.*", ("tests/reporting",)),
     (r"checkout/.*", ("tests/checkout",)),
@@ -69,6 +72,9 @@ def stages(root: Path, module: str) -> Iterator[list[str]]:
     """The tests that mirror ``module``, nearest first: those named after it or that import it; its folder; beyond."""
     path = Path(module)
     folder = Path("tests") / path.parent
+    # A room without a folder of tests has them one level up.
+    while not (root / folder).is_dir():
+        folder = folder.parent
     own = folder / f"test_{path.stem}.py"
     imports = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
     beside = sorted(one.relative_to(root) for one in (root / folder).glob("test_*.py"))
