@@ -46,7 +46,7 @@ test: venv-test ## lint, layers, types and all tests, on a PostgreSQL of its own
 	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
 
 test-fast: venv-test ## in a minute: tests that want no database, no browser and no other process
-	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical -m "not django_db" --fast $(ARGS)
+	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --fast $(ARGS)
 
 fuzz: venv-test ## a million hostile requests over every route, each under a meter (ARGS="--number 10000")
 	@exec $(BIN)/python -m tests.fuzz --table docs/fuzz.md $(ARGS)

@@ -100,12 +100,33 @@ def _empty_what_was_written(_: Any) -> None:
             cursor.execute(f'DELETE FROM "{table}"')
 
 
+SLOW_FOLDERS = frozenset({"browser", "canary", "external", "faults", "fuzz", "ground", "mutants", "release", "running"})
+SLOW_FIXTURES = frozenset(
+    {"django_db", "db", "transactional_db", "django_db_setup", "live_server", "acquirer", "iso_host"}
+)
+"""What ``--fast`` leaves out: folders whose tests start something, fixtures and marks of a database or a host."""
 OF_OTHERS = frozenset({"browser", "canary", "ground", "running"})
 """Folders whose tests drive a browser, or processes that the machine may stop for a while whenever it likes."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They get one more try, and are named at the end if they took it: a rule that does not hold fails twice."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only tests without a database, a browser or another process")
+
+
+def _is_fast(item: pytest.Item) -> bool:
+    """Whether a test needs neither a database nor anything that has to be started for it."""
+    folders = item.path.relative_to(item.config.rootpath).parts
+    names = {*getattr(item, "fixturenames", ()), *(mark.name for mark in item.iter_markers())}
+    return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of OF_OTHERS get one more try, and are named at the end if they took it: a rule that does not hold fails
+    twice."""
+    if config.getoption("--fast"):
+        slow = [item for item in items if not _is_fast(item)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if _is_fast(item)]
     for item in items:
         if OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
             item.add_marker(pytest.mark.flaky(reruns=1))

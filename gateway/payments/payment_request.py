@@ -85,7 +85,7 @@ class PaymentRequest:
     ``agreement_use``: the agreement it is made under. ``resource_path``: where the merchant fetches the result, if not
     under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
     check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
-    own row (SELECT FOR UPDATE), so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
+    own row, so ``extra_writes`` need no version check. ``allow_duplicate``: do not refuse a
     repeated merchantTransactionId.
     """
 

@@ -127,7 +127,7 @@ def test_a_run_that_is_killed_lays_its_file_out_once(
     file = run(banked)
     with monkeypatch.context() as patch:
         step = {
-            "before the bytes": (file_delivery, "made"),
+            "before the bytes": (file_delivery, "render_bank_file"),
             "before the commit": (file_delivery, "_sync"),
             "before the rename": (Path, "rename"),
         }
