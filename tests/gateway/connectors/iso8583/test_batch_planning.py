@@ -461,7 +461,7 @@ def test_a_worker_that_died_with_a_capture_is_settled_by_the_books(
             *(
                 (capture_records, "store_batched_capture")
                 if dies == "before the books"
-                else (process, "_complete_or_record")
+                else (process, "_complete_payment")
             ),
             die,
         )
@@ -515,7 +515,7 @@ def reversal_of_a_worker_that_died(shop: Shop, capture: str, at: str) -> Payment
 def test_a_reversal_whose_worker_died_is_answered_by_what_it_did(committed: Shop, committed_host: IsoHost) -> None:
     """Taken out: approved. Not: declined, and it takes nothing out any more."""
     done, undone = captured(committed), captured(committed)
-    after = reversal_of_a_worker_that_died(committed, done, "_complete_or_record")
+    after = reversal_of_a_worker_that_died(committed, done, "_complete_payment")
     before = reversal_of_a_worker_that_died(committed, undone, "_submit_to_acquirer")
     recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
     assert status(str(after.id)) == ("APPROVED", OK)

@@ -372,7 +372,7 @@ def reversal_of_a_worker_that_died(shop: Shop, payment: str, at: str, monkeypatc
 
 def test_a_reversal_that_took_its_order_out_is_known_to_recovery(of_two: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "_complete_or_record", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "_complete_payment", monkeypatch)
     assert (row.status, row.result_code) == ("APPROVED", "000.100.112")
     registry.run_timer_now("bank answers")
     assert of_two.api.read(paid).code == "100.396.201"
