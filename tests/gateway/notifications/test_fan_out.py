@@ -137,9 +137,9 @@ def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
 
 def test_of_a_gap_only_what_is_still_missing_is_remembered() -> None:
     gap = SequenceGap(first=5, last=9, xid=100, at="2026-01-01T00:00:00+00:00")
-    left = module._remaining_gaps([gap], [6, 9], 99, clock.real_now())
+    left = module._drop_filled_gaps([gap], [6, 9], 99, clock.real_now())
     assert [(one.first, one.last) for one in left] == [(5, 5), (7, 8)]
-    assert module._remaining_gaps([gap], [], 100, clock.real_now()) == []
+    assert module._drop_filled_gaps([gap], [], 100, clock.real_now()) == []
     missing = module._find_gaps(3, [4, 7, 8, 10], 50, clock.real_now())
     assert [(one.first, one.last, one.xid) for one in missing] == [(5, 6, 50), (9, 9, 50)]
 
