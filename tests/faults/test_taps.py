@@ -112,9 +112,9 @@ def test_a_frame_meets_what_was_told(way: str, tmp_path: Path) -> None:
             line.sendall(wire.frame(QUESTION))
             if FRAMES[way][1]:
                 octets = b""
-                while len(wire.cut(octets)[0]) < FRAMES[way][1]:
+                while len(wire.split_frames(octets)[0]) < FRAMES[way][1]:
                     octets += line.recv(65_536)
-                assert {wire.message(frame)["39"] for frame in wire.cut(octets)[0]} == {"00"}
+                assert {wire.message(frame)["39"] for frame in wire.split_frames(octets)[0]} == {"00"}
             elif way.startswith("disconnect"):
                 assert told(line) == b""
             else:

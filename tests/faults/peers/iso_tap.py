@@ -42,7 +42,7 @@ class IsoTap(Tap):
     def _onwards(self, near: socket.socket, far: socket.socket, asked: dict[tuple[str, str], tuple[str, str]]) -> None:
         rest = b""
         while octets := near.recv(65_536):
-            frames, rest = self.wire.cut(rest + octets)
+            frames, rest = self.wire.split_frames(rest + octets)
             for frame in frames:
                 message = self.wire.message(frame)
                 fault = "" if message["t"][1] == "8" else self.misdeeds.draw()
@@ -66,7 +66,7 @@ class IsoTap(Tap):
         rest = b""
         with contextlib.suppress(OSError):
             while octets := far.recv(65_536):
-                frames, rest = self.wire.cut(rest + octets)
+                frames, rest = self.wire.split_frames(rest + octets)
                 for frame in frames:
                     message = self.wire.message(frame)
                     payment, fault = asked.get((message["t"][:3], message["11"]), ("", ""))
