@@ -164,7 +164,7 @@ def test_a_proof_of_authentication_is_a_secret_that_comes_back_as_it_was_sent() 
 
 def test_memo_and_invoice_stay_with_the_merchant() -> None:
     """Part A, Basic payment: merchantMemo, merchantInvoiceId."""
-    assert {row.name for _, row in ROWS if not row.onwards} == {"merchantMemo", "merchantInvoiceId", "deviceInfo"}
+    assert {row.name for _, row in ROWS if not row.forwarded} == {"merchantMemo", "merchantInvoiceId", "deviceInfo"}
     assert {row.name for _, row in ROWS if row.private} == {"merchantMemo", "entityId"}
 
 
