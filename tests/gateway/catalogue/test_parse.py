@@ -460,7 +460,9 @@ def test_an_account_number_is_echoed_masked(name: str) -> None:
     found = PAYMENT_ENDPOINT.catalogue.find(name)
     assert found is not None
     if found[0].param.echo is Echo.MASK:
-        sent = _RequestParser(PAYMENT_ENDPOINT.catalogue, frozenset(), UnknownNamePolicy.NORMAL, literal=False, masks=True)
+        sent = _RequestParser(
+            PAYMENT_ENDPOINT.catalogue, frozenset(), UnknownNamePolicy.NORMAL, literal=False, masks=True
+        )
         sent.take(name, "DE23100000001234567890")
         text = str(sent.params.echo())
         assert "100000001234" not in text
