@@ -1,4 +1,4 @@
-"""Tables of disputes: cases, their events, evidence, reminders and contacts. Columns only; verbs live elsewhere.
+"""Tables of disputes: cases, their events, evidence, reminders and contacts. Columns only.
 
 The money is in the ledger: every case has the id of its CB payment, and a won one has CR payments. Times are the
 merchant's clock. Source: Part B, Chargeback; decisions, section 8.

@@ -30,7 +30,7 @@ MAX_FORM_ESCAPES: Final = 200_000
 """Percent signs in a form: decoding takes some 230 bytes of memory for each."""
 MAX_MULTIPART_FIELDS_BYTES: Final = 64 * 1024
 """Size of the other fields of a form with a file."""
-UPLOAD_TOKEN_PARAMETER: Final = "upload"  # noqa: S105
+UPLOAD_TOKEN_PARAMETER: Final = "upload"  # noqa: S105 - a name or a mask, no password
 """The query parameter of a form's URL that carries the signed token."""
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 

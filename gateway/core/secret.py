@@ -6,7 +6,7 @@ For card numbers, CVVs, PINs, passwords, tokens and keys. No Django and no I/O h
 import hmac
 from typing import Any, Final, NoReturn, final
 
-SECRET_MASK: Final = "•••"  # noqa: S105
+SECRET_MASK: Final = "•••"  # noqa: S105 - a name or a mask, no password
 
 
 class _Hidden:

@@ -23,7 +23,7 @@ SAMPLE_ANSWERS_DIR: Final = Path(__file__).parent / "answers"
 PAYMENT_VARIABLE, CAPTURE_VARIABLE, CHECKOUT_VARIABLE = "$PAYMENT_ID", "$CAPTURE_ID", "$CHECKOUT_ID"
 REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
 SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
-INVALID_TOKEN: Final = "not-a-token"  # noqa: S105
+INVALID_TOKEN: Final = "not-a-token"  # noqa: S105 - a name or a mask, no password
 SAMPLE_BASE_URL: Final = "http://testserver"
 """Base address of the gateway that gave the stored answers. A page shows its own instead."""
 BRIEF_FIELDS: Final = ("id", "amount", "currency", "result")

@@ -26,7 +26,7 @@ from gateway.wallets.formats import decrypt_wallet_token
 from gateway.wallets.keys import UnusableKeyError, WalletKeys, parse_wallet_keys
 from gateway.wallets.token import DecryptedToken, TokenRefusalReason, WalletTokenRefusedError
 
-TOKEN_USED_CONSTRAINT: Final = "wallet_token_once"  # noqa: S105
+TOKEN_USED_CONSTRAINT: Final = "wallet_token_once"  # noqa: S105 - a name or a mask, no password
 """The constraint that a second payment with the same token violates."""
 MAX_KEYS_TRIED: Final = 8
 """Active keys of one wallet that are tried, newest first."""

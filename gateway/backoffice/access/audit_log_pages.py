@@ -1,4 +1,4 @@
-"""The audit log: who changed or viewed what. It can be searched, and nobody can change it."""
+"""The audit log: who changed or viewed what. It can be searched, not changed."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from gateway.access.permissions import RowOwner
 from gateway.backoffice.access.independence import NotIndependentError, is_unlimited_person, list_common_actors
 from gateway.models import AccessToken
 
-TOKEN_ISSUE_PERMISSION: Final = "gateway.issue_accesstoken"  # noqa: S105
+TOKEN_ISSUE_PERMISSION: Final = "gateway.issue_accesstoken"  # noqa: S105 - a name or a mask, no password
 MONEY_MOVING_SCOPE: Final = "payments"
 
 

@@ -33,7 +33,7 @@ _EXPONENTS: Final[Mapping[str, int]] = {"ISK": 2, "MGA": 0, "UGX": 2}
 _METADATA_CHARS: Final = 500
 _DESCRIPTOR: Final = re.compile(r"[<>\\'\"*]|[^\x20-\x7e]")
 MAX_DESCRIPTOR_SUFFIX_CHARS: Final = 22
-HIDDEN_SECRET: Final = "•••"  # noqa: S105
+HIDDEN_SECRET: Final = "•••"  # noqa: S105 - a name or a mask, no password
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
 
 
