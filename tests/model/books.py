@@ -56,6 +56,10 @@ class Pot:
     closed: bool = False
     drawn: bool = False
 
+    def is_used_up(self) -> bool:
+        """Nothing is left of what was drawn from, or captured as often as numberOfCaptures allows."""
+        return self.captures == 0 or (self.drawn and self.cents <= 0)
+
 
 @dataclass(slots=True, eq=False)
 class Entry:
@@ -146,8 +150,8 @@ class Books:
             return SECOND
         if kind == "CP" and target.pot.captures == 0:
             return OVER[kind]
-        if kind == "INC" and target.pot.drawn and target.pot.cents <= 0:
-            return USED_UP
+        if kind in ("INC", "REN") and target.pot.is_used_up():
+            return USED_UP if kind == "INC" else OVER[kind]
         most = self.most(kind, target)
         if most is not None and (most <= 0 or (cents is not None and cents > most)):
             return OVER[kind]

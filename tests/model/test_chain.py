@@ -82,3 +82,5 @@ def test_the_model_refuses_what_the_rulings_refuse() -> None:
     assert books.refusal("RF", held, 1, "EUR") == "700.300.100"
     assert books.refusal("RF", captured, 1, "USD") == "700.100.500"
     assert books.refusal("RV", held, 4_000, "EUR") == ""
+    assert books.refusal("INC", held, 1, "EUR") == "700.400.510"
+    assert books.refusal("REN", held, 1, "EUR") == "700.400.100"
