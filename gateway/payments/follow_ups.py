@@ -193,7 +193,7 @@ def _build_follow_up_acquirer_request(
 def _check_account_opens(target: Payment) -> None:
     """Raise RequestRefusedError when the secrets of the acquirer account of a follow-up do not open."""
     try:
-        load_connector_account(CONNECTORS[target.connector], target.channel_id, target.account)
+        load_connector_account(CONNECTORS[target.connector], target.channel_id, target.acquirer_merchant_id)
     except VaultError as fault:
         log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
         raise RequestRefusedError(VAULT_ERROR_CODE) from None
@@ -276,7 +276,7 @@ def build_follow_up(
         request=echo,
         answer=answer,
         connector=target.connector,
-        account=target.account,
+        acquirer_merchant_id=target.acquirer_merchant_id,
         means=target.means,
         final=parameters.get("sequence") == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",

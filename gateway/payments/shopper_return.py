@@ -265,7 +265,7 @@ def _build_return_inquiry(payment: Payment, connector: Connector) -> AcquirerReq
     """The acquirer request for an inquiry about a redirected payment. Raises OutcomeUnknownError when the account's
     secrets do not open, because no inquiry is possible then."""
     try:
-        account = load_connector_account(connector, payment.channel_id, payment.account)
+        account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
         log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
         raise OutcomeUnknownError("the account's secrets do not open", {}) from None

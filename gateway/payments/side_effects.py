@@ -204,7 +204,7 @@ def _build_agreement(
         "type": instruction.get("type", ""),
         "expiry": date.fromisoformat(expiry) if expiry else None,
         "frequency": int(frequency or 0) or None,
-        "most": int(most or 0) or None,
+        "max_payments": int(most or 0) or None,
         "first_at": first_at,
         "follow_ups": 0,
         "created_at": at,

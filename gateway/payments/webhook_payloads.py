@@ -147,7 +147,7 @@ def render_webhook_payload(
         "shortId": identifiers.format_short_id(payment.number),
         "source": "CHECKOUT" if payment.resource_path.startswith("/v1/checkouts/") else "API",
         "paymentMethod": payment.method,
-        "merchantAccountId": payment.account or notification.channel_id.hex,
+        "merchantAccountId": payment.acquirer_merchant_id or notification.channel_id.hex,
         "sequence": notification.sequence,
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
         "timestamp": clock.format_timestamp(notification.created_at),

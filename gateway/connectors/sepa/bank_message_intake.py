@@ -89,13 +89,13 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
                 )
             ):
                 _apply_entry(one, taken)
-            row.told = taken.moved
+            row.orders_changed = taken.moved
             row.findings = taken.findings + (
                 [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
                 if taken.found > MAX_BANK_MESSAGE_FINDINGS
                 else []
             )
-            row.save(update_fields=["kind", "message_id", "told", "findings"])
+            row.save(update_fields=["kind", "message_id", "orders_changed", "findings"])
     except IntegrityError:
         if BankMessage.objects.filter(sha256=digest).exists():
             raise DuplicateBankMessageError("the same file was taken in before") from None

@@ -349,7 +349,7 @@ def test_figures_tell_of_breakers_failovers_and_what_was_not_sent(shop: Shop, mo
         'tollhouse_acquirer_refused_total{by="breaker",connector="figures-down"} 1.0',
         'tollhouse_failovers_total{from_connector="figures-down",to_connector="figures-up"} 3.0',
         'tollhouse_acquirer_in_flight{account="at figures-up",connector="figures-up"} 0.0',
-        'tollhouse_acquirer_seconds_count{connector="figures-down",outcome="elsewhere"} 3.0',
+        'tollhouse_acquirer_seconds_count{connector="figures-down",outcome="retryable"} 3.0',
     ):
         assert line in told, line
 

@@ -162,7 +162,7 @@ def test_a_void_without_an_answer_is_carried_through_whatever_an_inquiry_says_me
     payment = Payment.objects.get(pk=shop.api.pay(testMode="INTERNAL").id)
     assert payment.connector == slow.name
     assert recover().settled == 0
-    assert OpenPayment.objects.get(pk=payment.pk).taken_back
+    assert OpenPayment.objects.get(pk=payment.pk).void_attempted
     assert recover(60).settled == 1
     payment.refresh_from_db()
     assert (payment.status, payment.result_code, payment.approved) == (Status.DECLINED, REVERSED, None)
@@ -447,7 +447,7 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             reply = STUB.submit(request)
             recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
-            OpenPayment.objects.update(taken_back=True)
+            OpenPayment.objects.update(void_attempted=True)
             return reply
 
     monkeypatch.setattr(process, "route_payment", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
@@ -609,7 +609,7 @@ def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
             result_code=PENDING,
             connector="hole",
             approved=None,
-            account="alive" if number == 5 else "silent",
+            acquirer_merchant_id="alive" if number == 5 else "silent",
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
     assert recovery.recover_due_payments().settled == 1
