@@ -12,18 +12,33 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="AcquirerNotice",
-            fields=[
-                ("reference", models.UUIDField(primary_key=True, serialize=False)),
-                ("payment", models.UUIDField(db_index=True)),
-            ],
-        ),
-        migrations.CreateModel(
             name="Chargeback",
             fields=[
                 ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
                 ("disputed", models.UUIDField()),
                 ("chain", models.UUIDField()),
+                (
+                    "previous",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="next",
+                        to="chargebacks.chargeback",
+                    ),
+                ),
                 (
                     "state",
                     models.CharField(
@@ -61,37 +76,41 @@ class Migration(migrations.Migration):
                 ("closed_at", models.DateTimeField(null=True)),
                 ("note", models.CharField(default="", max_length=500)),
                 ("version", models.IntegerField(default=1)),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
-                (
-                    "previous",
-                    models.ForeignKey(
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="next",
-                        to="chargebacks.chargeback",
-                    ),
-                ),
             ],
             options={
                 "verbose_name": "dispute",
+                "indexes": [
+                    models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
+                    models.Index(fields=["chain"], name="chargeback_chain"),
+                    models.Index(condition=models.Q(("state", "OPEN")), fields=["due_at"], name="chargeback_due"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED"])),
+                        name="chargeback_state_known",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="chargeback_amount_above_zero"),
+                    models.CheckConstraint(
+                        condition=models.Q(("recovered__gte", 0), ("recovered__lte", models.F("amount"))),
+                        name="chargeback_recovered_within_amount",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
             name="CaseEvent",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "case",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="chargebacks.chargeback",
+                    ),
+                ),
                 ("sequence", models.IntegerField()),
                 ("event", models.CharField(max_length=8)),
                 (
@@ -111,31 +130,16 @@ class Migration(migrations.Migration):
                 ("by", models.CharField(default="", max_length=150)),
                 ("note", models.CharField(default="", max_length=500)),
                 ("at", models.DateTimeField()),
-                (
-                    "case",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="events",
-                        to="chargebacks.chargeback",
-                    ),
-                ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("case", "sequence"), name="case_event_sequence")],
+            },
         ),
         migrations.CreateModel(
-            name="Contact",
+            name="AcquirerNotice",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("email", models.EmailField(max_length=254)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="dispute_contacts",
-                        to="gateway.merchant",
-                    ),
-                ),
+                ("reference", models.UUIDField(primary_key=True, serialize=False)),
+                ("payment", models.UUIDField(db_index=True)),
             ],
         ),
         migrations.CreateModel(
@@ -147,13 +151,6 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("item", models.CharField(max_length=32)),
-                ("name", models.CharField(max_length=128)),
-                ("content_type", models.CharField(max_length=32)),
-                ("size", models.IntegerField()),
-                ("sha256", models.CharField(max_length=64)),
-                ("by", models.CharField(max_length=150)),
-                ("added_at", models.DateTimeField()),
                 (
                     "case",
                     models.ForeignKey(
@@ -162,9 +159,17 @@ class Migration(migrations.Migration):
                         to="chargebacks.chargeback",
                     ),
                 ),
+                ("item", models.CharField(max_length=32)),
+                ("name", models.CharField(max_length=128)),
+                ("content_type", models.CharField(max_length=32)),
+                ("size", models.IntegerField()),
+                ("sha256", models.CharField(max_length=64)),
+                ("by", models.CharField(max_length=150)),
+                ("added_at", models.DateTimeField()),
             ],
             options={
                 "verbose_name_plural": "evidence",
+                "constraints": [models.UniqueConstraint(fields=("case", "sha256"), name="evidence_once")],
             },
         ),
         migrations.CreateModel(
@@ -176,8 +181,6 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("number", models.IntegerField()),
-                ("sealed", models.BinaryField()),
                 (
                     "evidence",
                     models.ForeignKey(
@@ -187,18 +190,17 @@ class Migration(migrations.Migration):
                         to="chargebacks.evidence",
                     ),
                 ),
+                ("number", models.IntegerField()),
+                ("sealed", models.BinaryField()),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("evidence", "number"), name="evidence_piece_number")],
+            },
         ),
         migrations.CreateModel(
             name="Reminder",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("days", models.SmallIntegerField()),
-                ("due_at", models.DateTimeField()),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("tries", models.SmallIntegerField(default=0)),
-                ("sent_at", models.DateTimeField(null=True)),
-                ("sent_to", models.CharField(default="", max_length=1000)),
                 (
                     "case",
                     models.ForeignKey(
@@ -208,62 +210,36 @@ class Migration(migrations.Migration):
                         to="chargebacks.chargeback",
                     ),
                 ),
+                ("days", models.SmallIntegerField()),
+                ("due_at", models.DateTimeField()),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("tries", models.SmallIntegerField(default=0)),
+                ("sent_at", models.DateTimeField(null=True)),
+                ("sent_to", models.CharField(default="", max_length=1000)),
             ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("sent_at__isnull", True)), fields=["due_at"], name="reminder_due")
+                ],
+                "constraints": [models.UniqueConstraint(fields=("case", "days"), name="reminder_once")],
+            },
         ),
-        migrations.AddIndex(
-            model_name="chargeback",
-            index=models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
-        ),
-        migrations.AddIndex(
-            model_name="chargeback",
-            index=models.Index(fields=["chain"], name="chargeback_chain"),
-        ),
-        migrations.AddIndex(
-            model_name="chargeback",
-            index=models.Index(condition=models.Q(("state", "OPEN")), fields=["due_at"], name="chargeback_due"),
-        ),
-        migrations.AddConstraint(
-            model_name="chargeback",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED"])),
-                name="chargeback_state_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="chargeback",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gt", 0)), name="chargeback_amount_above_zero"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="chargeback",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("recovered__gte", 0), ("recovered__lte", models.F("amount"))),
-                name="chargeback_recovered_within_amount",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="caseevent",
-            constraint=models.UniqueConstraint(fields=("case", "sequence"), name="case_event_sequence"),
-        ),
-        migrations.AddConstraint(
-            model_name="contact",
-            constraint=models.UniqueConstraint(fields=("merchant", "email"), name="dispute_contact_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="evidence",
-            constraint=models.UniqueConstraint(fields=("case", "sha256"), name="evidence_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="evidencepiece",
-            constraint=models.UniqueConstraint(fields=("evidence", "number"), name="evidence_piece_number"),
-        ),
-        migrations.AddIndex(
-            model_name="reminder",
-            index=models.Index(condition=models.Q(("sent_at__isnull", True)), fields=["due_at"], name="reminder_due"),
-        ),
-        migrations.AddConstraint(
-            model_name="reminder",
-            constraint=models.UniqueConstraint(fields=("case", "days"), name="reminder_once"),
+        migrations.CreateModel(
+            name="Contact",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="dispute_contacts",
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("email", models.EmailField(max_length=254)),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("merchant", "email"), name="dispute_contact_once")],
+            },
         ),
     ]

@@ -24,17 +24,11 @@ class Migration(migrations.Migration):
                 ),
                 ("node", models.CharField(default=checkout.models.node, editable=False, max_length=15)),
                 (
-                    "kind",
-                    models.CharField(choices=[("payment", "Payment"), ("registration", "Registration")], max_length=12),
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
                 ),
-                ("request", models.JSONField(default=dict)),
-                ("request_sealed", models.BinaryField(null=True)),
-                ("attempts", models.SmallIntegerField(default=0)),
-                ("version", models.IntegerField(default=1)),
-                ("hidden", models.JSONField(default=dict)),
-                ("created_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField()),
-                ("fetched_at", models.DateTimeField(null=True)),
                 (
                     "channel",
                     models.ForeignKey(
@@ -42,11 +36,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
+                    "kind",
+                    models.CharField(choices=[("payment", "Payment"), ("registration", "Registration")], max_length=12),
                 ),
+                ("request", models.JSONField(default=dict)),
+                ("request_sealed", models.BinaryField(null=True)),
                 (
                     "payment",
                     models.ForeignKey(
@@ -56,17 +50,57 @@ class Migration(migrations.Migration):
                         to="gateway.payment",
                     ),
                 ),
+                ("attempts", models.SmallIntegerField(default=0)),
+                ("version", models.IntegerField(default=1)),
+                ("hidden", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                ("fetched_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["merchant", "-created_at"], name="checkout_merchant_time"),
+                    models.Index(
+                        condition=models.Q(("request_sealed__isnull", False)),
+                        fields=["expires_at"],
+                        name="checkout_sealed",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ResultCall",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="result_call",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                (
+                    "checkout",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="result_calls",
+                        to="checkout.checkout",
+                    ),
+                ),
+                ("due_at", models.DateTimeField(db_index=True)),
+                ("called_at", models.DateTimeField(null=True)),
+                ("attempts", models.SmallIntegerField(db_default=0, default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
             name="CallAttempt",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("number", models.SmallIntegerField()),
-                ("at", models.DateTimeField()),
-                ("status", models.SmallIntegerField(null=True)),
-                ("duration_ms", models.IntegerField()),
-                ("failure", models.CharField(blank=True, default="", max_length=200)),
                 (
                     "payment",
                     models.ForeignKey(
@@ -85,12 +119,33 @@ class Migration(migrations.Migration):
                         to="checkout.checkout",
                     ),
                 ),
+                ("number", models.SmallIntegerField()),
+                ("at", models.DateTimeField()),
+                ("status", models.SmallIntegerField(null=True)),
+                ("duration_ms", models.IntegerField()),
+                ("failure", models.CharField(blank=True, default="", max_length=200)),
             ],
         ),
         migrations.CreateModel(
             name="OfferRule",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="offer_rules", to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="offer_rules",
+                        to="gateway.channel",
+                    ),
+                ),
                 ("position", models.PositiveSmallIntegerField(default=100)),
                 ("name", models.CharField(max_length=64)),
                 (
@@ -111,25 +166,57 @@ class Migration(migrations.Migration):
                 ),
                 ("reason", models.CharField(blank=True, max_length=200)),
                 ("active", models.BooleanField(default=True)),
+            ],
+            options={
+                "ordering": ["merchant_id", "position", "id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("merchant", "name"), name="offer_rule_name"),
+                    models.CheckConstraint(
+                        condition=models.Q(("action__in", ["hide", "show"])), name="offer_rule_action_known"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WalletProvider",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 (
                     "channel",
                     models.ForeignKey(
-                        blank=True,
-                        null=True,
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="offer_rules",
+                        related_name="wallet_providers",
                         to="gateway.channel",
                     ),
                 ),
                 (
-                    "merchant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="offer_rules", to="gateway.merchant"
+                    "wallet",
+                    models.CharField(
+                        choices=[
+                            ("wallet1", "Mobile wallet 1 (EC_v1, RSA_v1)"),
+                            ("wallet2", "Mobile wallet 2 (ECv1, ECv2)"),
+                            ("wallet3", "Mobile wallet 3 (JWE)"),
+                        ],
+                        max_length=7,
                     ),
                 ),
+                ("settings", models.JSONField(default=dict)),
+                ("identity_sealed", models.BinaryField(null=True)),
             ],
             options={
-                "ordering": ["merchant_id", "position", "id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("channel", "wallet"), name="wallet_provider_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("wallet__in", ["wallet1", "wallet2", "wallet3"])),
+                        name="wallet_provider_wallet_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -137,23 +224,20 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("at", models.DateTimeField()),
-                ("facts", models.JSONField()),
-                ("changes", models.JSONField(default=list)),
                 (
                     "channel",
                     models.ForeignKey(
                         null=True, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="gateway.channel"
                     ),
                 ),
+                ("facts", models.JSONField()),
+                ("changes", models.JSONField(default=list)),
             ],
         ),
         migrations.CreateModel(
             name="PageReview",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("merchant", models.UUIDField(null=True)),
-                ("by", models.CharField(max_length=150)),
-                ("at", models.DateTimeField()),
                 (
                     "snapshot",
                     models.ForeignKey(
@@ -163,7 +247,17 @@ class Migration(migrations.Migration):
                         to="checkout.pagesnapshot",
                     ),
                 ),
+                ("merchant", models.UUIDField(null=True)),
+                ("by", models.CharField(max_length=150)),
+                ("at", models.DateTimeField()),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("snapshot", "merchant"), name="page_review_once", nulls_distinct=False
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="PolicyViolation",
@@ -182,104 +276,5 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("page", "directive", "blocked"), name="policy_violation_once")
                 ],
             },
-        ),
-        migrations.CreateModel(
-            name="ResultCall",
-            fields=[
-                (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="result_call",
-                        serialize=False,
-                        to="gateway.payment",
-                    ),
-                ),
-                ("due_at", models.DateTimeField(db_index=True)),
-                ("called_at", models.DateTimeField(null=True)),
-                ("attempts", models.SmallIntegerField(db_default=0, default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
-                (
-                    "checkout",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="result_calls",
-                        to="checkout.checkout",
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="WalletProvider",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "wallet",
-                    models.CharField(
-                        choices=[
-                            ("wallet1", "Mobile wallet 1 (EC_v1, RSA_v1)"),
-                            ("wallet2", "Mobile wallet 2 (ECv1, ECv2)"),
-                            ("wallet3", "Mobile wallet 3 (JWE)"),
-                        ],
-                        max_length=7,
-                    ),
-                ),
-                ("settings", models.JSONField(default=dict)),
-                ("identity_sealed", models.BinaryField(null=True)),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="wallet_providers",
-                        to="gateway.channel",
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddIndex(
-            model_name="checkout",
-            index=models.Index(fields=["merchant", "-created_at"], name="checkout_merchant_time"),
-        ),
-        migrations.AddIndex(
-            model_name="checkout",
-            index=models.Index(
-                condition=models.Q(("request_sealed__isnull", False)), fields=["expires_at"], name="checkout_sealed"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="offerrule",
-            constraint=models.UniqueConstraint(fields=("merchant", "name"), name="offer_rule_name"),
-        ),
-        migrations.AddConstraint(
-            model_name="offerrule",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("action__in", ["hide", "show"])), name="offer_rule_action_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="pagereview",
-            constraint=models.UniqueConstraint(
-                fields=("snapshot", "merchant"), name="page_review_once", nulls_distinct=False
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="walletprovider",
-            constraint=models.UniqueConstraint(fields=("channel", "wallet"), name="wallet_provider_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="walletprovider",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("wallet__in", ["wallet1", "wallet2", "wallet3"])),
-                name="wallet_provider_wallet_known",
-            ),
         ),
     ]

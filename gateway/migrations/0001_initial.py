@@ -16,429 +16,89 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("auth", "__first__"),
     ]
 
     operations = [
         # The default of Payment.number; the table cannot be created without it.
         migrations.RunSQL("CREATE SEQUENCE gateway_payment_number AS bigint", "DROP SEQUENCE gateway_payment_number"),
         migrations.CreateModel(
-            name="AcquirerAccount",
+            name="Psp",
             fields=[
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("connector", models.CharField(max_length=32)),
-                ("name", models.CharField(blank=True, max_length=128)),
-                ("acquirer_merchant_id", models.CharField(max_length=64)),
+                ("name", models.CharField(max_length=128)),
                 (
-                    "brands",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=32), blank=True, default=list, size=None
-                    ),
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
                 ),
-                (
-                    "currencies",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=3), blank=True, default=list, size=None
-                    ),
-                ),
-                ("settings", models.JSONField(blank=True, default=dict)),
-                ("secrets_sealed", models.BinaryField(null=True)),
-                ("secrets_set", models.JSONField(blank=True, db_default={}, default=dict, editable=False)),
-                ("active", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                "ordering": ["channel_id", "id"],
+                "verbose_name": "PSP",
+                "verbose_name_plural": "PSPs",
             },
         ),
         migrations.CreateModel(
-            name="AcquirerExchange",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("connector", models.CharField(max_length=32)),
-                ("kind", models.CharField(max_length=8)),
-                ("sent", models.JSONField()),
-                ("received", models.JSONField(null=True)),
-                ("duration_ms", models.IntegerField()),
-                ("at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Agreement",
-            fields=[
-                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ("reference", models.CharField(max_length=255)),
-                ("network_reference", models.CharField(db_default="", default="", max_length=128)),
-                ("agreement_id", models.CharField(default="", max_length=35)),
-                ("registration", models.UUIDField(null=True)),
-                ("type", models.CharField(default="", max_length=11)),
-                ("expiry", models.DateField(null=True)),
-                ("frequency", models.SmallIntegerField(null=True)),
-                ("max_payments", models.SmallIntegerField(null=True)),
-                ("first_at", models.DateTimeField(null=True)),
-                ("follow_ups", models.IntegerField(default=0)),
-                ("created_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Authentication",
+            name="Division",
             fields=[
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("payment", models.UUIDField(null=True)),
-                ("brand", models.CharField(max_length=32)),
-                ("network", models.CharField(max_length=32)),
-                ("version", models.CharField(default="", max_length=8)),
-                ("device_channel", models.CharField(default="", max_length=2)),
-                ("category", models.CharField(default="", max_length=2)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("card", models.CharField(default="", max_length=32, verbose_name="card, masked")),
+                ("name", models.CharField(max_length=128)),
                 (
-                    "step",
-                    models.CharField(
-                        choices=[
-                            ("method", "Method"),
-                            ("asking", "Asking"),
-                            ("challenge", "Challenge"),
-                            ("decoupled", "Decoupled"),
-                            ("done", "Done"),
-                        ],
-                        default="done",
-                        max_length=9,
-                    ),
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
                 ),
-                ("flow", models.CharField(default="", max_length=12)),
-                ("scenario", models.CharField(default="", max_length=24)),
-                ("window", models.CharField(default="", max_length=2)),
-                ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("resends", models.PositiveSmallIntegerField(default=0)),
-                ("trans_status", models.CharField(default="", max_length=1)),
-                ("trans_status_reason", models.CharField(default="", max_length=2)),
-                ("eci", models.CharField(default="", max_length=2)),
-                ("proof_sealed", models.BinaryField(null=True)),
-                ("number_sealed", models.BinaryField(null=True)),
-                ("ds_transaction", models.CharField(default="", max_length=36)),
-                ("acs_transaction", models.CharField(default="", max_length=36)),
-                ("code", models.CharField(default="", max_length=11)),
-                ("ask", models.JSONField(default=dict)),
-                ("messages", models.JSONField(default=list)),
-                ("request", models.JSONField(default=dict)),
-                ("answer", models.JSONField(default=dict)),
-                ("return_url", models.CharField(default="", max_length=2048)),
-                ("test_mode", models.CharField(default="", max_length=8)),
-                ("request_id", models.UUIDField()),
-                ("created_at", models.DateTimeField()),
-                ("deadline", models.DateTimeField(null=True)),
-                ("due_at", models.DateTimeField(null=True)),
-                ("completed_at", models.DateTimeField(null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="BackgroundWork",
-            fields=[
+                ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    "psp",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="divisions", to="gateway.psp"
                     ),
                 ),
-                ("kind", models.CharField(max_length=32)),
-                ("title", models.CharField(max_length=200)),
-                ("parameters", models.JSONField(default=dict)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("WAITING", "waits"),
-                            ("RUNNING", "runs"),
-                            ("DONE", "done"),
-                            ("FAILED", "failed"),
-                            ("CANCELLED", "cancelled"),
-                        ],
-                        default="WAITING",
-                        max_length=9,
-                    ),
-                ),
-                ("done", models.BigIntegerField(default=0)),
-                ("total", models.BigIntegerField(null=True)),
-                ("cursor", models.JSONField(default=dict)),
-                ("slices", models.IntegerField(default=0)),
-                ("failures", models.SmallIntegerField(default=0)),
-                ("file", models.CharField(default="", max_length=200)),
-                ("message", models.CharField(default="", max_length=500)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("asked_at", models.DateTimeField()),
-                ("ended_at", models.DateTimeField(null=True)),
             ],
             options={
-                "verbose_name": "background work",
-                "verbose_name_plural": "background work",
+                "abstract": False,
             },
         ),
         migrations.CreateModel(
-            name="BankFile",
+            name="Merchant",
             fields=[
                 (
                     "id",
                     models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("account", models.CharField(max_length=64)),
+                ("name", models.CharField(max_length=128)),
                 (
-                    "kind",
-                    models.CharField(
-                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
-                        max_length=7,
-                    ),
+                    "active",
+                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
                 ),
-                ("message_id", models.CharField(max_length=35, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("DECIDED", "decided"),
-                            ("WRITTEN", "written"),
-                            ("DELIVERED", "delivered"),
-                            ("FAILED", "not delivered"),
-                        ],
-                        default="DECIDED",
-                        max_length=9,
-                    ),
-                ),
-                ("creditor", models.JSONField()),
-                ("orders_count", models.IntegerField()),
-                ("total", models.DecimalField(decimal_places=2, max_digits=18)),
-                ("stamped_at", models.DateTimeField()),
-                ("sha256", models.CharField(default="", max_length=64)),
-                ("size", models.BigIntegerField(null=True)),
-                ("tries", models.SmallIntegerField(default=0)),
-                ("due_at", models.DateTimeField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("failure", models.CharField(default="", max_length=255)),
-                ("bank_status", models.CharField(default="", max_length=4)),
-                ("delivered_at", models.DateTimeField(null=True)),
-                ("removed_at", models.DateTimeField(null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="BankMessage",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=255)),
-                ("kind", models.CharField(max_length=8)),
-                ("message_id", models.CharField(default="", max_length=35)),
-                ("source", models.CharField(choices=[("FOLDER", "folder"), ("COMMAND", "command")], max_length=7)),
-                ("sha256", models.CharField(max_length=64, unique=True)),
-                ("size", models.BigIntegerField()),
-                ("orders_changed", models.IntegerField(default=0)),
-                ("findings", models.JSONField(default=list)),
-                ("received_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="BankOrder",
-            fields=[
-                ("payment", models.UUIDField(primary_key=True, serialize=False)),
-                ("account", models.CharField(max_length=64)),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
-                        max_length=7,
+                    "division",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="merchants", to="gateway.division"
                     ),
                 ),
                 (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("WAITING", "waits for a file"),
-                            ("FILED", "in a file"),
-                            ("BOOKED", "booked"),
-                            ("RETURNED", "returned"),
-                            ("WON_BACK", "return reversed"),
-                            ("REJECTED", "rejected"),
-                            ("WITHDRAWN", "taken back"),
-                        ],
-                        default="WAITING",
-                        max_length=9,
+                    "dispatching",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Accept the merchant's id as entityId; the channel is chosen by brand and currency.",
                     ),
                 ),
-                ("about", models.UUIDField(null=True)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("name", models.CharField(max_length=140)),
-                ("iban_sealed", models.BinaryField(null=True)),
-                ("iban_shown", models.CharField(max_length=34)),
-                ("bic", models.CharField(default="", max_length=11)),
-                ("text", models.CharField(max_length=140)),
-                ("due_on", models.DateField(null=True)),
-                ("file_at", models.DateTimeField(null=True)),
-                ("final_at", models.DateTimeField(null=True)),
-                ("sequence", models.CharField(default="", max_length=4)),
-                ("batch", models.CharField(default="", max_length=35)),
-                ("reason", models.CharField(default="", max_length=35)),
-                ("created_at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="BankOrderEvent",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("WAITING", "waits for a file"),
-                            ("FILED", "in a file"),
-                            ("BOOKED", "booked"),
-                            ("RETURNED", "returned"),
-                            ("WON_BACK", "return reversed"),
-                            ("REJECTED", "rejected"),
-                            ("WITHDRAWN", "taken back"),
-                        ],
-                        max_length=9,
-                    ),
-                ),
-                ("reason", models.CharField(default="", max_length=35)),
-                ("on", models.DateField(null=True)),
-                ("at", models.DateTimeField()),
-                ("applied", models.BooleanField(default=False)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="BatchedCapture",
-            fields=[
-                ("payment", models.UUIDField(primary_key=True, serialize=False)),
-                ("account", models.CharField(max_length=64)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("WAITING", "waits for a batch"),
-                            ("IN_BATCH", "in a batch"),
-                            ("TAKEN", "captured"),
-                            ("REFUSED", "refused"),
-                            ("WITHDRAWN", "taken back"),
-                        ],
-                        default="WAITING",
-                        max_length=9,
-                    ),
-                ),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("message_sealed", models.BinaryField(null=True)),
-                ("reference", models.CharField(default="", max_length=64)),
-                ("present_at", models.DateTimeField(null=True)),
-                ("sends", models.IntegerField(default=0)),
-                ("uploaded", models.SmallIntegerField(default=0)),
-                ("code", models.CharField(default="", max_length=3)),
-                ("answer", models.JSONField(default=dict)),
-                ("created_at", models.DateTimeField()),
-                ("applied", models.BooleanField(default=False)),
-            ],
-            options={
-                "verbose_name": "capture by batch",
-                "verbose_name_plural": "captures by batch",
-            },
-        ),
-        migrations.CreateModel(
-            name="BreakerChange",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("process", models.CharField(max_length=96)),
-                ("connector", models.CharField(max_length=32)),
-                ("channel", models.UUIDField(null=True)),
-                ("account", models.CharField(default="", max_length=64)),
-                ("state", models.CharField(max_length=9)),
-                ("since", models.DateTimeField(db_index=True)),
-                ("why", models.CharField(default="", max_length=200)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="CaptureBatch",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("account", models.CharField(max_length=64)),
-                ("number", models.IntegerField()),
-                ("currency", models.CharField(max_length=3)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("PRESENTING", "captures are sent"),
-                            ("CLOSING", "sums are compared"),
-                            ("UPLOADING", "captures are sent again"),
-                            ("BALANCED", "in balance"),
-                            ("DIFFERS", "sums differ"),
-                        ],
-                        default="PRESENTING",
-                        max_length=10,
-                    ),
-                ),
-                ("count", models.IntegerField()),
-                ("total", models.DecimalField(decimal_places=2, max_digits=18)),
-                ("round", models.SmallIntegerField(default=0)),
-                ("asked", models.BooleanField(default=False)),
-                ("answer", models.JSONField(default=dict)),
-                ("findings", models.JSONField(default=list)),
-                ("tries", models.IntegerField(default=0)),
-                ("failures", models.IntegerField(default=0)),
-                ("failure", models.CharField(default="", max_length=255)),
-                ("opened_at", models.DateTimeField()),
-                ("due_at", models.DateTimeField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("closed_at", models.DateTimeField(null=True)),
-            ],
-            options={
-                "verbose_name": "capture batch",
-                "verbose_name_plural": "capture batches",
-            },
-        ),
-        migrations.CreateModel(
-            name="CardTestingCount",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "merchant_id",
-                        "kind",
-                        "key",
-                        "bucket",
-                        "shard",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("merchant_id", models.UUIDField()),
-                ("kind", models.CharField(max_length=8)),
-                ("key", models.BinaryField(max_length=16)),
-                ("bucket", models.BigIntegerField()),
-                ("shard", models.SmallIntegerField()),
-                ("failed", models.IntegerField()),
-                ("passed", models.IntegerField()),
-                ("at", models.DateTimeField()),
+                ("time_zone", models.CharField(default="UTC", max_length=64)),
+                ("clock_offset", models.DurationField(default=datetime.timedelta(0), editable=False)),
             ],
         ),
         migrations.CreateModel(
@@ -456,6 +116,12 @@ class Migration(migrations.Migration):
                     models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="channels", to="gateway.merchant"
+                    ),
+                ),
                 (
                     "position",
                     models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits."),
@@ -581,7 +247,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ClerkLimitCounter",
+            name="AcquirerAccount",
             fields=[
                 (
                     "id",
@@ -589,145 +255,200 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("user", models.BigIntegerField()),
-                ("moves", models.BigIntegerField(default=0)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="acquirer_accounts",
+                        to="gateway.channel",
+                    ),
+                ),
+                ("connector", models.CharField(max_length=32)),
+                ("name", models.CharField(blank=True, max_length=128)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
+                (
+                    "brands",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=32), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "currencies",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=3), blank=True, default=list, size=None
+                    ),
+                ),
+                ("settings", models.JSONField(blank=True, default=dict)),
+                ("secrets_sealed", models.BinaryField(null=True)),
+                ("secrets_set", models.JSONField(blank=True, db_default={}, default=dict, editable=False)),
+                ("active", models.BooleanField(default=True)),
             ],
+            options={
+                "ordering": ["channel_id", "id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("channel", "connector", "acquirer_merchant_id"), name="acquirer_account_once"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
-            name="ClerkLimitUsage",
+            name="AccessToken",
             fields=[
-                ("payment", models.UUIDField(primary_key=True, serialize=False)),
-                ("user", models.BigIntegerField()),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("digest", models.BinaryField(max_length=32, unique=True)),
+                ("hint", models.CharField(editable=False, max_length=4)),
+                ("name", models.CharField(max_length=128)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="access_tokens", to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="access_tokens",
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "scopes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=16), default=gateway.models.access.all_scopes, size=None
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("created_by", models.CharField(editable=False, max_length=150)),
+                ("ends_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                (
+                    "requested_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("approved_at", models.DateTimeField(editable=False, null=True)),
+                ("approved_by", models.CharField(default="", editable=False, max_length=150)),
+                (
+                    "max_amount",
+                    models.DecimalField(
+                        blank=True,
+                        decimal_places=2,
+                        help_text="In the payment's own currency. Empty: no limit.",
+                        max_digits=14,
+                        null=True,
+                        verbose_name="at most, one payment",
+                    ),
+                ),
+                (
+                    "max_day_amount",
+                    models.DecimalField(
+                        blank=True,
+                        decimal_places=2,
+                        help_text="All that the token moves in one currency within 24 hours. Empty: no limit.",
+                        max_digits=14,
+                        null=True,
+                        verbose_name="at most, in 24 hours",
+                    ),
+                ),
+                (
+                    "operations",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=2), blank=True, default=list, size=None
+                    ),
+                ),
+                (
+                    "replaces",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.accesstoken",
+                    ),
+                ),
+                ("last_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("last_used_ip", models.GenericIPAddressField(blank=True, editable=False, null=True)),
+            ],
+            options={
+                "ordering": ["-created_at"],
+                "permissions": [("issue_accesstoken", "Can issue, rotate and revoke access tokens")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("max_amount__isnull", True), ("max_amount__gt", 0), _connector="OR"),
+                        name="token_max_amount_positive",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_day_amount__isnull", True), ("max_day_amount__gt", 0), _connector="OR"
+                        ),
+                        name="token_max_day_amount_positive",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TokenLimitUsage",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "token",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.accesstoken",
+                    ),
+                ),
+                ("payment", models.UUIDField(null=True)),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("currency", models.CharField(max_length=3)),
                 ("at", models.DateTimeField()),
             ],
-        ),
-        migrations.CreateModel(
-            name="Division",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=128)),
-                (
-                    "active",
-                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
             options={
-                "abstract": False,
+                "indexes": [models.Index(fields=["token", "currency", "at"], name="token_limit_usage_time")],
             },
         ),
         migrations.CreateModel(
-            name="FactorSecret",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("sealed", models.BinaryField()),
-            ],
-            options={
-                "verbose_name": "secret of a second factor",
-                "verbose_name_plural": "secrets of second factors",
-            },
-        ),
-        migrations.CreateModel(
-            name="FanOutPosition",
-            fields=[
-                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ("position", models.BigIntegerField()),
-                ("gaps", models.JSONField(default=list)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Grant",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[
-                            ("psp", "PSP staff"),
-                            ("manager", "manager"),
-                            ("clerk", "clerk"),
-                            ("developer", "developer"),
-                            ("auditor", "auditor"),
-                        ],
-                        max_length=9,
-                        verbose_name="role",
-                    ),
-                ),
-                (
-                    "four_eyes_above",
-                    models.DecimalField(
-                        blank=True,
-                        decimal_places=2,
-                        help_text="Amount of one capture, refund or reversal; above it somebody else approves. Empty: no limit.",
-                        max_digits=14,
-                        null=True,
-                        verbose_name="second person above",
-                    ),
-                ),
-                (
-                    "four_eyes_day",
-                    models.DecimalField(
-                        blank=True,
-                        decimal_places=2,
-                        help_text="What this person moves by hand in 24 hours, all in all in one merchant and currency.",
-                        max_digits=14,
-                        null=True,
-                        verbose_name="second person above, in 24 hours",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
-            options={
-                "verbose_name": "grant",
-                "verbose_name_plural": "grants",
-            },
-        ),
-        migrations.CreateModel(
-            name="IdempotencyKey",
+            name="ThrottleWindow",
             fields=[
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "token", "method", "path", "key", blank=True, editable=False, primary_key=True, serialize=False
+                        "entity_id",
+                        "operation",
+                        "window_s",
+                        "window",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
-                ("token", models.UUIDField()),
-                ("method", models.CharField(max_length=8)),
-                ("path", models.CharField(max_length=64)),
-                ("key", models.CharField(max_length=255)),
-                ("fingerprint", models.BinaryField(max_length=16)),
-                ("payment", models.UUIDField()),
-                ("status", models.SmallIntegerField(null=True)),
-                ("answer", models.TextField(null=True)),
-                ("created_at", models.DateTimeField(db_index=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="InspectedWebhook",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("delivery", models.UUIDField()),
-                ("attempt", models.SmallIntegerField()),
-                ("at", models.DateTimeField()),
-                ("headers", models.JSONField()),
-                ("body", models.TextField()),
+                ("entity_id", models.UUIDField()),
+                ("operation", models.CharField(max_length=16)),
+                ("window_s", models.IntegerField()),
+                ("window", models.BigIntegerField()),
+                ("count", models.IntegerField()),
             ],
         ),
         migrations.CreateModel(
@@ -743,6 +464,24 @@ class Migration(migrations.Migration):
                     "number",
                     models.BigIntegerField(
                         db_default=models.Func(models.Value("gateway_payment_number"), function="nextval")
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
                     ),
                 ),
                 ("chain", models.UUIDField()),
@@ -795,48 +534,142 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 ("completed_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["merchant", "created_at"], name="payment_merchant_made"),
+                    models.Index(fields=["chain"], name="payment_chain"),
+                    models.Index(
+                        condition=models.Q(("merchant_transaction_id", ""), _negated=True),
+                        fields=["merchant", "merchant_transaction_id"],
+                        name="payment_merchant_tx",
+                    ),
+                    models.Index(fields=["channel", "created_at"], name="payment_channel_time"),
+                    models.Index(
+                        condition=models.Q(("payment_type__in", ["DB", "PA", "CP"]), _negated=True),
+                        fields=["channel", "payment_type", "created_at"],
+                        name="payment_channel_type",
+                    ),
+                    models.Index(
+                        condition=models.Q(("method", "CC"), _negated=True),
+                        fields=["channel", "method", "created_at"],
+                        name="payment_channel_method",
+                    ),
+                    models.Index(
+                        condition=models.Q(("merchant_invoice_id", ""), _negated=True),
+                        fields=["merchant", "merchant_invoice_id"],
+                        name="payment_merchant_invoice",
+                    ),
+                    models.Index(
+                        condition=models.Q(("email_key__isnull", False)), fields=["email_key"], name="payment_email"
+                    ),
+                    models.Index(
+                        condition=models.Q(("last4_key__isnull", False)), fields=["last4_key"], name="payment_last4"
+                    ),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True,
+                        fields=["amount", "created_at"],
+                        name="payment_amount",
+                        opclasses=["numeric_bloom_ops(n_distinct_per_range=320)", "timestamptz_minmax_ops"],
+                        pages_per_range=32,
+                    ),
+                    models.Index(
+                        condition=models.Q(("payment_type__in", ["CB", "CR"])), fields=["id"], name="payment_chargeback"
+                    ),
+                    models.Index(
+                        condition=models.Q(("agreement__isnull", False)), fields=["agreement"], name="payment_agreement"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("number",), name="payment_number"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("duplicate_guard__isnull", False)),
+                        fields=("channel", "duplicate_guard"),
+                        name="payment_duplicate",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("status__in", ["STARTED", "PENDING", "APPROVED", "DECLINED", "IN_DOUBT"])),
+                        name="payment_status_known",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="payment_amount_not_negative"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("status", "STARTED"), models.Q(("result_code", ""), _negated=True), _connector="OR"
+                        ),
+                        name="payment_answered_has_a_code",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("status", "APPROVED"), _negated=True),
+                            ("approved__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="payment_approved_has_amount",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
-            name="Merchant",
+            name="OpenPayment",
             fields=[
                 (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="open",
+                        serialize=False,
+                        to="gateway.payment",
                     ),
                 ),
-                ("name", models.CharField(max_length=128)),
-                (
-                    "active",
-                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "dispatching",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Accept the merchant's id as entityId; the channel is chosen by brand and currency.",
-                    ),
-                ),
-                ("time_zone", models.CharField(default="UTC", max_length=64)),
-                ("clock_offset", models.DurationField(default=datetime.timedelta(0), editable=False)),
+                ("recover_at", models.DateTimeField(db_index=True)),
+                ("inquiries", models.SmallIntegerField(default=0)),
+                ("void_attempted", models.BooleanField(db_default=False, default=False)),
             ],
         ),
         migrations.CreateModel(
-            name="Notification",
+            name="Suspension",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("kind", models.CharField(max_length=12)),
-                ("action", models.CharField(max_length=12)),
-                ("registration", models.UUIDField(null=True)),
-                ("sequence", models.SmallIntegerField()),
-                ("created_at", models.DateTimeField()),
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="suspension",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                (
+                    "stage",
+                    models.CharField(
+                        choices=[
+                            ("authenticate", "the shopper authenticates"),
+                            ("redirect", "the shopper is at a bank or wallet"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("deadline", models.DateTimeField(db_index=True)),
+                ("secrets_sealed", models.BinaryField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
             name="PaymentEvent",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="gateway.payment",
+                    ),
+                ),
                 ("sequence", models.SmallIntegerField()),
                 ("event", models.CharField(max_length=16)),
                 (
@@ -855,6 +688,555 @@ class Migration(migrations.Migration):
                 ("result_code", models.CharField(default="", max_length=11)),
                 ("at", models.DateTimeField()),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("payment", "sequence"), name="payment_event_sequence")],
+            },
+        ),
+        migrations.CreateModel(
+            name="AcquirerExchange",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="exchanges",
+                        to="gateway.payment",
+                    ),
+                ),
+                ("connector", models.CharField(max_length=32)),
+                ("kind", models.CharField(max_length=8)),
+                ("sent", models.JSONField()),
+                ("received", models.JSONField(null=True)),
+                ("duration_ms", models.IntegerField()),
+                ("at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Approval",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="approvals", to="gateway.payment"
+                    ),
+                ),
+                ("payment_type", models.CharField(max_length=2)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("ASKED", "waits for a decision"),
+                            ("APPROVED", "approved, being carried out"),
+                            ("DONE", "carried out"),
+                            ("FAILED", "approved, but refused"),
+                            ("REJECTED", "rejected"),
+                            ("WITHDRAWN", "withdrawn"),
+                        ],
+                        default="ASKED",
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("asked_by_name", models.CharField(max_length=150)),
+                ("asked_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("decided_by_name", models.CharField(default="", max_length=150)),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("decision_note", models.CharField(blank=True, default="", max_length=500)),
+                ("follow_up", models.UUIDField(null=True)),
+                ("result_code", models.CharField(default="", max_length=11)),
+                (
+                    "over",
+                    models.CharField(
+                        choices=[("payment", "the limit for one payment"), ("day", "the limit for 24 hours")],
+                        db_default="payment",
+                        default="payment",
+                        max_length=7,
+                    ),
+                ),
+                ("over_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("moved", models.DecimalField(decimal_places=2, max_digits=16, null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
+                    models.Index(
+                        condition=models.Q(("state", "APPROVED")), fields=["decided_at"], name="approval_to_carry_out"
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="approval_amount_positive"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["ASKED", "WITHDRAWN", "REJECTED"]),
+                            models.Q(
+                                ("decided_by__isnull", False),
+                                models.Q(("decided_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="approval_by_somebody_else",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state__in", ["APPROVED", "DONE", "FAILED"]), _negated=True),
+                            ("follow_up__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="approval_names_its_follow_up",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ClerkLimitUsage",
+            fields=[
+                ("payment", models.UUIDField(primary_key=True, serialize=False)),
+                ("user", models.BigIntegerField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["user", "merchant", "at"], name="clerk_limit_usage_time")],
+            },
+        ),
+        migrations.CreateModel(
+            name="ClerkLimitCounter",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("user", models.BigIntegerField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("moves", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("user", "merchant"), name="clerk_limit_counter_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="BackgroundWork",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("kind", models.CharField(max_length=32)),
+                ("title", models.CharField(max_length=200)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("parameters", models.JSONField(default=dict)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "waits"),
+                            ("RUNNING", "runs"),
+                            ("DONE", "done"),
+                            ("FAILED", "failed"),
+                            ("CANCELLED", "cancelled"),
+                        ],
+                        default="WAITING",
+                        max_length=9,
+                    ),
+                ),
+                ("done", models.BigIntegerField(default=0)),
+                ("total", models.BigIntegerField(null=True)),
+                ("cursor", models.JSONField(default=dict)),
+                ("slices", models.IntegerField(default=0)),
+                ("failures", models.SmallIntegerField(default=0)),
+                ("file", models.CharField(default="", max_length=200)),
+                ("message", models.CharField(default="", max_length=500)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("asked_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name": "background work",
+                "verbose_name_plural": "background work",
+                "indexes": [
+                    models.Index(fields=["owner", "-asked_at"], name="work_owner_time"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["WAITING", "RUNNING"])),
+                        fields=["asked_at"],
+                        name="work_to_do",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="CaptureBatch",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("merchant", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant")),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("account", models.CharField(max_length=64)),
+                ("number", models.IntegerField()),
+                ("currency", models.CharField(max_length=3)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("PRESENTING", "captures are sent"),
+                            ("CLOSING", "sums are compared"),
+                            ("UPLOADING", "captures are sent again"),
+                            ("BALANCED", "in balance"),
+                            ("DIFFERS", "sums differ"),
+                        ],
+                        default="PRESENTING",
+                        max_length=10,
+                    ),
+                ),
+                ("count", models.IntegerField()),
+                ("total", models.DecimalField(decimal_places=2, max_digits=18)),
+                ("round", models.SmallIntegerField(default=0)),
+                ("asked", models.BooleanField(default=False)),
+                ("answer", models.JSONField(default=dict)),
+                ("findings", models.JSONField(default=list)),
+                ("tries", models.IntegerField(default=0)),
+                ("failures", models.IntegerField(default=0)),
+                ("failure", models.CharField(default="", max_length=255)),
+                ("opened_at", models.DateTimeField()),
+                ("due_at", models.DateTimeField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("closed_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name": "capture batch",
+                "verbose_name_plural": "capture batches",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["PRESENTING", "CLOSING", "UPLOADING"])),
+                        fields=["due_at"],
+                        name="capture_batch_due",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("channel", "account", "number"), name="capture_batch_number")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BatchedCapture",
+            fields=[
+                ("payment", models.UUIDField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("account", models.CharField(max_length=64)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "waits for a batch"),
+                            ("IN_BATCH", "in a batch"),
+                            ("TAKEN", "captured"),
+                            ("REFUSED", "refused"),
+                            ("WITHDRAWN", "taken back"),
+                        ],
+                        default="WAITING",
+                        max_length=9,
+                    ),
+                ),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("message_sealed", models.BinaryField(null=True)),
+                ("reference", models.CharField(default="", max_length=64)),
+                ("present_at", models.DateTimeField(null=True)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="captures",
+                        to="gateway.capturebatch",
+                    ),
+                ),
+                ("sends", models.IntegerField(default=0)),
+                ("uploaded", models.SmallIntegerField(default=0)),
+                ("code", models.CharField(default="", max_length=3)),
+                ("answer", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField()),
+                ("applied", models.BooleanField(default=False)),
+            ],
+            options={
+                "verbose_name": "capture by batch",
+                "verbose_name_plural": "captures by batch",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "WAITING")),
+                        fields=["merchant", "present_at"],
+                        name="capture_to_present",
+                    ),
+                    models.Index(
+                        condition=models.Q(("applied", False), ("state__in", ["TAKEN", "REFUSED", "WITHDRAWN"])),
+                        fields=["payment"],
+                        name="capture_unapplied",
+                    ),
+                    models.Index(fields=["merchant", "-created_at"], name="capture_time"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="batched_capture_positive")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Notification",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
+                    ),
+                ),
+                ("kind", models.CharField(max_length=12)),
+                ("action", models.CharField(max_length=12)),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("registration", models.UUIDField(null=True)),
+                ("sequence", models.SmallIntegerField()),
+                ("created_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("payment", "sequence", "kind"), name="notification_sequence")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RequestLog",
+            fields=[
+                ("id", models.UUIDField(default=gateway.core.identifiers.row_id, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+                ("method", models.CharField(max_length=8)),
+                ("path", models.CharField(max_length=200)),
+                ("status", models.SmallIntegerField()),
+                ("result_code", models.CharField(max_length=11)),
+                ("entity_id", models.UUIDField(null=True)),
+                ("token", models.UUIDField(null=True)),
+                ("ip", models.GenericIPAddressField(null=True)),
+                ("duration_ms", models.IntegerField()),
+                ("payment", models.UUIDField(null=True)),
+                ("parameters", models.JSONField(null=True)),
+            ],
+            options={
+                "verbose_name": "request",
+                "verbose_name_plural": "request log",
+                "indexes": [models.Index(fields=["entity_id", "at"], name="request_entity_at")],
+            },
+        ),
+        migrations.CreateModel(
+            name="AuditEntry",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                ("actor", models.CharField(max_length=150)),
+                ("ip", models.GenericIPAddressField(null=True)),
+                ("action", models.CharField(max_length=32)),
+                ("subject", models.CharField(max_length=64)),
+                ("subject_id", models.CharField(max_length=64)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
+                ("merchant", models.UUIDField(null=True)),
+            ],
+            options={
+                "verbose_name": "audit entry",
+                "verbose_name_plural": "audit trail",
+                "indexes": [
+                    models.Index(fields=["subject", "subject_id"], name="audit_subject"),
+                    models.Index(
+                        condition=models.Q(("merchant__isnull", False)),
+                        fields=["merchant", "-id"],
+                        name="audit_merchant",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="IdempotencyKey",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "token", "method", "path", "key", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("token", models.UUIDField()),
+                ("method", models.CharField(max_length=8)),
+                ("path", models.CharField(max_length=64)),
+                ("key", models.CharField(max_length=255)),
+                ("fingerprint", models.BinaryField(max_length=16)),
+                ("payment", models.UUIDField()),
+                ("status", models.SmallIntegerField(null=True)),
+                ("answer", models.TextField(null=True)),
+                ("created_at", models.DateTimeField(db_index=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="MandateMail",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="mandate_mail",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("mandate", models.CharField(max_length=256)),
+                ("due_at", models.DateTimeField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("DUE", "to be sent"),
+                            ("SENT", "sent"),
+                            ("KNOWN", "not needed: the mandate was mailed before"),
+                            ("GIVEN_UP", "given up"),
+                        ],
+                        db_default="DUE",
+                        default="DUE",
+                        max_length=8,
+                    ),
+                ),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("failure", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                ("sent_at", models.DateTimeField(null=True)),
+                ("sent_to", models.CharField(blank=True, db_default="", default="", max_length=128)),
+                ("language", models.CharField(blank=True, db_default="", default="", max_length=2)),
+                ("subject", models.CharField(blank=True, db_default="", default="", max_length=400)),
+                ("body", models.TextField(blank=True, db_default="", default="")),
+            ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "DUE")), fields=["due_at"], name="mandate_mail_due"),
+                    models.Index(fields=["merchant", "mandate"], name="mandate_mail_mandate"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["DUE", "SENT", "KNOWN", "GIVEN_UP"])),
+                        name="mandate_mail_state_known",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ProcessorEvent",
@@ -863,6 +1245,14 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="processor_events",
+                        to="gateway.acquireraccount",
                     ),
                 ),
                 ("event_id", models.CharField(max_length=255)),
@@ -889,35 +1279,32 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 ("done_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "new")), fields=["due_at"], name="processor_event_due"),
+                    models.Index(
+                        condition=models.Q(("done_at__isnull", False)), fields=["done_at"], name="processor_event_done"
+                    ),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("account", "event_id"), name="processor_event_once")],
+            },
         ),
         migrations.CreateModel(
             name="ProcessorReportedPayment",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "account",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.acquireraccount"),
+                ),
                 ("reference", models.CharField(max_length=255)),
                 ("payment", models.UUIDField()),
                 ("at", models.DateTimeField()),
             ],
-        ),
-        migrations.CreateModel(
-            name="Psp",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.entity_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("name", models.CharField(max_length=128)),
-                (
-                    "active",
-                    models.BooleanField(default=True, help_text="An inactive entity is refused like an unknown one."),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
             options={
-                "verbose_name": "PSP",
-                "verbose_name_plural": "PSPs",
+                "constraints": [
+                    models.UniqueConstraint(fields=("account", "reference"), name="processor_reported_payment_once")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -927,6 +1314,18 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
                     ),
                 ),
                 (
@@ -949,26 +1348,91 @@ class Migration(migrations.Migration):
                 ("updated_at", models.DateTimeField(null=True)),
                 ("deleted_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("status", "DELETED"), _negated=True),
+                            ("means_sealed__isnull", True),
+                            _connector="OR",
+                        ),
+                        name="registration_deleted_holds_nothing",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
-            name="RequestLog",
+            name="Agreement",
             fields=[
-                ("id", models.UUIDField(default=gateway.core.identifiers.row_id, primary_key=True, serialize=False)),
-                ("at", models.DateTimeField()),
-                ("method", models.CharField(max_length=8)),
-                ("path", models.CharField(max_length=200)),
-                ("status", models.SmallIntegerField()),
-                ("result_code", models.CharField(max_length=11)),
-                ("entity_id", models.UUIDField(null=True)),
-                ("token", models.UUIDField(null=True)),
-                ("ip", models.GenericIPAddressField(null=True)),
-                ("duration_ms", models.IntegerField()),
-                ("payment", models.UUIDField(null=True)),
-                ("parameters", models.JSONField(null=True)),
+                ("id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("reference", models.CharField(max_length=255)),
+                ("network_reference", models.CharField(db_default="", default="", max_length=128)),
+                ("agreement_id", models.CharField(default="", max_length=35)),
+                ("registration", models.UUIDField(null=True)),
+                ("type", models.CharField(default="", max_length=11)),
+                ("expiry", models.DateField(null=True)),
+                ("frequency", models.SmallIntegerField(null=True)),
+                ("max_payments", models.SmallIntegerField(null=True)),
+                ("first_at", models.DateTimeField(null=True)),
+                ("follow_ups", models.IntegerField(default=0)),
+                ("created_at", models.DateTimeField()),
             ],
             options={
-                "verbose_name": "request",
-                "verbose_name_plural": "request log",
+                "indexes": [
+                    models.Index(fields=["channel", "reference"], name="agreement_reference"),
+                    models.Index(
+                        condition=models.Q(("agreement_id", ""), _negated=True),
+                        fields=["channel", "agreement_id"],
+                        name="agreement_network_id",
+                    ),
+                    models.Index(
+                        condition=models.Q(("registration__isnull", False)),
+                        fields=["registration"],
+                        name="agreement_registration",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RiskSet",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="risk_sets",
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("key", models.CharField(max_length=255)),
+                ("document", models.JSONField()),
+                ("active", models.BooleanField(default=True)),
+                ("version", models.IntegerField(default=1)),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+            ],
+            options={
+                "ordering": ["key"],
+                "constraints": [models.UniqueConstraint(fields=("merchant", "key"), name="risk_set_key")],
             },
         ),
         migrations.CreateModel(
@@ -980,11 +1444,21 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="risk_lists",
+                        to="gateway.merchant",
+                    ),
+                ),
                 ("name", models.CharField(max_length=64)),
                 ("field", models.CharField(max_length=80)),
             ],
             options={
                 "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("merchant", "name"), name="risk_list_name")],
             },
         ),
         migrations.CreateModel(
@@ -996,6 +1470,15 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "list",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="entries",
+                        to="gateway.risklist",
+                    ),
+                ),
                 ("value", models.CharField(max_length=512)),
                 ("account_sealed", models.BinaryField(null=True)),
                 ("fingerprint", models.BinaryField(null=True)),
@@ -1003,37 +1486,88 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "risk list entries",
                 "ordering": ["value"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("fingerprint__isnull", False)),
+                        fields=["fingerprint"],
+                        name="risk_list_account",
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("list", "value"), name="risk_list_entry")],
             },
+        ),
+        migrations.CreateModel(
+            name="RiskDecision",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="risk_decision",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("set_key", models.CharField(default="", max_length=255)),
+                ("version", models.IntegerField(default=0)),
+                ("outcome", models.CharField(max_length=8)),
+                ("code", models.CharField(default="", max_length=11)),
+                ("score", models.IntegerField(null=True)),
+                ("reasons", models.JSONField(default=list)),
+                ("at", models.DateTimeField()),
+            ],
         ),
         migrations.CreateModel(
             name="RiskObservation",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
                 ("key", models.BinaryField(max_length=16)),
                 ("at", models.DateTimeField()),
                 ("payment", models.UUIDField()),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("currency", models.CharField(max_length=3)),
             ],
+            options={
+                "indexes": [models.Index(fields=["merchant", "key", "at"], name="risk_observation")],
+            },
         ),
         migrations.CreateModel(
-            name="RiskSet",
+            name="CardTestingCount",
             fields=[
                 (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "merchant_id",
+                        "kind",
+                        "key",
+                        "bucket",
+                        "shard",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
-                ("key", models.CharField(max_length=255)),
-                ("document", models.JSONField()),
-                ("active", models.BooleanField(default=True)),
-                ("version", models.IntegerField(default=1)),
-                ("changed_at", models.DateTimeField(auto_now=True)),
+                ("merchant_id", models.UUIDField()),
+                ("kind", models.CharField(max_length=8)),
+                ("key", models.BinaryField(max_length=16)),
+                ("bucket", models.BigIntegerField()),
+                ("shard", models.SmallIntegerField()),
+                ("failed", models.IntegerField()),
+                ("passed", models.IntegerField()),
+                ("at", models.DateTimeField()),
             ],
-            options={
-                "ordering": ["key"],
-            },
         ),
         migrations.CreateModel(
             name="RiskTrial",
@@ -1044,6 +1578,12 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="risk_trials", to="gateway.merchant"
+                    ),
+                ),
                 ("set_key", models.CharField(max_length=255)),
                 ("document", models.JSONField()),
                 ("lists", models.JSONField(default=dict)),
@@ -1052,6 +1592,15 @@ class Migration(migrations.Migration):
                 ("until", models.DateTimeField()),
                 ("asked_by", models.CharField(max_length=150)),
                 ("asked_at", models.DateTimeField()),
+                (
+                    "work",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="gateway.backgroundwork",
+                    ),
+                ),
                 ("figures", models.JSONField(default=dict)),
                 ("finished_at", models.DateTimeField(null=True)),
             ],
@@ -1060,20 +1609,18 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="RiskTrialObservation",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("key", models.BinaryField(max_length=16)),
-                ("at", models.DateTimeField()),
-                ("payment", models.UUIDField()),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-            ],
-        ),
-        migrations.CreateModel(
             name="RiskTrialPayment",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "trial",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="payments",
+                        to="gateway.risktrial",
+                    ),
+                ),
                 ("payment", models.UUIDField()),
                 ("at", models.DateTimeField()),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
@@ -1086,6 +1633,34 @@ class Migration(migrations.Migration):
                 ("held", models.JSONField(default=list)),
                 ("undecided_rules", models.JSONField(default=list)),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("trial", "payment"), name="risk_trial_payment")],
+            },
+        ),
+        migrations.CreateModel(
+            name="RiskTrialObservation",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "trial",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="observations",
+                        to="gateway.risktrial",
+                    ),
+                ),
+                ("key", models.BinaryField(max_length=16)),
+                ("at", models.DateTimeField()),
+                ("payment", models.UUIDField()),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("trial", "key", "at", "payment"), name="risk_trial_observation")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="RoutingRule",
@@ -1094,6 +1669,15 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="routing_rules",
+                        to="gateway.channel",
                     ),
                 ),
                 (
@@ -1138,25 +1722,47 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["channel_id", "position", "id"],
+                "indexes": [models.Index(fields=["channel", "position"], name="routing_channel_position")],
+                "constraints": [models.UniqueConstraint(fields=("channel", "name"), name="routing_rule_name")],
             },
         ),
         migrations.CreateModel(
             name="RoutingTarget",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "rule",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="targets", to="gateway.routingrule"
+                    ),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="routing_targets",
+                        to="gateway.acquireraccount",
+                    ),
+                ),
                 ("weight", models.PositiveSmallIntegerField(default=1)),
                 ("position", models.PositiveSmallIntegerField(default=0)),
             ],
             options={
                 "ordering": ["position", "id"],
+                "constraints": [models.UniqueConstraint(fields=("rule", "account"), name="routing_target_once")],
             },
         ),
         migrations.CreateModel(
-            name="SelfTest",
+            name="BreakerChange",
             fields=[
-                ("row", models.CharField(max_length=120, primary_key=True, serialize=False)),
-                ("fault", models.CharField(default="", max_length=500)),
-                ("at", models.DateTimeField(db_index=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("process", models.CharField(max_length=96)),
+                ("connector", models.CharField(max_length=32)),
+                ("channel", models.UUIDField(null=True)),
+                ("account", models.CharField(default="", max_length=64)),
+                ("state", models.CharField(max_length=9)),
+                ("since", models.DateTimeField(db_index=True)),
+                ("why", models.CharField(default="", max_length=200)),
             ],
         ),
         migrations.CreateModel(
@@ -1168,6 +1774,12 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
                 ("creditor", models.CharField(max_length=35)),
                 ("mandate", models.CharField(max_length=35)),
                 ("own", models.BooleanField()),
@@ -1177,9 +1789,15 @@ class Migration(migrations.Migration):
                 ("iban_fingerprint", models.BinaryField()),
                 ("first", models.UUIDField(null=True)),
             ],
+            options={
+                "indexes": [models.Index(fields=["iban_fingerprint"], name="sepa_mandate_account")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("merchant", "creditor", "mandate"), name="sepa_mandate_once")
+                ],
+            },
         ),
         migrations.CreateModel(
-            name="SignIn",
+            name="BankFile",
             fields=[
                 (
                     "id",
@@ -1187,19 +1805,237 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("at", models.DateTimeField()),
-                ("last_seen_at", models.DateTimeField()),
-                ("ip", models.GenericIPAddressField(null=True)),
-                ("agent", models.CharField(default="", max_length=200)),
-                ("second_factor", models.BooleanField(default=False)),
-                ("ended_at", models.DateTimeField(null=True)),
-                ("ended_by", models.CharField(default="", max_length=150)),
+                ("merchant", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant")),
+                ("channel", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.channel")),
+                ("account", models.CharField(max_length=64)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
+                        max_length=7,
+                    ),
+                ),
+                ("message_id", models.CharField(max_length=35, unique=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("DECIDED", "decided"),
+                            ("WRITTEN", "written"),
+                            ("DELIVERED", "delivered"),
+                            ("FAILED", "not delivered"),
+                        ],
+                        default="DECIDED",
+                        max_length=9,
+                    ),
+                ),
+                ("creditor", models.JSONField()),
+                ("orders_count", models.IntegerField()),
+                ("total", models.DecimalField(decimal_places=2, max_digits=18)),
+                ("stamped_at", models.DateTimeField()),
+                ("sha256", models.CharField(default="", max_length=64)),
+                ("size", models.BigIntegerField(null=True)),
+                ("tries", models.SmallIntegerField(default=0)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("failure", models.CharField(default="", max_length=255)),
+                ("bank_status", models.CharField(default="", max_length=4)),
+                ("delivered_at", models.DateTimeField(null=True)),
+                ("removed_at", models.DateTimeField(null=True)),
             ],
             options={
-                "verbose_name": "sign-in",
-                "verbose_name_plural": "sign-ins",
-                "ordering": ["-at"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["DECIDED", "WRITTEN"])),
+                        fields=["due_at"],
+                        name="bank_file_due",
+                    ),
+                    models.Index(
+                        condition=models.Q(("removed_at__isnull", True), ("state", "DELIVERED")),
+                        fields=["delivered_at"],
+                        name="bank_file_lies",
+                    ),
+                ],
             },
+        ),
+        migrations.CreateModel(
+            name="BankOrder",
+            fields=[
+                ("payment", models.UUIDField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("account", models.CharField(max_length=64)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
+                        max_length=7,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "waits for a file"),
+                            ("FILED", "in a file"),
+                            ("BOOKED", "booked"),
+                            ("RETURNED", "returned"),
+                            ("WON_BACK", "return reversed"),
+                            ("REJECTED", "rejected"),
+                            ("WITHDRAWN", "taken back"),
+                        ],
+                        default="WAITING",
+                        max_length=9,
+                    ),
+                ),
+                ("about", models.UUIDField(null=True)),
+                (
+                    "mandate",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="orders",
+                        to="gateway.sepamandate",
+                    ),
+                ),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("name", models.CharField(max_length=140)),
+                ("iban_sealed", models.BinaryField(null=True)),
+                ("iban_shown", models.CharField(max_length=34)),
+                ("bic", models.CharField(default="", max_length=11)),
+                ("text", models.CharField(max_length=140)),
+                ("due_on", models.DateField(null=True)),
+                ("file_at", models.DateTimeField(null=True)),
+                ("final_at", models.DateTimeField(null=True)),
+                (
+                    "file",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="orders",
+                        to="gateway.bankfile",
+                    ),
+                ),
+                ("sequence", models.CharField(default="", max_length=4)),
+                ("batch", models.CharField(default="", max_length=35)),
+                ("reason", models.CharField(default="", max_length=35)),
+                ("created_at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "WAITING")),
+                        fields=["merchant", "file_at"],
+                        name="bank_order_to_file",
+                    ),
+                    models.Index(
+                        condition=models.Q(("final_at__isnull", False), ("state", "FILED")),
+                        fields=["merchant", "final_at"],
+                        name="bank_order_to_finish",
+                    ),
+                    models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="bank_order_not_negative")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BankMessage",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=255)),
+                ("kind", models.CharField(max_length=8)),
+                ("message_id", models.CharField(default="", max_length=35)),
+                ("source", models.CharField(choices=[("FOLDER", "folder"), ("COMMAND", "command")], max_length=7)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("size", models.BigIntegerField()),
+                ("orders_changed", models.IntegerField(default=0)),
+                ("findings", models.JSONField(default=list)),
+                ("received_at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["-received_at"], name="bank_message_time")],
+            },
+        ),
+        migrations.CreateModel(
+            name="BankOrderEvent",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "order",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="events", to="gateway.bankorder"
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "waits for a file"),
+                            ("FILED", "in a file"),
+                            ("BOOKED", "booked"),
+                            ("RETURNED", "returned"),
+                            ("WON_BACK", "return reversed"),
+                            ("REJECTED", "rejected"),
+                            ("WITHDRAWN", "taken back"),
+                        ],
+                        max_length=9,
+                    ),
+                ),
+                ("reason", models.CharField(default="", max_length=35)),
+                ("on", models.DateField(null=True)),
+                (
+                    "message",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="gateway.bankmessage",
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("applied", models.BooleanField(default=False)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("applied", False)), fields=["id"], name="bank_order_event_unapplied"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BankOrderFollowUp",
+            fields=[
+                (
+                    "event",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="follow_up",
+                        serialize=False,
+                        to="gateway.bankorderevent",
+                    ),
+                ),
+                ("payment", models.UUIDField(unique=True)),
+            ],
         ),
         migrations.CreateModel(
             name="SimulatedOrder",
@@ -1231,482 +2067,19 @@ class Migration(migrations.Migration):
                 ("opened_at", models.DateTimeField(auto_now_add=True)),
                 ("decided_at", models.DateTimeField(null=True)),
             ],
-        ),
-        migrations.CreateModel(
-            name="ThrottleWindow",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "entity_id",
-                        "operation",
-                        "window_s",
-                        "window",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("entity_id", models.UUIDField()),
-                ("operation", models.CharField(max_length=16)),
-                ("window_s", models.IntegerField()),
-                ("window", models.BigIntegerField()),
-                ("count", models.IntegerField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="TimerRun",
-            fields=[
-                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ("last_at", models.DateTimeField()),
-                ("last_ms", models.IntegerField()),
-                ("runs", models.BigIntegerField(default=0)),
-                ("done", models.BigIntegerField(default=0)),
-                ("failures", models.BigIntegerField(default=0)),
-                ("busy", models.BigIntegerField(default=0)),
-                ("failed_at", models.DateTimeField(null=True)),
-                ("last_failure", models.CharField(blank=True, default="", max_length=200)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="TokenLimitUsage",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("payment", models.UUIDField(null=True)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("at", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="UsedPassword",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("hashed", models.CharField(editable=False, max_length=255)),
-                ("at", models.DateTimeField(editable=False)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="UsedWalletToken",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.BinaryField(max_length=32)),
-                ("payment", models.UUIDField()),
-                ("seen_at", models.DateTimeField()),
-                ("until", models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="UserHandling",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("action", models.CharField(max_length=32)),
-                ("at", models.DateTimeField()),
-                ("confirmed_at", models.DateTimeField(null=True)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="WalletKey",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "wallet",
-                    models.CharField(
-                        choices=[
-                            ("wallet1", "Mobile wallet 1 (EC_v1, RSA_v1)"),
-                            ("wallet2", "Mobile wallet 2 (ECv1, ECv2)"),
-                            ("wallet3", "Mobile wallet 3 (JWE)"),
-                        ],
-                        max_length=7,
-                    ),
-                ),
-                ("name", models.CharField(blank=True, max_length=128)),
-                (
-                    "key_hash",
-                    models.CharField(editable=False, help_text="SHA-256 of the public key, base64.", max_length=44),
-                ),
-                ("facts", models.JSONField(default=dict)),
-                ("key_sealed", models.BinaryField()),
-                ("is_test_key", models.BooleanField(default=False, editable=False)),
-                ("active", models.BooleanField(default=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
             options={
-                "ordering": ["channel_id", "wallet", "-created_at"],
-            },
-        ),
-        migrations.CreateModel(
-            name="WebhookAttempt",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("number", models.SmallIntegerField()),
-                ("at", models.DateTimeField()),
-                ("status", models.SmallIntegerField(null=True)),
-                ("failure", models.CharField(default="", max_length=12)),
-                ("answer", models.CharField(default="", max_length=512)),
-                ("duration_ms", models.IntegerField()),
-            ],
-            options={
-                "ordering": ["delivery_id", "id"],
-            },
-        ),
-        migrations.CreateModel(
-            name="WebhookDelivery",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("notification", models.BigIntegerField(null=True)),
-                ("kind", models.CharField(max_length=12)),
-                ("action", models.CharField(max_length=32)),
-                ("payment", models.UUIDField(null=True)),
-                ("sequence", models.SmallIntegerField(default=0)),
-                ("body", models.TextField()),
-                ("url", models.CharField(default="", max_length=2600)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("waiting", "waiting"),
-                            ("delivered", "delivered"),
-                            ("given_up", "given up after 30 days"),
-                            ("cancelled", "cancelled: the endpoint is off"),
-                        ],
-                        default="waiting",
-                        max_length=9,
-                    ),
-                ),
-                ("attempts", models.SmallIntegerField(default=0)),
-                ("due_at", models.DateTimeField()),
-                ("give_up_at", models.DateTimeField()),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("lease", models.UUIDField(null=True)),
-                ("created_at", models.DateTimeField()),
-                ("ended_at", models.DateTimeField(null=True)),
-            ],
-            options={
-                "verbose_name_plural": "webhook deliveries",
-            },
-        ),
-        migrations.CreateModel(
-            name="WebhookEndpoint",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("url", models.CharField(max_length=2048)),
-                (
-                    "kinds",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=12), default=list, size=None
-                    ),
-                ),
-                (
-                    "mode",
-                    models.CharField(
-                        choices=[
-                            ("encrypted", "encrypted (AES-256-GCM)"),
-                            ("signed", "signed (Standard Webhooks)"),
-                            ("return", "the notificationUrl of each payment"),
-                        ],
-                        default="encrypted",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "wrapper",
-                    models.CharField(
-                        choices=[("none", "the body is the text in hex"), ("json", '{"encryptedBody": …}')],
-                        default="none",
-                        max_length=4,
-                    ),
-                ),
-                ("secret_sealed", models.BinaryField(null=True)),
-                ("previous_sealed", models.BinaryField(null=True)),
-                ("previous_until", models.DateTimeField(null=True)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("inactive", "not activated yet"),
-                            ("active", "active"),
-                            ("paused", "paused: it fails wholly and is probed"),
-                            ("off", "off"),
-                        ],
-                        default="inactive",
-                        max_length=8,
-                    ),
-                ),
-                ("reason", models.CharField(blank=True, default="", max_length=255)),
-                ("failures", models.IntegerField(default=0, editable=False)),
-                ("failing_since", models.DateTimeField(editable=False, null=True)),
-                ("probes", models.SmallIntegerField(default=0, editable=False)),
-                ("untested", models.BooleanField(db_default=False, default=False, editable=False)),
-                ("probe_at", models.DateTimeField(editable=False, null=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
-            options={
-                "ordering": ["merchant_id", "created_at"],
-            },
-        ),
-        migrations.CreateModel(
-            name="AccessToken",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("digest", models.BinaryField(max_length=32, unique=True)),
-                ("hint", models.CharField(editable=False, max_length=4)),
-                ("name", models.CharField(max_length=128)),
-                (
-                    "scopes",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=16), default=gateway.models.access.all_scopes, size=None
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("created_by", models.CharField(editable=False, max_length=150)),
-                ("ends_at", models.DateTimeField(blank=True, null=True)),
-                ("revoked_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("approved_at", models.DateTimeField(editable=False, null=True)),
-                ("approved_by", models.CharField(default="", editable=False, max_length=150)),
-                (
-                    "max_amount",
-                    models.DecimalField(
-                        blank=True,
-                        decimal_places=2,
-                        help_text="In the payment's own currency. Empty: no limit.",
-                        max_digits=14,
-                        null=True,
-                        verbose_name="at most, one payment",
-                    ),
-                ),
-                (
-                    "max_day_amount",
-                    models.DecimalField(
-                        blank=True,
-                        decimal_places=2,
-                        help_text="All that the token moves in one currency within 24 hours. Empty: no limit.",
-                        max_digits=14,
-                        null=True,
-                        verbose_name="at most, in 24 hours",
-                    ),
-                ),
-                (
-                    "operations",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=2), blank=True, default=list, size=None
-                    ),
-                ),
-                ("last_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
-                ("last_used_ip", models.GenericIPAddressField(blank=True, editable=False, null=True)),
-                (
-                    "replaces",
-                    models.ForeignKey(
-                        blank=True,
-                        editable=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.accesstoken",
-                    ),
-                ),
-                (
-                    "requested_by",
-                    models.ForeignKey(
-                        db_index=False,
-                        editable=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["-created_at"],
-                "permissions": [("issue_accesstoken", "Can issue, rotate and revoke access tokens")],
-            },
-        ),
-        migrations.CreateModel(
-            name="Approval",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("payment_type", models.CharField(max_length=2)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("note", models.CharField(blank=True, default="", max_length=500)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("ASKED", "waits for a decision"),
-                            ("APPROVED", "approved, being carried out"),
-                            ("DONE", "carried out"),
-                            ("FAILED", "approved, but refused"),
-                            ("REJECTED", "rejected"),
-                            ("WITHDRAWN", "withdrawn"),
-                        ],
-                        default="ASKED",
-                        max_length=9,
-                    ),
-                ),
-                ("asked_by_name", models.CharField(max_length=150)),
-                ("asked_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField()),
-                ("decided_by_name", models.CharField(default="", max_length=150)),
-                ("decided_at", models.DateTimeField(null=True)),
-                ("decision_note", models.CharField(blank=True, default="", max_length=500)),
-                ("follow_up", models.UUIDField(null=True)),
-                ("result_code", models.CharField(default="", max_length=11)),
-                (
-                    "over",
-                    models.CharField(
-                        choices=[("payment", "the limit for one payment"), ("day", "the limit for 24 hours")],
-                        db_default="payment",
-                        default="payment",
-                        max_length=7,
-                    ),
-                ),
-                ("over_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
-                ("moved", models.DecimalField(decimal_places=2, max_digits=16, null=True)),
-                (
-                    "asked_by",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "decided_by",
-                    models.ForeignKey(
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="AuditEntry",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("at", models.DateTimeField(auto_now_add=True)),
-                ("actor", models.CharField(max_length=150)),
-                ("ip", models.GenericIPAddressField(null=True)),
-                ("action", models.CharField(max_length=32)),
-                ("subject", models.CharField(max_length=64)),
-                ("subject_id", models.CharField(max_length=64)),
-                ("before", models.JSONField(null=True)),
-                ("after", models.JSONField(null=True)),
-                ("merchant", models.UUIDField(null=True)),
-            ],
-            options={
-                "verbose_name": "audit entry",
-                "verbose_name_plural": "audit trail",
-                "indexes": [
-                    models.Index(fields=["subject", "subject_id"], name="audit_subject"),
-                    models.Index(
-                        condition=models.Q(("merchant__isnull", False)),
-                        fields=["merchant", "-id"],
-                        name="audit_merchant",
-                    ),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="order_amount_not_negative")
                 ],
             },
         ),
-        migrations.AddField(
-            model_name="backgroundwork",
-            name="owner",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bankmessage",
-            index=models.Index(fields=["-received_at"], name="bank_message_time"),
-        ),
-        migrations.AddField(
-            model_name="bankorder",
-            name="file",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="orders", to="gateway.bankfile"
-            ),
-        ),
         migrations.CreateModel(
-            name="BankOrderFollowUp",
+            name="SelfTest",
             fields=[
-                (
-                    "event",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="follow_up",
-                        serialize=False,
-                        to="gateway.bankorderevent",
-                    ),
-                ),
-                ("payment", models.UUIDField(unique=True)),
+                ("row", models.CharField(max_length=120, primary_key=True, serialize=False)),
+                ("fault", models.CharField(default="", max_length=500)),
+                ("at", models.DateTimeField(db_index=True)),
             ],
-        ),
-        migrations.AddField(
-            model_name="bankorderevent",
-            name="message",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="events", to="gateway.bankmessage"
-            ),
-        ),
-        migrations.AddField(
-            model_name="bankorderevent",
-            name="order",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="events", to="gateway.bankorder"
-            ),
-        ),
-        migrations.AddField(
-            model_name="batchedcapture",
-            name="batch",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="captures",
-                to="gateway.capturebatch",
-            ),
         ),
         migrations.CreateModel(
             name="ThreeDSecureConfiguration",
@@ -1802,1234 +2175,704 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "3-D Secure configuration",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("challenge_minutes__gte", 5), ("challenge_minutes__lte", 60)),
+                        name="threeds_challenge_minutes",
+                    )
+                ],
             },
         ),
-        migrations.AddField(
-            model_name="capturebatch",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="batchedcapture",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="bankorder",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="bankfile",
-            name="channel",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="authentication",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="agreement",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="acquireraccount",
-            name="channel",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="acquirer_accounts", to="gateway.channel"
-            ),
-        ),
-        migrations.AddField(
-            model_name="accesstoken",
-            name="channel",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="access_tokens",
-                to="gateway.channel",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fanoutposition",
-            constraint=models.CheckConstraint(condition=models.Q(("id", 1)), name="fan_out_position_is_one_row"),
-        ),
-        migrations.AddField(
-            model_name="grant",
-            name="channel",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="gateway.channel",
-            ),
-        ),
-        migrations.AddField(
-            model_name="grant",
-            name="division",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="gateway.division",
-            ),
-        ),
-        migrations.AddField(
-            model_name="grant",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="grants", to=settings.AUTH_USER_MODEL
-            ),
-        ),
         migrations.CreateModel(
-            name="MandateMail",
+            name="Authentication",
             fields=[
                 (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="mandate_mail",
-                        serialize=False,
-                        to="gateway.payment",
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("mandate", models.CharField(max_length=256)),
-                ("due_at", models.DateTimeField()),
+                ("payment", models.UUIDField(null=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("brand", models.CharField(max_length=32)),
+                ("network", models.CharField(max_length=32)),
+                ("version", models.CharField(default="", max_length=8)),
+                ("device_channel", models.CharField(default="", max_length=2)),
+                ("category", models.CharField(default="", max_length=2)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("card", models.CharField(default="", max_length=32, verbose_name="card, masked")),
+                (
+                    "step",
+                    models.CharField(
+                        choices=[
+                            ("method", "Method"),
+                            ("asking", "Asking"),
+                            ("challenge", "Challenge"),
+                            ("decoupled", "Decoupled"),
+                            ("done", "Done"),
+                        ],
+                        default="done",
+                        max_length=9,
+                    ),
+                ),
+                ("flow", models.CharField(default="", max_length=12)),
+                ("scenario", models.CharField(default="", max_length=24)),
+                ("window", models.CharField(default="", max_length=2)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("resends", models.PositiveSmallIntegerField(default=0)),
+                ("trans_status", models.CharField(default="", max_length=1)),
+                ("trans_status_reason", models.CharField(default="", max_length=2)),
+                ("eci", models.CharField(default="", max_length=2)),
+                ("proof_sealed", models.BinaryField(null=True)),
+                ("number_sealed", models.BinaryField(null=True)),
+                ("ds_transaction", models.CharField(default="", max_length=36)),
+                ("acs_transaction", models.CharField(default="", max_length=36)),
+                ("code", models.CharField(default="", max_length=11)),
+                ("ask", models.JSONField(default=dict)),
+                ("messages", models.JSONField(default=list)),
+                ("request", models.JSONField(default=dict)),
+                ("answer", models.JSONField(default=dict)),
+                ("return_url", models.CharField(default="", max_length=2048)),
+                ("test_mode", models.CharField(default="", max_length=8)),
+                ("request_id", models.UUIDField()),
+                ("created_at", models.DateTimeField()),
+                ("deadline", models.DateTimeField(null=True)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("completed_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("step", "done"), _negated=True),
+                        fields=["deadline"],
+                        name="authentication_open",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("payment__isnull", False)),
+                        fields=("payment",),
+                        name="authentication_payment",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("step__in", ["method", "asking", "challenge", "decoupled", "done"])),
+                        name="authentication_step_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("step", "done"), ("deadline__isnull", False), _connector="OR"),
+                        name="authentication_open_has_a_deadline",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("step", "done"), _negated=True), ("number_sealed__isnull", True), _connector="OR"
+                        ),
+                        name="authentication_done_keeps_no_number",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TimerRun",
+            fields=[
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("last_at", models.DateTimeField()),
+                ("last_ms", models.IntegerField()),
+                ("runs", models.BigIntegerField(default=0)),
+                ("done", models.BigIntegerField(default=0)),
+                ("failures", models.BigIntegerField(default=0)),
+                ("busy", models.BigIntegerField(default=0)),
+                ("failed_at", models.DateTimeField(null=True)),
+                ("last_failure", models.CharField(blank=True, default="", max_length=200)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Grant",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("psp", "PSP staff"),
+                            ("manager", "manager"),
+                            ("clerk", "clerk"),
+                            ("developer", "developer"),
+                            ("auditor", "auditor"),
+                        ],
+                        max_length=9,
+                        verbose_name="role",
+                    ),
+                ),
+                (
+                    "psp",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.psp",
+                        verbose_name="PSP",
+                    ),
+                ),
+                (
+                    "division",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.division",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "four_eyes_above",
+                    models.DecimalField(
+                        blank=True,
+                        decimal_places=2,
+                        help_text="Amount of one capture, refund or reversal; above it somebody else approves. Empty: no limit.",
+                        max_digits=14,
+                        null=True,
+                        verbose_name="second person above",
+                    ),
+                ),
+                (
+                    "four_eyes_day",
+                    models.DecimalField(
+                        blank=True,
+                        decimal_places=2,
+                        help_text="What this person moves by hand in 24 hours, all in all in one merchant and currency.",
+                        max_digits=14,
+                        null=True,
+                        verbose_name="second person above, in 24 hours",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                "verbose_name": "grant",
+                "verbose_name_plural": "grants",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("role__in", ["psp", "manager", "clerk", "developer", "auditor"])),
+                        name="grant_role_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("channel__isnull", True),
+                                ("division__isnull", True),
+                                ("merchant__isnull", True),
+                                ("psp__isnull", False),
+                            ),
+                            models.Q(
+                                ("channel__isnull", True),
+                                ("division__isnull", False),
+                                ("merchant__isnull", True),
+                                ("psp__isnull", True),
+                            ),
+                            models.Q(
+                                ("channel__isnull", True),
+                                ("division__isnull", True),
+                                ("merchant__isnull", False),
+                                ("psp__isnull", True),
+                            ),
+                            models.Q(
+                                ("channel__isnull", False),
+                                ("division__isnull", True),
+                                ("merchant__isnull", True),
+                                ("psp__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="grant_one_node",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("role", "psp"), _negated=True), ("psp__isnull", False), _connector="OR"
+                        ),
+                        name="grant_psp_staff_at_psp",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("four_eyes_above__isnull", True), ("four_eyes_above__gte", 0), _connector="OR"
+                        ),
+                        name="grant_four_eyes_not_negative",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("four_eyes_day__isnull", True), ("four_eyes_day__gte", 0), _connector="OR"),
+                        name="grant_four_eyes_day_not_negative",
+                    ),
+                    models.UniqueConstraint(
+                        fields=("user", "role", "psp", "division", "merchant", "channel"),
+                        name="grant_once",
+                        nulls_distinct=False,
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FactorSecret",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("sealed", models.BinaryField()),
+            ],
+            options={
+                "verbose_name": "secret of a second factor",
+                "verbose_name_plural": "secrets of second factors",
+            },
+        ),
+        migrations.CreateModel(
+            name="UsedPassword",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="used_passwords",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("hashed", models.CharField(editable=False, max_length=255)),
+                ("at", models.DateTimeField(editable=False)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["user", "-at"], name="used_password_user_time")],
+            },
+        ),
+        migrations.CreateModel(
+            name="SignIn",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sign_ins",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("last_seen_at", models.DateTimeField()),
+                ("ip", models.GenericIPAddressField(null=True)),
+                ("agent", models.CharField(default="", max_length=200)),
+                ("second_factor", models.BooleanField(default=False)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("ended_by", models.CharField(default="", max_length=150)),
+            ],
+            options={
+                "verbose_name": "sign-in",
+                "verbose_name_plural": "sign-ins",
+                "ordering": ["-at"],
+                "indexes": [models.Index(fields=["user", "-at"], name="sign_in_user_time")],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserHandling",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("action", models.CharField(max_length=32)),
+                ("at", models.DateTimeField()),
+                (
+                    "confirmed_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("confirmed_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "by"), name="user_handling_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("by", models.F("user")), _negated=True), name="user_handling_of_another"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("confirmed_by__isnull", True),
+                            models.Q(
+                                models.Q(("confirmed_by", models.F("by")), _negated=True),
+                                models.Q(("confirmed_by", models.F("user")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="user_handling_confirmed_by_a_third",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WalletKey",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="wallet_keys", to="gateway.channel"
+                    ),
+                ),
+                (
+                    "wallet",
+                    models.CharField(
+                        choices=[
+                            ("wallet1", "Mobile wallet 1 (EC_v1, RSA_v1)"),
+                            ("wallet2", "Mobile wallet 2 (ECv1, ECv2)"),
+                            ("wallet3", "Mobile wallet 3 (JWE)"),
+                        ],
+                        max_length=7,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=128)),
+                (
+                    "key_hash",
+                    models.CharField(editable=False, help_text="SHA-256 of the public key, base64.", max_length=44),
+                ),
+                ("facts", models.JSONField(default=dict)),
+                ("key_sealed", models.BinaryField()),
+                ("is_test_key", models.BooleanField(default=False, editable=False)),
+                ("active", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                "ordering": ["channel_id", "wallet", "-created_at"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("channel", "wallet", "key_hash"), name="wallet_key_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("wallet__in", ["wallet1", "wallet2", "wallet3"])),
+                        name="wallet_key_wallet_known",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UsedWalletToken",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                ("digest", models.BinaryField(max_length=32)),
+                ("payment", models.UUIDField()),
+                ("seen_at", models.DateTimeField()),
+                ("until", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["until"], name="wallet_token_until")],
+                "constraints": [models.UniqueConstraint(fields=("merchant", "digest"), name="wallet_token_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="WebhookEndpoint",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="webhook_endpoints",
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="webhook_endpoints",
+                        to="gateway.channel",
+                    ),
+                ),
+                ("url", models.CharField(max_length=2048)),
+                (
+                    "kinds",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=12), default=list, size=None
+                    ),
+                ),
+                (
+                    "mode",
+                    models.CharField(
+                        choices=[
+                            ("encrypted", "encrypted (AES-256-GCM)"),
+                            ("signed", "signed (Standard Webhooks)"),
+                            ("return", "the notificationUrl of each payment"),
+                        ],
+                        default="encrypted",
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "wrapper",
+                    models.CharField(
+                        choices=[("none", "the body is the text in hex"), ("json", '{"encryptedBody": …}')],
+                        default="none",
+                        max_length=4,
+                    ),
+                ),
+                ("secret_sealed", models.BinaryField(null=True)),
+                ("previous_sealed", models.BinaryField(null=True)),
+                ("previous_until", models.DateTimeField(null=True)),
                 (
                     "state",
                     models.CharField(
                         choices=[
-                            ("DUE", "to be sent"),
-                            ("SENT", "sent"),
-                            ("KNOWN", "not needed: the mandate was mailed before"),
-                            ("GIVEN_UP", "given up"),
+                            ("inactive", "not activated yet"),
+                            ("active", "active"),
+                            ("paused", "paused: it fails wholly and is probed"),
+                            ("off", "off"),
                         ],
-                        db_default="DUE",
-                        default="DUE",
+                        default="inactive",
                         max_length=8,
                     ),
                 ),
-                ("tries", models.SmallIntegerField(db_default=0, default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("failure", models.CharField(blank=True, db_default="", default="", max_length=200)),
-                ("sent_at", models.DateTimeField(null=True)),
-                ("sent_to", models.CharField(blank=True, db_default="", default="", max_length=128)),
-                ("language", models.CharField(blank=True, db_default="", default="", max_length=2)),
-                ("subject", models.CharField(blank=True, db_default="", default="", max_length=400)),
-                ("body", models.TextField(blank=True, db_default="", default="")),
+                ("reason", models.CharField(blank=True, default="", max_length=255)),
+                ("failures", models.IntegerField(default=0, editable=False)),
+                ("failing_since", models.DateTimeField(editable=False, null=True)),
+                ("probes", models.SmallIntegerField(default=0, editable=False)),
+                ("untested", models.BooleanField(db_default=False, default=False, editable=False)),
+                ("probe_at", models.DateTimeField(editable=False, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
-        ),
-        migrations.CreateModel(
-            name="OpenPayment",
-            fields=[
-                (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="open",
-                        serialize=False,
-                        to="gateway.payment",
+            options={
+                "ordering": ["merchant_id", "created_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("mode", "return")), fields=("merchant",), name="webhook_one_return"
                     ),
-                ),
-                ("recover_at", models.DateTimeField(db_index=True)),
-                ("inquiries", models.SmallIntegerField(default=0)),
-                ("void_attempted", models.BooleanField(db_default=False, default=False)),
-            ],
-        ),
-        migrations.CreateModel(
-            name="RiskDecision",
-            fields=[
-                (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="risk_decision",
-                        serialize=False,
-                        to="gateway.payment",
+                    models.UniqueConstraint(
+                        condition=models.Q(("url", "inspector:")),
+                        fields=("merchant", "channel", "mode"),
+                        name="webhook_one_inspector",
+                        nulls_distinct=False,
                     ),
-                ),
-                ("set_key", models.CharField(default="", max_length=255)),
-                ("version", models.IntegerField(default=0)),
-                ("outcome", models.CharField(max_length=8)),
-                ("code", models.CharField(default="", max_length=11)),
-                ("score", models.IntegerField(null=True)),
-                ("reasons", models.JSONField(default=list)),
-                ("at", models.DateTimeField()),
-            ],
+                    models.CheckConstraint(
+                        condition=models.Q(("mode", "return"), ("secret_sealed__isnull", False), _connector="OR"),
+                        name="webhook_endpoint_has_a_secret",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
-            name="Suspension",
+            name="WebhookDelivery",
             fields=[
                 (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="suspension",
-                        serialize=False,
-                        to="gateway.payment",
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (
-                    "stage",
+                    "endpoint",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="deliveries",
+                        to="gateway.webhookendpoint",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("notification", models.BigIntegerField(null=True)),
+                ("kind", models.CharField(max_length=12)),
+                ("action", models.CharField(max_length=32)),
+                ("payment", models.UUIDField(null=True)),
+                ("sequence", models.SmallIntegerField(default=0)),
+                ("body", models.TextField()),
+                ("url", models.CharField(default="", max_length=2600)),
+                (
+                    "state",
                     models.CharField(
                         choices=[
-                            ("authenticate", "the shopper authenticates"),
-                            ("redirect", "the shopper is at a bank or wallet"),
+                            ("waiting", "waiting"),
+                            ("delivered", "delivered"),
+                            ("given_up", "given up after 30 days"),
+                            ("cancelled", "cancelled: the endpoint is off"),
                         ],
-                        max_length=12,
+                        default="waiting",
+                        max_length=9,
                     ),
                 ),
-                ("deadline", models.DateTimeField(db_index=True)),
-                ("secrets_sealed", models.BinaryField(null=True)),
+                ("attempts", models.SmallIntegerField(default=0)),
+                ("due_at", models.DateTimeField()),
+                ("give_up_at", models.DateTimeField()),
                 ("lease_until", models.DateTimeField(null=True)),
+                ("lease", models.UUIDField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
             ],
-        ),
-        migrations.AddField(
-            model_name="payment",
-            name="channel",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
-            ),
-        ),
-        migrations.AddField(
-            model_name="approval",
-            name="payment",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="approvals", to="gateway.payment"
-            ),
-        ),
-        migrations.AddField(
-            model_name="acquirerexchange",
-            name="payment",
-            field=models.ForeignKey(
-                db_constraint=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="exchanges",
-                to="gateway.payment",
-            ),
-        ),
-        migrations.AddField(
-            model_name="payment",
-            name="merchant",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="merchant",
-            name="division",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="merchants", to="gateway.division"
-            ),
-        ),
-        migrations.AddField(
-            model_name="grant",
-            name="merchant",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="gateway.merchant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="clerklimitusage",
-            name="merchant",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="clerklimitcounter",
-            name="merchant",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="channel",
-            name="merchant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="channels", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="capturebatch",
-            name="merchant",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="batchedcapture",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="bankorder",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="bankfile",
-            name="merchant",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="authentication",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="approval",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="agreement",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="accesstoken",
-            name="merchant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="access_tokens", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="notification",
-            name="channel",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
-            ),
-        ),
-        migrations.AddField(
-            model_name="notification",
-            name="merchant",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="notification",
-            name="payment",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                to="gateway.payment",
-            ),
-        ),
-        migrations.AddField(
-            model_name="paymentevent",
-            name="payment",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="events",
-                to="gateway.payment",
-            ),
-        ),
-        migrations.AddField(
-            model_name="processorevent",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="processor_events",
-                to="gateway.acquireraccount",
-            ),
-        ),
-        migrations.AddField(
-            model_name="processorreportedpayment",
-            name="account",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.acquireraccount"),
-        ),
-        migrations.AddField(
-            model_name="grant",
-            name="psp",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="gateway.psp",
-                verbose_name="PSP",
-            ),
-        ),
-        migrations.AddField(
-            model_name="division",
-            name="psp",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="divisions", to="gateway.psp"
-            ),
-        ),
-        migrations.AddField(
-            model_name="registration",
-            name="channel",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"),
-        ),
-        migrations.AddField(
-            model_name="registration",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddIndex(
-            model_name="requestlog",
-            index=models.Index(fields=["entity_id", "at"], name="request_entity_at"),
-        ),
-        migrations.AddField(
-            model_name="risklist",
-            name="merchant",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="risk_lists",
-                to="gateway.merchant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="risklistentry",
-            name="list",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="entries",
-                to="gateway.risklist",
-            ),
-        ),
-        migrations.AddField(
-            model_name="riskobservation",
-            name="merchant",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="riskset",
-            name="merchant",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="risk_sets",
-                to="gateway.merchant",
-            ),
-        ),
-        migrations.AddField(
-            model_name="risktrial",
-            name="merchant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="risk_trials", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="risktrial",
-            name="work",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="gateway.backgroundwork"
-            ),
-        ),
-        migrations.AddField(
-            model_name="risktrialobservation",
-            name="trial",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="observations",
-                to="gateway.risktrial",
-            ),
-        ),
-        migrations.AddField(
-            model_name="risktrialpayment",
-            name="trial",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="payments",
-                to="gateway.risktrial",
-            ),
-        ),
-        migrations.AddField(
-            model_name="routingrule",
-            name="channel",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="routing_rules",
-                to="gateway.channel",
-            ),
-        ),
-        migrations.AddField(
-            model_name="routingtarget",
-            name="account",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="routing_targets",
-                to="gateway.acquireraccount",
-            ),
-        ),
-        migrations.AddField(
-            model_name="routingtarget",
-            name="rule",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="targets", to="gateway.routingrule"
-            ),
-        ),
-        migrations.AddField(
-            model_name="sepamandate",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="bankorder",
-            name="mandate",
-            field=models.ForeignKey(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="orders", to="gateway.sepamandate"
-            ),
-        ),
-        migrations.AddField(
-            model_name="signin",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="sign_ins", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="simulatedorder",
-            constraint=models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="order_amount_not_negative"),
-        ),
-        migrations.AddField(
-            model_name="tokenlimitusage",
-            name="token",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="gateway.accesstoken"
-            ),
-        ),
-        migrations.AddField(
-            model_name="usedpassword",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="used_passwords", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddField(
-            model_name="usedwallettoken",
-            name="merchant",
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"),
-        ),
-        migrations.AddField(
-            model_name="userhandling",
-            name="by",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddField(
-            model_name="userhandling",
-            name="confirmed_by",
-            field=models.ForeignKey(
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="userhandling",
-            name="user",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="walletkey",
-            name="channel",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="wallet_keys", to="gateway.channel"
-            ),
-        ),
-        migrations.AddField(
-            model_name="webhookdelivery",
-            name="merchant",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="webhookattempt",
-            name="delivery",
-            field=models.ForeignKey(
-                db_constraint=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="tried",
-                to="gateway.webhookdelivery",
-            ),
-        ),
-        migrations.AddField(
-            model_name="webhookendpoint",
-            name="channel",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="webhook_endpoints",
-                to="gateway.channel",
-            ),
-        ),
-        migrations.AddField(
-            model_name="webhookendpoint",
-            name="merchant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="webhook_endpoints", to="gateway.merchant"
-            ),
-        ),
-        migrations.AddField(
-            model_name="webhookdelivery",
-            name="endpoint",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="deliveries",
-                to="gateway.webhookendpoint",
-            ),
-        ),
-        migrations.AddField(
-            model_name="inspectedwebhook",
-            name="endpoint",
-            field=models.ForeignKey(
-                db_constraint=False,
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="inspected",
-                to="gateway.webhookendpoint",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="backgroundwork",
-            index=models.Index(fields=["owner", "-asked_at"], name="work_owner_time"),
-        ),
-        migrations.AddIndex(
-            model_name="backgroundwork",
-            index=models.Index(
-                condition=models.Q(("state__in", ["WAITING", "RUNNING"])), fields=["asked_at"], name="work_to_do"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bankorderevent",
-            index=models.Index(
-                condition=models.Q(("applied", False)), fields=["id"], name="bank_order_event_unapplied"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="threedsecureconfiguration",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("challenge_minutes__gte", 5), ("challenge_minutes__lte", 60)),
-                name="threeds_challenge_minutes",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="acquireraccount",
-            constraint=models.UniqueConstraint(
-                fields=("channel", "connector", "acquirer_merchant_id"), name="acquirer_account_once"
-            ),
-        ),
-        migrations.AddField(
-            model_name="mandatemail",
-            name="merchant",
-            field=models.ForeignKey(
-                db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(fields=["merchant", "created_at"], name="payment_merchant_made"),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(fields=["chain"], name="payment_chain"),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("merchant_transaction_id", ""), _negated=True),
-                fields=["merchant", "merchant_transaction_id"],
-                name="payment_merchant_tx",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(fields=["channel", "created_at"], name="payment_channel_time"),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("payment_type__in", ["DB", "PA", "CP"]), _negated=True),
-                fields=["channel", "payment_type", "created_at"],
-                name="payment_channel_type",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("method", "CC"), _negated=True),
-                fields=["channel", "method", "created_at"],
-                name="payment_channel_method",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("merchant_invoice_id", ""), _negated=True),
-                fields=["merchant", "merchant_invoice_id"],
-                name="payment_merchant_invoice",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("email_key__isnull", False)), fields=["email_key"], name="payment_email"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("last4_key__isnull", False)), fields=["last4_key"], name="payment_last4"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=django.contrib.postgres.indexes.BrinIndex(
-                autosummarize=True,
-                fields=["amount", "created_at"],
-                name="payment_amount",
-                opclasses=["numeric_bloom_ops(n_distinct_per_range=320)", "timestamptz_minmax_ops"],
-                pages_per_range=32,
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("payment_type__in", ["CB", "CR"])), fields=["id"], name="payment_chargeback"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="payment",
-            index=models.Index(
-                condition=models.Q(("agreement__isnull", False)), fields=["agreement"], name="payment_agreement"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.UniqueConstraint(fields=("number",), name="payment_number"),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("duplicate_guard__isnull", False)),
-                fields=("channel", "duplicate_guard"),
-                name="payment_duplicate",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["STARTED", "PENDING", "APPROVED", "DECLINED", "IN_DOUBT"])),
-                name="payment_status_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 0)), name="payment_amount_not_negative"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("status", "STARTED"), models.Q(("result_code", ""), _negated=True), _connector="OR"
-                ),
-                name="payment_answered_has_a_code",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("status", "APPROVED"), _negated=True), ("approved__isnull", False), _connector="OR"
-                ),
-                name="payment_approved_has_amount",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="clerklimitusage",
-            index=models.Index(fields=["user", "merchant", "at"], name="clerk_limit_usage_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="clerklimitcounter",
-            constraint=models.UniqueConstraint(fields=("user", "merchant"), name="clerk_limit_counter_once"),
-        ),
-        migrations.AddIndex(
-            model_name="capturebatch",
-            index=models.Index(
-                condition=models.Q(("state__in", ["PRESENTING", "CLOSING", "UPLOADING"])),
-                fields=["due_at"],
-                name="capture_batch_due",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="capturebatch",
-            constraint=models.UniqueConstraint(fields=("channel", "account", "number"), name="capture_batch_number"),
-        ),
-        migrations.AddIndex(
-            model_name="batchedcapture",
-            index=models.Index(
-                condition=models.Q(("state", "WAITING")), fields=["merchant", "present_at"], name="capture_to_present"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="batchedcapture",
-            index=models.Index(
-                condition=models.Q(("applied", False), ("state__in", ["TAKEN", "REFUSED", "WITHDRAWN"])),
-                fields=["payment"],
-                name="capture_unapplied",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="batchedcapture",
-            index=models.Index(fields=["merchant", "-created_at"], name="capture_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="batchedcapture",
-            constraint=models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="batched_capture_positive"),
-        ),
-        migrations.AddIndex(
-            model_name="bankfile",
-            index=models.Index(
-                condition=models.Q(("state__in", ["DECIDED", "WRITTEN"])), fields=["due_at"], name="bank_file_due"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bankfile",
-            index=models.Index(
-                condition=models.Q(("removed_at__isnull", True), ("state", "DELIVERED")),
-                fields=["delivered_at"],
-                name="bank_file_lies",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="authentication",
-            index=models.Index(
-                condition=models.Q(("step", "done"), _negated=True), fields=["deadline"], name="authentication_open"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="authentication",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("payment__isnull", False)), fields=("payment",), name="authentication_payment"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="authentication",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("step__in", ["method", "asking", "challenge", "decoupled", "done"])),
-                name="authentication_step_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="authentication",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("step", "done"), ("deadline__isnull", False), _connector="OR"),
-                name="authentication_open_has_a_deadline",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="authentication",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("step", "done"), _negated=True), ("number_sealed__isnull", True), _connector="OR"
-                ),
-                name="authentication_done_keeps_no_number",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="approval",
-            index=models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
-        ),
-        migrations.AddIndex(
-            model_name="approval",
-            index=models.Index(
-                condition=models.Q(("state", "APPROVED")), fields=["decided_at"], name="approval_to_carry_out"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="approval",
-            constraint=models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="approval_amount_positive"),
-        ),
-        migrations.AddConstraint(
-            model_name="approval",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["ASKED", "WITHDRAWN", "REJECTED"]),
-                    models.Q(
-                        ("decided_by__isnull", False), models.Q(("decided_by", models.F("asked_by")), _negated=True)
+            options={
+                "verbose_name_plural": "webhook deliveries",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "waiting")), fields=["endpoint", "due_at"], name="webhook_due"
                     ),
-                    _connector="OR",
-                ),
-                name="approval_by_somebody_else",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="approval",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state__in", ["APPROVED", "DONE", "FAILED"]), _negated=True),
-                    ("follow_up__isnull", False),
-                    _connector="OR",
-                ),
-                name="approval_names_its_follow_up",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="agreement",
-            index=models.Index(fields=["channel", "reference"], name="agreement_reference"),
-        ),
-        migrations.AddIndex(
-            model_name="agreement",
-            index=models.Index(
-                condition=models.Q(("agreement_id", ""), _negated=True),
-                fields=["channel", "agreement_id"],
-                name="agreement_network_id",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="agreement",
-            index=models.Index(
-                condition=models.Q(("registration__isnull", False)),
-                fields=["registration"],
-                name="agreement_registration",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="accesstoken",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_amount__isnull", True), ("max_amount__gt", 0), _connector="OR"),
-                name="token_max_amount_positive",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="accesstoken",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_day_amount__isnull", True), ("max_day_amount__gt", 0), _connector="OR"),
-                name="token_max_day_amount_positive",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="notification",
-            constraint=models.UniqueConstraint(fields=("payment", "sequence", "kind"), name="notification_sequence"),
-        ),
-        migrations.AddConstraint(
-            model_name="paymentevent",
-            constraint=models.UniqueConstraint(fields=("payment", "sequence"), name="payment_event_sequence"),
-        ),
-        migrations.AddIndex(
-            model_name="processorevent",
-            index=models.Index(condition=models.Q(("state", "new")), fields=["due_at"], name="processor_event_due"),
-        ),
-        migrations.AddIndex(
-            model_name="processorevent",
-            index=models.Index(
-                condition=models.Q(("done_at__isnull", False)), fields=["done_at"], name="processor_event_done"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="processorevent",
-            constraint=models.UniqueConstraint(fields=("account", "event_id"), name="processor_event_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="processorreportedpayment",
-            constraint=models.UniqueConstraint(fields=("account", "reference"), name="processor_reported_payment_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["psp", "manager", "clerk", "developer", "auditor"])),
-                name="grant_role_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("channel__isnull", True),
-                        ("division__isnull", True),
-                        ("merchant__isnull", True),
-                        ("psp__isnull", False),
+                    models.Index(
+                        condition=models.Q(("payment__isnull", False)), fields=["payment"], name="webhook_payment"
                     ),
-                    models.Q(
-                        ("channel__isnull", True),
-                        ("division__isnull", False),
-                        ("merchant__isnull", True),
-                        ("psp__isnull", True),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("endpoint", "notification"), name="webhook_delivery_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="WebhookAttempt",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="tried",
+                        to="gateway.webhookdelivery",
                     ),
-                    models.Q(
-                        ("channel__isnull", True),
-                        ("division__isnull", True),
-                        ("merchant__isnull", False),
-                        ("psp__isnull", True),
-                    ),
-                    models.Q(
-                        ("channel__isnull", False),
-                        ("division__isnull", True),
-                        ("merchant__isnull", True),
-                        ("psp__isnull", True),
-                    ),
-                    _connector="OR",
                 ),
-                name="grant_one_node",
-            ),
+                ("number", models.SmallIntegerField()),
+                ("at", models.DateTimeField()),
+                ("status", models.SmallIntegerField(null=True)),
+                ("failure", models.CharField(default="", max_length=12)),
+                ("answer", models.CharField(default="", max_length=512)),
+                ("duration_ms", models.IntegerField()),
+            ],
+            options={
+                "ordering": ["delivery_id", "id"],
+            },
         ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(models.Q(("role", "psp"), _negated=True), ("psp__isnull", False), _connector="OR"),
-                name="grant_psp_staff_at_psp",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("four_eyes_above__isnull", True), ("four_eyes_above__gte", 0), _connector="OR"),
-                name="grant_four_eyes_not_negative",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("four_eyes_day__isnull", True), ("four_eyes_day__gte", 0), _connector="OR"),
-                name="grant_four_eyes_day_not_negative",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="grant",
-            constraint=models.UniqueConstraint(
-                fields=("user", "role", "psp", "division", "merchant", "channel"),
-                name="grant_once",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="registration",
-            index=models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="registration",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("status", "DELETED"), _negated=True), ("means_sealed__isnull", True), _connector="OR"
-                ),
-                name="registration_deleted_holds_nothing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="risklist",
-            constraint=models.UniqueConstraint(fields=("merchant", "name"), name="risk_list_name"),
-        ),
-        migrations.AddIndex(
-            model_name="risklistentry",
-            index=models.Index(
-                condition=models.Q(("fingerprint__isnull", False)), fields=["fingerprint"], name="risk_list_account"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="risklistentry",
-            constraint=models.UniqueConstraint(fields=("list", "value"), name="risk_list_entry"),
-        ),
-        migrations.AddIndex(
-            model_name="riskobservation",
-            index=models.Index(fields=["merchant", "key", "at"], name="risk_observation"),
-        ),
-        migrations.AddConstraint(
-            model_name="riskset",
-            constraint=models.UniqueConstraint(fields=("merchant", "key"), name="risk_set_key"),
-        ),
-        migrations.AddConstraint(
-            model_name="risktrialobservation",
-            constraint=models.UniqueConstraint(fields=("trial", "key", "at", "payment"), name="risk_trial_observation"),
-        ),
-        migrations.AddConstraint(
-            model_name="risktrialpayment",
-            constraint=models.UniqueConstraint(fields=("trial", "payment"), name="risk_trial_payment"),
-        ),
-        migrations.AddIndex(
-            model_name="routingrule",
-            index=models.Index(fields=["channel", "position"], name="routing_channel_position"),
-        ),
-        migrations.AddConstraint(
-            model_name="routingrule",
-            constraint=models.UniqueConstraint(fields=("channel", "name"), name="routing_rule_name"),
-        ),
-        migrations.AddConstraint(
-            model_name="routingtarget",
-            constraint=models.UniqueConstraint(fields=("rule", "account"), name="routing_target_once"),
-        ),
-        migrations.AddIndex(
-            model_name="sepamandate",
-            index=models.Index(fields=["iban_fingerprint"], name="sepa_mandate_account"),
-        ),
-        migrations.AddConstraint(
-            model_name="sepamandate",
-            constraint=models.UniqueConstraint(fields=("merchant", "creditor", "mandate"), name="sepa_mandate_once"),
-        ),
-        migrations.AddIndex(
-            model_name="bankorder",
-            index=models.Index(
-                condition=models.Q(("state", "WAITING")), fields=["merchant", "file_at"], name="bank_order_to_file"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bankorder",
-            index=models.Index(
-                condition=models.Q(("final_at__isnull", False), ("state", "FILED")),
-                fields=["merchant", "final_at"],
-                name="bank_order_to_finish",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="bankorder",
-            index=models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="bankorder",
-            constraint=models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="bank_order_not_negative"),
-        ),
-        migrations.AddIndex(
-            model_name="signin",
-            index=models.Index(fields=["user", "-at"], name="sign_in_user_time"),
-        ),
-        migrations.AddIndex(
-            model_name="tokenlimitusage",
-            index=models.Index(fields=["token", "currency", "at"], name="token_limit_usage_time"),
-        ),
-        migrations.AddIndex(
-            model_name="usedpassword",
-            index=models.Index(fields=["user", "-at"], name="used_password_user_time"),
-        ),
-        migrations.AddIndex(
-            model_name="usedwallettoken",
-            index=models.Index(fields=["until"], name="wallet_token_until"),
-        ),
-        migrations.AddConstraint(
-            model_name="usedwallettoken",
-            constraint=models.UniqueConstraint(fields=("merchant", "digest"), name="wallet_token_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="userhandling",
-            constraint=models.UniqueConstraint(fields=("user", "by"), name="user_handling_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="userhandling",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("by", models.F("user")), _negated=True), name="user_handling_of_another"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="userhandling",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("confirmed_by__isnull", True),
-                    models.Q(
-                        models.Q(("confirmed_by", models.F("by")), _negated=True),
-                        models.Q(("confirmed_by", models.F("user")), _negated=True),
+        migrations.CreateModel(
+            name="InspectedWebhook",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "endpoint",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="inspected",
+                        to="gateway.webhookendpoint",
                     ),
-                    _connector="OR",
                 ),
-                name="user_handling_confirmed_by_a_third",
-            ),
+                ("delivery", models.UUIDField()),
+                ("attempt", models.SmallIntegerField()),
+                ("at", models.DateTimeField()),
+                ("headers", models.JSONField()),
+                ("body", models.TextField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["endpoint", "-id"], name="inspected_newest")],
+            },
         ),
-        migrations.AddConstraint(
-            model_name="walletkey",
-            constraint=models.UniqueConstraint(fields=("channel", "wallet", "key_hash"), name="wallet_key_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="walletkey",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("wallet__in", ["wallet1", "wallet2", "wallet3"])), name="wallet_key_wallet_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookendpoint",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("mode", "return")), fields=("merchant",), name="webhook_one_return"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookendpoint",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("url", "inspector:")),
-                fields=("merchant", "channel", "mode"),
-                name="webhook_one_inspector",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookendpoint",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("mode", "return"), ("secret_sealed__isnull", False), _connector="OR"),
-                name="webhook_endpoint_has_a_secret",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(
-                condition=models.Q(("state", "waiting")), fields=["endpoint", "due_at"], name="webhook_due"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(
-                condition=models.Q(("payment__isnull", False)), fields=["payment"], name="webhook_payment"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="webhookdelivery",
-            constraint=models.UniqueConstraint(fields=("endpoint", "notification"), name="webhook_delivery_once"),
-        ),
-        migrations.AddIndex(
-            model_name="inspectedwebhook",
-            index=models.Index(fields=["endpoint", "-id"], name="inspected_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="mandatemail",
-            index=models.Index(condition=models.Q(("state", "DUE")), fields=["due_at"], name="mandate_mail_due"),
-        ),
-        migrations.AddIndex(
-            model_name="mandatemail",
-            index=models.Index(fields=["merchant", "mandate"], name="mandate_mail_mandate"),
-        ),
-        migrations.AddConstraint(
-            model_name="mandatemail",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("state__in", ["DUE", "SENT", "KNOWN", "GIVEN_UP"])), name="mandate_mail_state_known"
-            ),
+        migrations.CreateModel(
+            name="FanOutPosition",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("position", models.BigIntegerField()),
+                ("gaps", models.JSONField(default=list)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="fan_out_position_is_one_row")
+                ],
+            },
         ),
     ]

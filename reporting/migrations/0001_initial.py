@@ -15,6 +15,150 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="ReconciliationFile",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reconciliation_files",
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("begins_at", models.DateTimeField()),
+                ("ends_at", models.DateTimeField()),
+                ("names", models.JSONField()),
+                ("offset", models.DurationField()),
+                ("lines", models.IntegerField(null=True)),
+                ("size", models.BigIntegerField(null=True)),
+                ("sha256", models.CharField(default="", max_length=64)),
+                ("written_at", models.DateTimeField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("written_at__isnull", True)),
+                        fields=["day"],
+                        name="reconciliation_unwritten",
+                    )
+                ],
+                "constraints": [models.UniqueConstraint(fields=("merchant", "day"), name="reconciliation_file_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReconciliationStart",
+            fields=[
+                (
+                    "merchant",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("offset", models.DurationField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="SftpTarget",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="sftp_target", to="gateway.merchant"
+                    ),
+                ),
+                ("host", models.CharField(max_length=255)),
+                ("port", models.PositiveIntegerField(default=22)),
+                ("username", models.CharField(max_length=64)),
+                (
+                    "secret_kind",
+                    models.CharField(choices=[("password", "Password"), ("key", "private key")], max_length=8),
+                ),
+                ("secret_sealed", models.BinaryField()),
+                ("host_key", models.CharField(max_length=1024)),
+                ("folder", models.CharField(default=".", max_length=255)),
+                ("active", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+            ],
+            options={
+                "verbose_name": "SFTP target",
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "file",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="delivery",
+                        to="reporting.reconciliationfile",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("WAITING", "Waiting"), ("DONE", "Done"), ("FAILED", "given up")],
+                        default="WAITING",
+                        max_length=8,
+                    ),
+                ),
+                ("attempts", models.SmallIntegerField(default=0)),
+                ("due_at", models.DateTimeField()),
+                ("lease_until", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name_plural": "deliveries",
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "WAITING")), fields=["due_at"], name="delivery_due")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DeliveryAttempt",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="tries", to="reporting.delivery"
+                    ),
+                ),
+                ("number", models.SmallIntegerField()),
+                ("target", models.CharField(max_length=400)),
+                ("at", models.DateTimeField()),
+                ("duration_ms", models.IntegerField()),
+                ("why", models.CharField(default="", max_length=255)),
+            ],
+            options={
+                "ordering": ["number"],
+            },
+        ),
+        migrations.CreateModel(
             name="ClearingInstitute",
             fields=[
                 (
@@ -55,142 +199,21 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Delivery",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("WAITING", "Waiting"), ("DONE", "Done"), ("FAILED", "given up")],
-                        default="WAITING",
-                        max_length=8,
-                    ),
-                ),
-                ("attempts", models.SmallIntegerField(default=0)),
-                ("due_at", models.DateTimeField()),
-                ("lease_until", models.DateTimeField(null=True)),
-            ],
-            options={
-                "verbose_name_plural": "deliveries",
-            },
-        ),
-        migrations.CreateModel(
-            name="ReconciliationStart",
-            fields=[
-                (
-                    "merchant",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="+",
-                        serialize=False,
-                        to="gateway.merchant",
-                    ),
-                ),
-                ("day", models.DateField()),
-                ("offset", models.DurationField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="DeliveryAttempt",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("number", models.SmallIntegerField()),
-                ("target", models.CharField(max_length=400)),
-                ("at", models.DateTimeField()),
-                ("duration_ms", models.IntegerField()),
-                ("why", models.CharField(default="", max_length=255)),
-                (
-                    "delivery",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="tries", to="reporting.delivery"
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["number"],
-            },
-        ),
-        migrations.CreateModel(
-            name="ReconciliationFile",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("day", models.DateField()),
-                ("begins_at", models.DateTimeField()),
-                ("ends_at", models.DateTimeField()),
-                ("names", models.JSONField()),
-                ("offset", models.DurationField()),
-                ("lines", models.IntegerField(null=True)),
-                ("size", models.BigIntegerField(null=True)),
-                ("sha256", models.CharField(default="", max_length=64)),
-                ("written_at", models.DateTimeField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="reconciliation_files",
-                        to="gateway.merchant",
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="delivery",
-            name="file",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.PROTECT, related_name="delivery", to="reporting.reconciliationfile"
-            ),
-        ),
-        migrations.CreateModel(
-            name="Settlement",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("institute_merchant_id", models.CharField(max_length=64)),
-                ("reference", models.CharField(max_length=64)),
-                ("date", models.DateField()),
-                ("currency", models.CharField(max_length=3)),
-                ("account", models.UUIDField(null=True)),
-                ("created_at", models.DateTimeField()),
-                (
-                    "institute",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="reporting.clearinginstitute"
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "payout",
-            },
-        ),
-        migrations.CreateModel(
             name="SettlementFile",
             fields=[
                 (
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "institute",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="files",
+                        to="reporting.clearinginstitute",
                     ),
                 ),
                 ("name", models.CharField(max_length=255)),
@@ -243,45 +266,24 @@ class Migration(migrations.Migration):
                 ("lease_until", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
-                (
-                    "institute",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="files",
-                        to="reporting.clearinginstitute",
-                    ),
-                ),
             ],
             options={
                 "ordering": ["-received_at"],
-            },
-        ),
-        migrations.CreateModel(
-            name="LineError",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("line", models.IntegerField()),
-                ("column", models.CharField(max_length=64)),
-                ("value", models.CharField(default="", max_length=64)),
-                ("message", models.CharField(max_length=255)),
-                (
-                    "file",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="errors",
-                        to="reporting.settlementfile",
+                "indexes": [
+                    models.Index(fields=["institute", "-received_at"], name="file_institute_time"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["RECEIVED", "READING", "MATCHING", "BOOKING"])),
+                        fields=["received_at"],
+                        name="file_open",
                     ),
-                ),
-            ],
+                ],
+                "constraints": [models.UniqueConstraint(fields=("institute", "sha256"), name="file_once")],
+            },
         ),
         migrations.CreateModel(
             name="FilePiece",
             fields=[
                 ("id", models.UUIDField(default=gateway.core.identifiers.row_id, primary_key=True, serialize=False)),
-                ("number", models.IntegerField()),
-                ("sealed", models.BinaryField()),
                 (
                     "file",
                     models.ForeignKey(
@@ -291,7 +293,51 @@ class Migration(migrations.Migration):
                         to="reporting.settlementfile",
                     ),
                 ),
+                ("number", models.IntegerField()),
+                ("sealed", models.BinaryField()),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("file", "number"), name="file_piece_number")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Settlement",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "institute",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="reporting.clearinginstitute"
+                    ),
+                ),
+                ("institute_merchant_id", models.CharField(max_length=64)),
+                ("reference", models.CharField(max_length=64)),
+                ("date", models.DateField()),
+                ("currency", models.CharField(max_length=3)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                ("account", models.UUIDField(null=True)),
+                ("created_at", models.DateTimeField()),
+            ],
+            options={
+                "verbose_name": "payout",
+                "indexes": [models.Index(fields=["merchant", "date"], name="settlement_merchant_date")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("institute", "institute_merchant_id", "reference", "date", "currency"),
+                        name="settlement_once",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SettlementRecord",
@@ -302,7 +348,45 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "file",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="reporting.settlementfile",
+                    ),
+                ),
                 ("line", models.IntegerField()),
+                (
+                    "settlement",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="records",
+                        to="reporting.settlement",
+                    ),
+                ),
+                (
+                    "institute",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="reporting.clearinginstitute",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
                 ("account", models.UUIDField(null=True)),
                 (
                     "institute_merchant_id",
@@ -383,53 +467,97 @@ class Migration(migrations.Migration):
                 ("chargeback_at", models.DateTimeField(null=True)),
                 ("recorded_at", models.DateTimeField()),
                 ("assigned_at", models.DateTimeField(null=True)),
-                (
-                    "file",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="reporting.settlementfile",
-                    ),
-                ),
-                (
-                    "institute",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="reporting.clearinginstitute",
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.merchant",
-                    ),
-                ),
-                (
-                    "settlement",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="records",
-                        to="reporting.settlement",
-                    ),
-                ),
             ],
             options={
                 "verbose_name_plural": "exceptions",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("assigned_at__isnull", False)),
+                        fields=["merchant", "assigned_at"],
+                        name="record_assigned",
+                    ),
+                    models.Index(fields=["settlement", "line"], name="record_settlement"),
+                    models.Index(
+                        condition=models.Q(("record_type", "FEE"), models.Q(("settlement_tx_id", ""), _negated=True)),
+                        fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
+                        name="record_fee_id",
+                    ),
+                    models.Index(
+                        condition=models.Q(("record_type", "FEE"), ("settlement_tx_id", "")),
+                        fields=["settlement", "transaction_type", "amount", "recorded_at", "line"],
+                        name="record_fee_plain",
+                    ),
+                    models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
+                    models.Index(
+                        condition=models.Q(("marked", False), ("state__in", ["NOT_MATCHED", "MULTIPLE_MATCHES"])),
+                        fields=["merchant", "id"],
+                        name="record_open",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("file", "line"), name="record_line"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("record_type__in", ["SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"])
+                        ),
+                        name="record_type_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "transaction_type__in",
+                                [
+                                    "DEBIT",
+                                    "CREDIT",
+                                    "REFUND",
+                                    "BATCH",
+                                    "MONTHLY",
+                                    "SUBMERCHANT",
+                                    "PAYMENT_FACILITATOR",
+                                    "AUTH_FEE",
+                                    "CAPTURE_FEE",
+                                    "CANCEL_FEE",
+                                    "REFUND_FEE",
+                                ],
+                            )
+                        ),
+                        name="record_transaction_type_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("cashflow__in", ["POS", "NEG"])), name="record_cashflow_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("settlement_status__in", ["SUCCESS", "FAILED"])), name="record_status_known"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("record_type", "FEE"), ("state", "")),
+                            models.Q(
+                                models.Q(("record_type", "FEE"), _negated=True),
+                                ("state__in", ["MATCHED", "MULTIPLE_MATCHES", "NOT_MATCHED"]),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="record_only_fees_have_no_matching",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="record_amount_not_negative"),
+                ],
             },
         ),
         migrations.CreateModel(
             name="Match",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "record",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="matches",
+                        to="reporting.settlementrecord",
+                    ),
+                ),
                 ("payment", models.UUIDField()),
                 (
                     "record_type",
@@ -450,39 +578,26 @@ class Migration(migrations.Migration):
                 ("made_at", models.DateTimeField()),
                 ("undone_at", models.DateTimeField(null=True)),
                 ("undone_by", models.CharField(default="", max_length=150)),
-                (
-                    "record",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="matches",
-                        to="reporting.settlementrecord",
-                    ),
-                ),
             ],
             options={
                 "verbose_name_plural": "matches",
+                "indexes": [
+                    models.Index(fields=["record"], name="match_record"),
+                    models.Index(fields=["payment"], name="match_payment"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("chosen", True), ("undone_at__isnull", True)),
+                        fields=("record",),
+                        name="match_one_chosen",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="Finding",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("payment", models.UUIDField(null=True)),
-                ("kind", models.CharField(max_length=24)),
-                ("expected", models.CharField(default="", max_length=128)),
-                ("found", models.CharField(default="", max_length=128)),
-                ("made_at", models.DateTimeField()),
-                ("closed_at", models.DateTimeField(null=True)),
-                ("closed_by", models.CharField(default="", max_length=150)),
-                ("note", models.CharField(default="", max_length=500)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
                 (
                     "record",
                     models.ForeignKey(
@@ -492,7 +607,51 @@ class Migration(migrations.Migration):
                         to="reporting.settlementrecord",
                     ),
                 ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                ("payment", models.UUIDField(null=True)),
+                ("kind", models.CharField(max_length=24)),
+                ("expected", models.CharField(default="", max_length=128)),
+                ("found", models.CharField(default="", max_length=128)),
+                ("made_at", models.DateTimeField()),
+                ("closed_at", models.DateTimeField(null=True)),
+                ("closed_by", models.CharField(default="", max_length=150)),
+                ("note", models.CharField(default="", max_length=500)),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["record"], name="finding_record"),
+                    models.Index(
+                        condition=models.Q(("closed_at__isnull", True)), fields=["merchant", "id"], name="finding_open"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LineError",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "file",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="errors",
+                        to="reporting.settlementfile",
+                    ),
+                ),
+                ("line", models.IntegerField()),
+                ("column", models.CharField(max_length=64)),
+                ("value", models.CharField(default="", max_length=64)),
+                ("message", models.CharField(max_length=255)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["file", "line"], name="line_error_line")],
+            },
         ),
         migrations.CreateModel(
             name="SftpSource",
@@ -501,6 +660,14 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "institute",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="sftp_source",
+                        to="reporting.clearinginstitute",
                     ),
                 ),
                 ("host", models.CharField(max_length=255)),
@@ -531,17 +698,12 @@ class Migration(migrations.Migration):
                 ("failures", models.IntegerField(default=0)),
                 ("why", models.CharField(default="", max_length=500)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "institute",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="sftp_source",
-                        to="reporting.clearinginstitute",
-                    ),
-                ),
             ],
             options={
                 "verbose_name": "SFTP source",
+                "indexes": [
+                    models.Index(condition=models.Q(("active", True)), fields=["due_at"], name="sftp_source_due")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -551,6 +713,15 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="files",
+                        to="reporting.sftpsource",
                     ),
                 ),
                 ("name", models.CharField(max_length=255)),
@@ -566,7 +737,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("why", models.CharField(default="", max_length=500)),
-                ("moved_at", models.DateTimeField(null=True)),
                 (
                     "file",
                     models.ForeignKey(
@@ -576,64 +746,18 @@ class Migration(migrations.Migration):
                         to="reporting.settlementfile",
                     ),
                 ),
-                (
-                    "source",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="files",
-                        to="reporting.sftpsource",
-                    ),
-                ),
+                ("moved_at", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ["-seen_at"],
-            },
-        ),
-        migrations.CreateModel(
-            name="SftpTarget",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("host", models.CharField(max_length=255)),
-                ("port", models.PositiveIntegerField(default=22)),
-                ("username", models.CharField(max_length=64)),
-                (
-                    "secret_kind",
-                    models.CharField(choices=[("password", "Password"), ("key", "private key")], max_length=8),
-                ),
-                ("secret_sealed", models.BinaryField()),
-                ("host_key", models.CharField(max_length=1024)),
-                ("folder", models.CharField(default=".", max_length=255)),
-                ("active", models.BooleanField(default=True)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "merchant",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="sftp_target", to="gateway.merchant"
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "SFTP target",
+                "indexes": [models.Index(fields=["source", "-seen_at"], name="remote_file_time")],
+                "constraints": [models.UniqueConstraint(fields=("source", "name"), name="remote_file_once")],
             },
         ),
         migrations.CreateModel(
             name="MissingSettlement",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("day", models.DateField()),
-                ("payments", models.IntegerField()),
-                ("sums", models.JSONField(default=dict)),
-                ("counted_at", models.DateTimeField()),
-                ("tries", models.SmallIntegerField(default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("sent_at", models.DateTimeField(null=True)),
-                ("sent_to", models.CharField(default="", max_length=1000)),
                 (
                     "institute",
                     models.ForeignKey(
@@ -646,6 +770,14 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
                     ),
                 ),
+                ("day", models.DateField()),
+                ("payments", models.IntegerField()),
+                ("sums", models.JSONField(default=dict)),
+                ("counted_at", models.DateTimeField()),
+                ("tries", models.SmallIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("sent_at", models.DateTimeField(null=True)),
+                ("sent_to", models.CharField(default="", max_length=1000)),
             ],
             options={
                 "verbose_name_plural": "missing settlements",
@@ -660,198 +792,5 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="reconciliationfile",
-            index=models.Index(
-                condition=models.Q(("written_at__isnull", True)), fields=["day"], name="reconciliation_unwritten"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reconciliationfile",
-            constraint=models.UniqueConstraint(fields=("merchant", "day"), name="reconciliation_file_once"),
-        ),
-        migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(condition=models.Q(("state", "WAITING")), fields=["due_at"], name="delivery_due"),
-        ),
-        migrations.AddIndex(
-            model_name="settlement",
-            index=models.Index(fields=["merchant", "date"], name="settlement_merchant_date"),
-        ),
-        migrations.AddConstraint(
-            model_name="settlement",
-            constraint=models.UniqueConstraint(
-                fields=("institute", "institute_merchant_id", "reference", "date", "currency"), name="settlement_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="settlementfile",
-            index=models.Index(fields=["institute", "-received_at"], name="file_institute_time"),
-        ),
-        migrations.AddIndex(
-            model_name="settlementfile",
-            index=models.Index(
-                condition=models.Q(("state__in", ["RECEIVED", "READING", "MATCHING", "BOOKING"])),
-                fields=["received_at"],
-                name="file_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementfile",
-            constraint=models.UniqueConstraint(fields=("institute", "sha256"), name="file_once"),
-        ),
-        migrations.AddIndex(
-            model_name="lineerror",
-            index=models.Index(fields=["file", "line"], name="line_error_line"),
-        ),
-        migrations.AddConstraint(
-            model_name="filepiece",
-            constraint=models.UniqueConstraint(fields=("file", "number"), name="file_piece_number"),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(
-                condition=models.Q(("assigned_at__isnull", False)),
-                fields=["merchant", "assigned_at"],
-                name="record_assigned",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(fields=["settlement", "line"], name="record_settlement"),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(
-                condition=models.Q(("record_type", "FEE"), models.Q(("settlement_tx_id", ""), _negated=True)),
-                fields=["institute", "settlement_tx_id", "transaction_type", "amount", "recorded_at", "line"],
-                name="record_fee_id",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(
-                condition=models.Q(("record_type", "FEE"), ("settlement_tx_id", "")),
-                fields=["settlement", "transaction_type", "amount", "recorded_at", "line"],
-                name="record_fee_plain",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
-        ),
-        migrations.AddIndex(
-            model_name="settlementrecord",
-            index=models.Index(
-                condition=models.Q(("marked", False), ("state__in", ["NOT_MATCHED", "MULTIPLE_MATCHES"])),
-                fields=["merchant", "id"],
-                name="record_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.UniqueConstraint(fields=("file", "line"), name="record_line"),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("record_type__in", ["SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"])),
-                name="record_type_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "transaction_type__in",
-                        [
-                            "DEBIT",
-                            "CREDIT",
-                            "REFUND",
-                            "BATCH",
-                            "MONTHLY",
-                            "SUBMERCHANT",
-                            "PAYMENT_FACILITATOR",
-                            "AUTH_FEE",
-                            "CAPTURE_FEE",
-                            "CANCEL_FEE",
-                            "REFUND_FEE",
-                        ],
-                    )
-                ),
-                name="record_transaction_type_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("cashflow__in", ["POS", "NEG"])), name="record_cashflow_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("settlement_status__in", ["SUCCESS", "FAILED"])), name="record_status_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("record_type", "FEE"), ("state", "")),
-                    models.Q(
-                        models.Q(("record_type", "FEE"), _negated=True),
-                        ("state__in", ["MATCHED", "MULTIPLE_MATCHES", "NOT_MATCHED"]),
-                    ),
-                    _connector="OR",
-                ),
-                name="record_only_fees_have_no_matching",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="settlementrecord",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gte", 0)), name="record_amount_not_negative"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="match",
-            index=models.Index(fields=["record"], name="match_record"),
-        ),
-        migrations.AddIndex(
-            model_name="match",
-            index=models.Index(fields=["payment"], name="match_payment"),
-        ),
-        migrations.AddConstraint(
-            model_name="match",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("chosen", True), ("undone_at__isnull", True)),
-                fields=("record",),
-                name="match_one_chosen",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="finding",
-            index=models.Index(fields=["record"], name="finding_record"),
-        ),
-        migrations.AddIndex(
-            model_name="finding",
-            index=models.Index(
-                condition=models.Q(("closed_at__isnull", True)), fields=["merchant", "id"], name="finding_open"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="sftpsource",
-            index=models.Index(condition=models.Q(("active", True)), fields=["due_at"], name="sftp_source_due"),
-        ),
-        migrations.AddIndex(
-            model_name="remotefile",
-            index=models.Index(fields=["source", "-seen_at"], name="remote_file_time"),
-        ),
-        migrations.AddConstraint(
-            model_name="remotefile",
-            constraint=models.UniqueConstraint(fields=("source", "name"), name="remote_file_once"),
         ),
     ]

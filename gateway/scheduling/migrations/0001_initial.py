@@ -21,6 +21,24 @@ class Migration(migrations.Migration):
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
                     ),
                 ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="jobs",
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="jobs",
+                        to="gateway.channel",
+                    ),
+                ),
                 ("registration", models.UUIDField()),
                 ("agreement", models.UUIDField(null=True)),
                 (
@@ -89,25 +107,30 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 ("updated_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="jobs",
-                        to="gateway.channel",
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="jobs",
-                        to="gateway.merchant",
-                    ),
-                ),
             ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="job_due"),
+                    models.Index(
+                        condition=models.Q(("next_at__isnull", False)),
+                        fields=["merchant", "next_at"],
+                        name="job_merchant_due",
+                    ),
+                    models.Index(fields=["merchant", "-created_at"], name="job_merchant_time"),
+                    models.Index(fields=["registration"], name="job_registration"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("next_at__isnull", False), ("state__in", ("ACTIVE", "ENDING"))),
+                            models.Q(("next_at__isnull", True), ("state__in", ("SUSPENDED", "ENDED"))),
+                            _connector="OR",
+                        ),
+                        name="job_live_has_next",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="job_amount_positive"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="JobRun",
@@ -116,6 +139,24 @@ class Migration(migrations.Migration):
                     "id",
                     models.UUIDField(
                         default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="scheduling.job",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
                     ),
                 ),
                 ("due_at", models.DateTimeField()),
@@ -146,75 +187,20 @@ class Migration(migrations.Migration):
                 ("missed_until", models.DateTimeField(null=True)),
                 ("lease_until", models.DateTimeField(null=True)),
                 ("at", models.DateTimeField()),
-                (
-                    "job",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="runs",
-                        to="scheduling.job",
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="gateway.merchant",
-                    ),
-                ),
             ],
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="job_due"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(
-                condition=models.Q(("next_at__isnull", False)), fields=["merchant", "next_at"], name="job_merchant_due"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["merchant", "-created_at"], name="job_merchant_time"),
-        ),
-        migrations.AddIndex(
-            model_name="job",
-            index=models.Index(fields=["registration"], name="job_registration"),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("next_at__isnull", False), ("state__in", ("ACTIVE", "ENDING"))),
-                    models.Q(("next_at__isnull", True), ("state__in", ("SUSPENDED", "ENDED"))),
-                    _connector="OR",
-                ),
-                name="job_live_has_next",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="job",
-            constraint=models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="job_amount_positive"),
-        ),
-        migrations.AddIndex(
-            model_name="jobrun",
-            index=models.Index(
-                condition=models.Q(("next_at__isnull", False)), fields=["merchant", "next_at"], name="run_merchant_due"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="jobrun",
-            index=models.Index(condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="run_due"),
-        ),
-        migrations.AddIndex(
-            model_name="jobrun",
-            index=models.Index(condition=models.Q(("payment__isnull", False)), fields=["payment"], name="run_payment"),
-        ),
-        migrations.AddConstraint(
-            model_name="jobrun",
-            constraint=models.UniqueConstraint(fields=("job", "due_at"), name="run_once"),
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("next_at__isnull", False)),
+                        fields=["merchant", "next_at"],
+                        name="run_merchant_due",
+                    ),
+                    models.Index(condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="run_due"),
+                    models.Index(
+                        condition=models.Q(("payment__isnull", False)), fields=["payment"], name="run_payment"
+                    ),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("job", "due_at"), name="run_once")],
+            },
         ),
     ]
