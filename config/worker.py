@@ -22,7 +22,7 @@ from celery.worker import state
 from django.conf import settings
 from kombu.transport import redis
 
-from gateway.db.environment import require_own_environment
+from gateway.db.environment import require_usable_database
 from gateway.timers import wakeup
 
 LIVENESS_CHECK_INTERVAL_S: Final = 2.0
@@ -99,6 +99,6 @@ class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
 
 def install_watchdog(app: Any) -> None:
     """Add the watchdog. Raises ImproperlyConfigured if the database belongs to the other environment."""
-    require_own_environment()
+    require_usable_database()
     app.steps["worker"].add(WorkerWatchdog)
     redis.Channel.Message = BrokerMessage

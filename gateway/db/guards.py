@@ -14,7 +14,6 @@ import pgtrigger
 from django.db import models
 from pgtrigger import compiler
 
-APPEND_ONLY_GUARD: Final = "append_only"
 NEVER_EMPTIED_GUARD: Final = "never_emptied"
 _REFUSE_CHANGE: Final = "RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';"
 _REFUSE_DELETION: Final = (
@@ -60,11 +59,9 @@ class Guard(pgtrigger.Trigger):
 def append_only() -> list[Guard]:
     """The guards of a table whose rows are never changed, deleted or truncated."""
     return [
-        Guard(name=APPEND_ONLY_GUARD, operation=pgtrigger.Update | pgtrigger.Delete, func=_REFUSE_CHANGE),
+        Guard(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete, func=_REFUSE_CHANGE),
         # Row triggers are not called by TRUNCATE.
-        Guard(
-            name=NEVER_EMPTIED_GUARD, level=pgtrigger.Statement, operation=pgtrigger.Truncate, func=_REFUSE_CHANGE
-        ),
+        Guard(name=NEVER_EMPTIED_GUARD, level=pgtrigger.Statement, operation=pgtrigger.Truncate, func=_REFUSE_CHANGE),
     ]
 
 

@@ -20,7 +20,7 @@ class Approval(models.Model):
     ``payment``: the payment that the follow-up refers to. ``follow_up``: the follow-up's id, given by the statement
     that approves, so that there is one however often it is carried out. ``asked_by``/``decided_by``: users' keys; the
     names next to them stay when a user is deleted. ``over``: which limit of the requester was exceeded; ``over_limit``
-    its amount and ``moved`` what of it was used before, None for requests older than these columns.
+    its amount and ``moved`` what of it was used before.
     """
 
     class Over(models.TextChoices):

@@ -129,9 +129,7 @@ class Payment(models.Model):
                 opclasses=["numeric_bloom_ops(n_distinct_per_range=320)", "timestamptz_minmax_ops"],
             ),
             # The few payments that are chargebacks; neither column ever changes, so that no other payment pays for it.
-            models.Index(
-                fields=["id"], name="payment_chargeback", condition=models.Q(payment_type__in=["CB", "CR"])
-            ),
+            models.Index(fields=["id"], name="payment_chargeback", condition=models.Q(payment_type__in=["CB", "CR"])),
             models.Index(
                 fields=["agreement"],
                 name="payment_agreement",

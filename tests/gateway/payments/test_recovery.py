@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pgtrigger
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -261,12 +262,13 @@ def begun(shop: Shop) -> Payment:
         "answer": {},
         "completed_at": None,
     }
+    [(_, append_only)] = pgtrigger.registered("gateway.PaymentEvent:append_only")
     with connection.cursor() as cursor:
         # That one alone: tests empty tables between them, and the trigger against it is off (tests/conftest.py).
-        cursor.execute("ALTER TABLE gateway_paymentevent DISABLE TRIGGER append_only")
+        append_only.disable(PaymentEvent)
         for table in ("paymentevent", "notification"):
             cursor.execute(f"DELETE FROM gateway_{table} WHERE payment_id = %s AND sequence > 1", [donor.pk])
-        cursor.execute("ALTER TABLE gateway_paymentevent ENABLE TRIGGER append_only")
+        append_only.enable(PaymentEvent)
         cursor.execute("DELETE FROM gateway_acquirerexchange WHERE payment_id = %s", [donor.pk])
     Payment.objects.filter(pk=donor.pk).update(**changes)
     donor.refresh_from_db()
