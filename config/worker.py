@@ -73,14 +73,14 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
                 waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
             if hearing.is_stalled(time.monotonic(), taken=taken, waiting=waiting, is_free=is_free):
-                log.critical("worker_deaf", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
+                log.critical("worker_stalled", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
                 self._leave()
 
     def _leave(self) -> None:
         """Ask Celery to stop, which ends the process and this thread; if it does not, kill the process."""
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(SHUTDOWN_GRACE_S)
-        log.critical("worker_deaf_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
+        log.critical("worker_stalled_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
         os._exit(1)
 
 

@@ -82,7 +82,7 @@ def _probe_account(connector: Connector, row: AcquirerAccount, given: Mapping[st
         account = connector_account_from_row(connector, row)
     except VaultError as fault:
         # A secret that is not replaced cannot be decrypted, so the new ones cannot be used either.
-        log.error("account_does_not_open", account=row.pk.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", account=row.pk.hex, why=str(fault))
         return AccountOwnership.UNKNOWN
     secrets = {**account.secrets, **{name: Secret(text) for name, text in given.items()}}
     found = cast(AccountProbe, connector).owns_transaction(replace(account, secrets=secrets), known)

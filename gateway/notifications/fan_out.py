@@ -170,7 +170,9 @@ def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
             return len(execute_sql(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
     except DataError:
         if len(rows) == 1:
-            log.exception("delivery_not_made", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex)
+            log.exception(
+                "webhook_delivery_not_created", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex
+            )
             return 0
     # One that cannot be stored must not block all that follow, of every merchant.
     return sum(insert_deliveries([row]) for row in rows)

@@ -72,7 +72,7 @@ def _apply_oldest_events(merchant: Merchant | None) -> int:
         try:
             applied += _apply_event(rows[ident])
         except Exception:  # one payment must not keep the others waiting; its event is due again
-            log.exception("bank_order_not_told", event=ident, payment=rows[ident].order_id.hex)
+            log.exception("bank_order_event_not_applied", event=ident, payment=rows[ident].order_id.hex)
     return applied
 
 
@@ -198,7 +198,7 @@ def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -
     """Add a finding to the bank message when the bank moved money that the chain's ceilings do not allow, such as a
     collection that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
     order = event.order
-    log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
+    log.error("bank_return_not_recorded", payment=target.id.hex, kind=kind, code=code)
     words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
     words += f" does not fit into our books ({code}): the money may have been given back twice"
     if event.message_id is None:

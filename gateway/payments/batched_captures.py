@@ -40,7 +40,7 @@ def apply_capture_outcomes(merchant: Merchant | None = None) -> int:
             try:
                 applied += _apply_capture_outcome(row)
             except Exception:  # one payment must not keep the others waiting; it is due again
-                log.exception("capture_not_told", payment=row.payment.hex)
+                log.exception("capture_result_not_applied", payment=row.payment.hex)
         if len(rows) < CAPTURE_OUTCOME_BATCH_SIZE:
             break
         after = rows[-1].payment

@@ -335,7 +335,7 @@ def _submit_to_acquirer(
     try:
         account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
-        log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
         reply = AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )

@@ -171,7 +171,7 @@ def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> 
                 request = build_inquiry(payment, connector)
             except VaultError as fault:
                 # Its lease runs out and it is due again; the vault key may be back by then.
-                log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+                log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
             else:
                 inquiries[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
     return inquiries

@@ -73,7 +73,7 @@ def build_webhook_payloads(
                 text = payload_format.serialize_payload(notification.kind, notification.action, payload)
             payloads[notification.pk] = WebhookPayload(text=text, return_url=_build_return_url(notification, payment))
         except Exception:  # one that cannot be rendered must not hold back all that follow
-            log.exception("notification_not_told", notification=notification.pk)
+            log.exception("webhook_payload_not_built", notification=notification.pk)
     return payloads
 
 

@@ -107,7 +107,7 @@ def _send_mail(row: MissingSettlement) -> list[str] | None:
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
     except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
-        log.warning("owed_not_told", owed=row.pk, tries=row.tries, why=type(fault).__name__)
+        log.warning("missing_settlements_mail_failed", owed=row.pk, tries=row.tries, why=type(fault).__name__)
         return None
     return to
 

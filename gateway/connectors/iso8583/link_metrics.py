@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge
 from gateway import metrics
 
 LINK_CHANGES: Final = Counter(
-    "tollhouse_link_changes",
+    "tollhouse_link_state_changes",
     "How often links to hosts went up, down or idle",
     ["link", "state"],
     registry=metrics.PROCESS_REGISTRY,
@@ -22,7 +22,7 @@ LINK_UP: Final = Gauge(
     multiprocess_mode="mostrecent",
 )
 LINK_STRAYS: Final = Counter(
-    "tollhouse_link_strays", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
+    "tollhouse_link_unmatched_responses", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
     registry=metrics.PROCESS_REGISTRY,
 )  # fmt: skip
 

@@ -121,7 +121,7 @@ def import_watched_folder() -> int:
         try:
             moved += _import_watched_file(path)
         except Exception:  # one file must not block the others, whatever is wrong with it
-            log.exception("bank_message_stuck", file=printable_file_name(path.name))
+            log.exception("bank_message_not_moved", file=printable_file_name(path.name))
         if moved >= MAX_FILES_PER_SCAN:
             break
     return moved
@@ -292,12 +292,12 @@ def _import_watched_file(path: Path) -> bool:
             except (InterfaceError, OperationalError):
                 raise  # a database error, not the file's: the file stays for the next scan
             except Exception:
-                log.exception("bank_message_fault", file=printable_file_name(path.name))
+                log.exception("bank_message_failed", file=printable_file_name(path.name))
                 return _move_away(
                     path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in"
                 )
     except OSError as fault:
-        log.warning("bank_message_not_opened", file=printable_file_name(path.name), why=fault.strerror)
+        log.warning("bank_message_unreadable", file=printable_file_name(path.name), why=fault.strerror)
         return False
     return _move_away(path, "done")
 
