@@ -45,8 +45,8 @@ ACQUIRER_IN_FLIGHT: Final = Gauge(
     registry=PROCESS_REGISTRY, multiprocess_mode="livesum",
 )  # fmt: skip
 BREAKER_STATE: Final = Gauge(
-    "tollhouse_circuit_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; the worst of "
-    "all processes", ["connector", "account"], registry=PROCESS_REGISTRY, multiprocess_mode="livemax",
+    "tollhouse_circuit_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; "
+    "the worst of all processes", ["connector", "account"], registry=PROCESS_REGISTRY, multiprocess_mode="livemax",
 )  # fmt: skip
 ACQUIRER_REFUSALS: Final = Counter(
     "tollhouse_payments_not_sent", "Payments that were not sent, by breaker or bulkhead", ["connector", "by"],

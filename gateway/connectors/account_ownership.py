@@ -73,7 +73,7 @@ def find_ownership(row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwn
 
 def _probe_account(connector: Connector, row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwnership:
     of_account = Payment.objects.filter(
-        channel=row.channel_id, connector=row.connector, account=row.acquirer_merchant_id
+        channel=row.channel_id, connector=row.connector, acquirer_merchant_id=row.acquirer_merchant_id
     ).exclude(connector_tx_id="")
     known = of_account.order_by("-created_at").values_list("connector_tx_id", flat=True).first()
     if known is None:
