@@ -18,7 +18,7 @@ from django.db import IntegrityError
 
 from chargebacks import cases
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_chargeback_reason
-from chargebacks.models import Chargeback, Told
+from chargebacks.models import AcquirerNotice, Chargeback
 from chargebacks.states import DisputeState, DisputeTransitionError
 from gateway.access import audit_log
 from gateway.connectors.port import AcquirerReply
@@ -188,7 +188,9 @@ def check_not_in_ledger(kind: str, disputed: UUID, amount: Decimal, chain: Chain
         and one.status in COUNTED_STATUSES
         and resolve_payment_amount(one) == amount
     ]
-    noticed = set(Told.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True))
+    noticed = set(
+        AcquirerNotice.objects.filter(payment__in=[one.id for one in alike]).values_list("payment", flat=True)
+    )
     for one in alike:
         if one.id in noticed:
             continue
@@ -220,7 +222,7 @@ def join_notice_to_payment(write: WriteStatement, payment: UUID, line: UUID, dup
 def check_not_recorded(marks: NoticeMarks) -> None:
     """Raise AlreadyRecordedError or DuplicateNoticeError if one of the marks is recorded already."""
     line, duplicate_key = marks
-    told = dict(Told.objects.filter(pk__in=[one for one in marks if one]).values_list("reference", "payment"))
+    told = dict(AcquirerNotice.objects.filter(pk__in=[one for one in marks if one]).values_list("reference", "payment"))
     if line in told:
         raise AlreadyRecordedError(told[line])
     if duplicate_key in told:
@@ -233,7 +235,7 @@ def _insert_notices(write: WriteStatement, payment: UUID, marks: NoticeMarks) ->
     line, duplicate_key = marks
     for reference in (line, duplicate_key, payment):
         if line is not None and reference is not None:
-            write.insert(Told, reference=reference, payment=payment)
+            write.insert(AcquirerNotice, reference=reference, payment=payment)
 
 
 def _record_payment(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import models
 
 from gateway.core import identifiers
+from gateway.db import guards
 from gateway.models import Channel, Merchant
 
 
@@ -96,12 +97,13 @@ class CaseEvent(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["case", "sequence"], name="case_event_sequence")]
+        triggers = guards.append_only()
 
     def __str__(self) -> str:
         return f"{self.sequence}: {self.event}"
 
 
-class Told(models.Model):
+class AcquirerNotice(models.Model):
     """A notice of an acquirer, by its ``reference``, and the payment that was recorded for it.
 
     A line of a settlement file inserts three: its own id, the key shared by all lines about the same chargeback, and

@@ -110,7 +110,7 @@ class CallAttempt(models.Model):
     failure = models.CharField(max_length=200, default="", blank=True)
 
 
-def _conditions(value: Any) -> None:
+def validate_offer_conditions(value: Any) -> None:
     if faults := offer_rules.check_offer_conditions(value):
         raise ValidationError("; ".join(faults))
 
@@ -134,7 +134,7 @@ class OfferRule(models.Model):
     name = models.CharField(max_length=64)
     action = models.CharField(max_length=4, choices=Action, default=Action.HIDE)
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
-    conditions = models.JSONField(default=dict, blank=True, validators=[_conditions])
+    conditions = models.JSONField(default=dict, blank=True, validators=[validate_offer_conditions])
     reason = models.CharField(max_length=200, blank=True)
     active = models.BooleanField(default=True)
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
+from gateway.db.environment import find_history_fault
 from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
@@ -91,6 +92,13 @@ def check_atomic_requests(app_configs: Sequence[AppConfig] | None, **kwargs: Any
     if not settings.DATABASES["default"]["ATOMIC_REQUESTS"]:
         return []
     return [Error("ATOMIC_REQUESTS must stay False.", id="tollhouse.E002")]
+
+
+@register(Tags.database)
+def check_database_history(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Run by `manage.py migrate` before it looks at the migrations, and by `manage.py check --database default`."""
+    fault = find_history_fault() if kwargs.get("databases") else None
+    return [Error(fault, id="tollhouse.E028")] if fault else []
 
 
 @register()

@@ -240,6 +240,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "rest_framework",
     "django_celery_beat",
+    "pgtrigger",
     "csp",
     "config.apps.AccountsConfig",
     "allauth.socialaccount",

@@ -22,7 +22,7 @@ from celery.worker import state
 from django.conf import settings
 from kombu.transport import redis
 
-from gateway.db.environment import require_own_environment
+from gateway.db.environment import require_usable_database
 from gateway.timers import wakeup
 
 LIVENESS_CHECK_INTERVAL_S: Final = 2.0
@@ -73,14 +73,14 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
                 waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
             if hearing.is_stalled(time.monotonic(), taken=taken, waiting=waiting, is_free=is_free):
-                log.critical("worker_deaf", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
+                log.critical("worker_stalled", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
                 self._leave()
 
     def _leave(self) -> None:
         """Ask Celery to stop, which ends the process and this thread; if it does not, kill the process."""
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(SHUTDOWN_GRACE_S)
-        log.critical("worker_deaf_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
+        log.critical("worker_stalled_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
         os._exit(1)
 
 
@@ -99,6 +99,6 @@ class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]
 
 def install_watchdog(app: Any) -> None:
     """Add the watchdog. Raises ImproperlyConfigured if the database belongs to the other environment."""
-    require_own_environment()
+    require_usable_database()
     app.steps["worker"].add(WorkerWatchdog)
     redis.Channel.Message = BrokerMessage

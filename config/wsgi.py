@@ -12,12 +12,12 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
-from gateway.db.environment import require_own_environment
+from gateway.db.environment import require_usable_database
 
 os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(max_threads_per_account()))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
-require_own_environment()
+require_usable_database()
 get_resolver().url_patterns  # noqa: B018 - views are loaded on first use: better now than in a payment
 gc.collect()
 gc.freeze()

@@ -45,11 +45,11 @@ ACQUIRER_IN_FLIGHT: Final = Gauge(
     registry=PROCESS_REGISTRY, multiprocess_mode="livesum",
 )  # fmt: skip
 BREAKER_STATE: Final = Gauge(
-    "tollhouse_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; the worst of "
-    "all processes", ["connector", "account"], registry=PROCESS_REGISTRY, multiprocess_mode="livemax",
+    "tollhouse_circuit_breaker_state", "Circuit breaker of an acquirer account: 0 closed, 1 half open, 2 open; "
+    "the worst of all processes", ["connector", "account"], registry=PROCESS_REGISTRY, multiprocess_mode="livemax",
 )  # fmt: skip
 ACQUIRER_REFUSALS: Final = Counter(
-    "tollhouse_acquirer_refused", "Payments that were not sent, by breaker or bulkhead", ["connector", "by"],
+    "tollhouse_payments_not_sent", "Payments that were not sent, by breaker or bulkhead", ["connector", "by"],
     registry=PROCESS_REGISTRY,
 )  # fmt: skip
 FAILOVERS: Final = Counter(
@@ -127,14 +127,14 @@ class _TimerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         lag = GaugeMetricFamily("tollhouse_timer_lag_seconds", "Since it should have run last", labels=["timer"])
-        took = GaugeMetricFamily("tollhouse_timer_last_seconds", "How long its last run took", labels=["timer"])
+        took = GaugeMetricFamily("tollhouse_timer_last_run_seconds", "How long its last run took", labels=["timer"])
         counts = {
-            name: CounterMetricFamily(f"tollhouse_timer_{name}", text, labels=["timer"])
-            for name, text in (
-                ("runs", "Runs"),
-                ("done", "Things done"),
-                ("failures", "Runs that failed"),
-                ("busy", "Wake-ups that found it running"),
+            column: CounterMetricFamily(f"tollhouse_timer_{name}", text, labels=["timer"])
+            for column, name, text in (
+                ("runs", "runs", "Runs"),
+                ("done", "items", "Items processed"),
+                ("failures", "failures", "Runs that failed"),
+                ("busy", "overlaps", "Wake-ups that found it running"),
             )
         }
         now = clock.real_now()
@@ -142,8 +142,8 @@ class _TimerCollector(Collector):
             pause = registry.RUN_STATISTICS_INTERVAL.total_seconds() + registry.TIMERS[row.name].every_s
             lag.add_metric([row.name], max(0.0, (now - row.last_at).total_seconds() - pause))
             took.add_metric([row.name], row.last_ms / 1000)
-            for name, family in counts.items():
-                family.add_metric([row.name], getattr(row, name))
+            for column, family in counts.items():
+                family.add_metric([row.name], getattr(row, column))
         yield from (lag, took, *counts.values())
 
 

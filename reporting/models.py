@@ -1,7 +1,4 @@
-"""The tables of reporting, for Django and for other rooms; each room's own code imports from its own ``models``.
-
-``_zone`` is named by migration 0001.
-"""
+"""The tables of reporting, for Django and for other rooms; each room's own code imports from its own ``models``."""
 
 from reporting.reconciliation.models import (
     Delivery,
@@ -19,7 +16,7 @@ from reporting.settlement.models import (
     LineError,
     Match,
     MatchState,
-    Owed,
+    MissingSettlement,
     RecordType,
     RemoteFile,
     Settlement,
@@ -27,7 +24,6 @@ from reporting.settlement.models import (
     SettlementRecord,
     SftpSource,
     TransactionType,
-    _zone,
 )
 
 __all__ = [
@@ -41,7 +37,7 @@ __all__ = [
     "LineError",
     "Match",
     "MatchState",
-    "Owed",
+    "MissingSettlement",
     "ReconciliationFile",
     "ReconciliationStart",
     "RecordType",
@@ -52,5 +48,4 @@ __all__ = [
     "SftpSource",
     "SftpTarget",
     "TransactionType",
-    "_zone",
 ]

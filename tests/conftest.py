@@ -68,12 +68,16 @@ STAYING = frozenset({"django_migrations", "django_content_type", "auth_permissio
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    import pgtrigger
     from django.db import connection
     from django.test import TransactionTestCase
 
+    from gateway.db.guards import NEVER_EMPTIED_GUARD
+
     with django_db_blocker.unblock(), connection.cursor() as cursor:
-        for table in APPEND_ONLY:
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER never_emptied")
+        for model, trigger in pgtrigger.registered():
+            if trigger.name == NEVER_EMPTIED_GUARD:
+                trigger.disable(model)
         cursor.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
         may_leave_out_triggers = cursor.fetchone()[0]
     with pytest.MonkeyPatch.context() as patch:

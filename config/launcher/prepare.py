@@ -25,7 +25,7 @@ def main() -> int:
     _report("doing", "reading the sources")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    if not _run_checks() or not _check_environment():
+    if not _run_checks() or not _check_database():
         return 1
     _report("Migrations", _migrate())
     if options.demo_file is not None:
@@ -42,14 +42,14 @@ def _run_checks() -> bool:
     return not faults
 
 
-def _check_environment() -> bool:
-    """Checked before anything is written: a database of the other environment is left as it is."""
+def _check_database() -> bool:
+    """Checked before anything is written: a database that is not ours is left as it is."""
     from django.core.exceptions import ImproperlyConfigured
 
-    from gateway.db.environment import require_own_environment
+    from gateway.db.environment import require_usable_database
 
     try:
-        require_own_environment()
+        require_usable_database()
     except ImproperlyConfigured as fault:
         _report("fault", str(fault))
         return False

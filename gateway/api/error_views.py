@@ -41,7 +41,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
     """500 for an unhandled exception; the log has it under the ndc that the response shows."""
     ndc = identifiers.format_ndc(identifiers.row_id())
-    log.error("unforeseen fault", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
+    log.error("unexpected_error", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
     if _is_browser(request) and not is_api_path(request.path):
         return render(request, "500.html", {"ndc": ndc}, status=500)
     return build_plain_response(500, INTERNAL_ERROR_CODE, ndc=ndc)

@@ -51,11 +51,11 @@ def handle_api_exception(exception: Exception, context: dict[str, Any]) -> Respo
     endpoint = view.endpoints.get(view.trace.method)
     docs = build_docs_url(endpoint.name) if endpoint is not None else ""
     if isinstance(exception, ApiError):
-        log.info("turned away", ndc=ndc, status=exception.status, code=exception.code, ip=view.trace.ip)
+        log.info("request_refused", ndc=ndc, status=exception.status, code=exception.code, ip=view.trace.ip)
         body = build_envelope(exception.code, ndc, more=exception.more, **exception.fields)
         return Response(body, status=exception.status, headers=exception.headers)
     if isinstance(exception, TokenLimitError):
-        log.info("above the token's limit", ndc=ndc, why=str(exception))
+        log.info("token_limit_exceeded", ndc=ndc, why=str(exception))
         return Response(build_envelope(BAD_CREDENTIALS_CODE, ndc, more=str(exception)), status=403)
     if isinstance(exception, InvalidParametersError):
         return Response(build_envelope(INVALID_PARAMETER_CODE, ndc, errors=exception.errors, docs=docs), status=400)
@@ -71,7 +71,7 @@ def handle_api_exception(exception: Exception, context: dict[str, Any]) -> Respo
         )
     if isinstance(exception, Http404):
         return Response(build_envelope("200.300.404", ndc, more="no such path"), status=404)
-    log.error("unforeseen fault", ndc=ndc, exc_info=exception)
+    log.error("unexpected_error", ndc=ndc, exc_info=exception)
     if isinstance(exception, OperationalError):
         return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=503, headers={"Retry-After": "2"})
     return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=500)

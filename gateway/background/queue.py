@@ -203,7 +203,7 @@ def _run_turn(row: BackgroundWork) -> int:
             _mark_failed(row, str(fault))
             break
         except Exception:
-            log.exception("work_failed", work=row.pk.hex, kind=row.kind)
+            log.exception("background_work_failed", work=row.pk.hex, kind=row.kind)
             _schedule_retry(row)
             break
         count += 1

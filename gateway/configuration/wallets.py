@@ -125,7 +125,13 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
     shown: dict[str, list[Any]] = {wallet: [] for wallet in WALLET_NAMES}
     for row in WalletKey.objects.filter(channel=target.channel_there).order_by("created_at", "id"):
         shown[row.wallet].append(
-            {"keyHash": row.key_hash, "name": row.name, "active": row.active, "made": row.made, "facts": row.facts}
+            {
+                "keyHash": row.key_hash,
+                "name": row.name,
+                "active": row.active,
+                "made": row.is_test_key,
+                "facts": row.facts,
+            }
         )
     return shown
 

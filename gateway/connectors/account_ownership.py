@@ -73,7 +73,7 @@ def find_ownership(row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwn
 
 def _probe_account(connector: Connector, row: AcquirerAccount, given: Mapping[str, str]) -> AccountOwnership:
     of_account = Payment.objects.filter(
-        channel=row.channel_id, connector=row.connector, account=row.acquirer_merchant_id
+        channel=row.channel_id, connector=row.connector, acquirer_merchant_id=row.acquirer_merchant_id
     ).exclude(connector_tx_id="")
     known = of_account.order_by("-created_at").values_list("connector_tx_id", flat=True).first()
     if known is None:
@@ -82,7 +82,7 @@ def _probe_account(connector: Connector, row: AcquirerAccount, given: Mapping[st
         account = connector_account_from_row(connector, row)
     except VaultError as fault:
         # A secret that is not replaced cannot be decrypted, so the new ones cannot be used either.
-        log.error("account_does_not_open", account=row.pk.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", account=row.pk.hex, why=str(fault))
         return AccountOwnership.UNKNOWN
     secrets = {**account.secrets, **{name: Secret(text) for name, text in given.items()}}
     found = cast(AccountProbe, connector).owns_transaction(replace(account, secrets=secrets), known)

@@ -65,9 +65,9 @@ def count_undecided_payments(row: AcquirerAccount) -> int:
     mine = {
         "payment__channel": row.channel_id,
         "payment__connector": row.connector,
-        "payment__account": row.acquirer_merchant_id,
+        "payment__acquirer_merchant_id": row.acquirer_merchant_id,
     }
-    away = Suspension.objects.filter(stage=Suspension.Stage.ELSEWHERE, **mine)
+    away = Suspension.objects.filter(stage=Suspension.Stage.REDIRECT, **mine)
     return OpenPayment.objects.filter(**mine).count() + away.count()
 
 

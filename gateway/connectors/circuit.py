@@ -246,7 +246,7 @@ class GuardedConnector:
             )
             BreakerChange.objects.filter(since__lt=now - BREAKER_CHANGE_RETENTION).delete()
         except Exception:
-            log.exception("breaker_not_written", connector=self.name, account=account.merchant)
+            log.exception("breaker_change_not_recorded", connector=self.name, account=account.merchant)
 
 
 def _enter_bulkhead(circuit: AccountCircuit) -> bool:

@@ -1,7 +1,7 @@
 """Database models: columns and constraints. Functions on them are in modules named after the model."""
 
-from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenMove
-from gateway.models.approvals import Approval, BackgroundWork, HandCount, HandMove
+from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenLimitUsage
+from gateway.models.approvals import Approval, BackgroundWork, ClerkLimitCounter, ClerkLimitUsage
 from gateway.models.batches import BatchedCapture, CaptureBatch
 from gateway.models.entities import (
     MAX_DESCRIPTOR_CHARS,
@@ -15,7 +15,7 @@ from gateway.models.entities import (
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
 from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
-from gateway.models.processor_events import ProcessorEvent, ToldByProcessor
+from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import (
     CardTestingCount,
@@ -41,8 +41,8 @@ from gateway.models.simulator import SelfTest, SimulatedOrder
 from gateway.models.threeds import Authentication, AuthenticationStep, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
 from gateway.models.users import ENTITY_LEVELS, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
-from gateway.models.wallets import WalletKey, WalletTokenSeen
-from gateway.models.webhooks import FannedOut, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
+from gateway.models.wallets import UsedWalletToken, WalletKey
+from gateway.models.webhooks import FanOutPosition, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "ENTITY_LEVELS",
@@ -68,12 +68,12 @@ __all__ = [
     "CaptureBatch",
     "CardTestingCount",
     "Channel",
+    "ClerkLimitCounter",
+    "ClerkLimitUsage",
     "Division",
     "FactorSecret",
-    "FannedOut",
+    "FanOutPosition",
     "Grant",
-    "HandCount",
-    "HandMove",
     "IdempotencyKey",
     "InspectedWebhook",
     "MandateMail",
@@ -83,6 +83,7 @@ __all__ = [
     "Payment",
     "PaymentEvent",
     "ProcessorEvent",
+    "ProcessorReportedPayment",
     "Psp",
     "Registration",
     "RequestLog",
@@ -106,12 +107,11 @@ __all__ = [
     "ThreeDSecureConfiguration",
     "ThrottleWindow",
     "TimerRun",
-    "TokenMove",
-    "ToldByProcessor",
+    "TokenLimitUsage",
     "UsedPassword",
+    "UsedWalletToken",
     "UserHandling",
     "WalletKey",
-    "WalletTokenSeen",
     "WebhookAttempt",
     "WebhookDelivery",
     "WebhookEndpoint",

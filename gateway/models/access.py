@@ -83,7 +83,7 @@ class AccessToken(models.Model):
         return f"{self.name} (…{self.hint})"
 
 
-class TokenMove(models.Model):
+class TokenLimitUsage(models.Model):
     """Usage of a token's 24-hour limit: one payment, written before the payment begins.
 
     ``payment``: None until the payment has begun; if the worker dies in between it stays None, and the amount counts.
@@ -98,7 +98,7 @@ class TokenMove(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["token", "currency", "at"], name="token_move_time")]
+        indexes = [models.Index(fields=["token", "currency", "at"], name="token_limit_usage_time")]
 
 
 class ThrottleWindow(models.Model):

@@ -20,7 +20,7 @@ class Approval(models.Model):
     ``payment``: the payment that the follow-up refers to. ``follow_up``: the follow-up's id, given by the statement
     that approves, so that there is one however often it is carried out. ``asked_by``/``decided_by``: users' keys; the
     names next to them stay when a user is deleted. ``over``: which limit of the requester was exceeded; ``over_limit``
-    its amount and ``moved`` what of it was used before, None for requests older than these columns.
+    its amount and ``moved`` what of it was used before.
     """
 
     class Over(models.TextChoices):
@@ -82,7 +82,7 @@ class Approval(models.Model):
         return f"{self.payment_type} {self.amount} {self.currency} ({self.state})"
 
 
-class HandMove(models.Model):
+class ClerkLimitUsage(models.Model):
     """Money that a user moved by hand: without a second person, or by approving another user's request.
 
     ``user``: the key of the responsible user. ``payment``: the follow-up, which is written later than this row when it
@@ -97,10 +97,10 @@ class HandMove(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        indexes = [models.Index(fields=["user", "merchant", "at"], name="hand_move_user_time")]
+        indexes = [models.Index(fields=["user", "merchant", "at"], name="clerk_limit_usage_time")]
 
 
-class HandCount(models.Model):
+class ClerkLimitCounter(models.Model):
     """How often a user moved money by hand in a merchant. Each move increments it by compare-and-set, so that of two
     that read the same sum one begins and the other one reads again."""
 
@@ -110,7 +110,7 @@ class HandCount(models.Model):
     moves = models.BigIntegerField(default=0)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "merchant"], name="hand_count_once")]
+        constraints = [models.UniqueConstraint(fields=["user", "merchant"], name="clerk_limit_counter_once")]
 
 
 class BackgroundWork(models.Model):

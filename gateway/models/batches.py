@@ -75,8 +75,8 @@ class BatchedCapture(models.Model):
     ``payment``: the gateway's id of it. ``message_sealed``: the message to send, account included; erased once the
     capture has ended. ``reference``: the message as later ones refer to it, with what the host added. ``present_at``:
     when it goes into a batch, by the merchant's clock. ``sends``: how often it was sent in this round; ``uploaded``:
-    the round in which the host took it again. ``code``: the host's DE39, ``answer`` its fields, masked. ``told``: the
-    result has been applied to the payment, or did not need to be.
+    the round in which the host took it again. ``code``: the host's DE39, ``answer`` its fields, masked. ``applied``:
+    the result has been applied to the payment, or did not need to be.
     """
 
     class State(models.TextChoices):
@@ -102,7 +102,7 @@ class BatchedCapture(models.Model):
     code = models.CharField(max_length=3, default="")
     answer = models.JSONField(default=dict)
     created_at = models.DateTimeField()
-    told = models.BooleanField(default=False)
+    applied = models.BooleanField(default=False)
 
     class Meta:
         verbose_name = _("capture by batch")
@@ -113,8 +113,8 @@ class BatchedCapture(models.Model):
             ),
             models.Index(
                 fields=["payment"],
-                name="capture_untold",
-                condition=models.Q(told=False, state__in=["TAKEN", "REFUSED", "WITHDRAWN"]),
+                name="capture_unapplied",
+                condition=models.Q(applied=False, state__in=["TAKEN", "REFUSED", "WITHDRAWN"]),
             ),
             models.Index(fields=["merchant", "-created_at"], name="capture_time"),
         ]

@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from gateway.core import identifiers
+from gateway.db import guards
 
 MAX_CLOCK_OFFSET = timedelta(days=366 * 50)
 
@@ -60,13 +61,16 @@ class Merchant(Entity):
     time_zone = models.CharField(max_length=64, default="UTC")
     clock_offset = models.DurationField(default=timedelta(0), editable=False)
 
+    class Meta:
+        triggers = guards.never_deleted()
+
     @property
     def works(self) -> bool:
         """True unless the merchant or a node above it is switched off."""
         return self.active and self.division.active and self.division.psp.active
 
 
-def _limits(value: Any) -> None:
+def validate_throttle_limits(value: Any) -> None:
     if not isinstance(value, dict):
         raise ValidationError("Give an object: operation → {limit, window_s}.")
     for operation, limit in value.items():
@@ -86,7 +90,7 @@ CARD_TESTING_SETTINGS = {"failures": (0, 10_000), "binFailures": (0, 100_000), "
 """Keys of ``Channel.card_testing`` besides ``enabled`` → least and greatest value."""
 
 
-def _card_testing(value: Any) -> None:
+def validate_card_testing(value: Any) -> None:
     if not isinstance(value, dict):
         raise ValidationError("Give an object: enabled, failures, binFailures, windowSeconds.")
     for name, own in value.items():
@@ -148,7 +152,7 @@ class Channel(Entity):
         help_text="Card numbers and security codes in free text are masked before they are stored.",
     )
     agreement_ids = models.CharField(max_length=4, choices=AgreementIds, default=AgreementIds.NONE)
-    strange_references = models.BooleanField(
+    external_references = models.BooleanField(
         default=False,
         help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
     )
@@ -169,19 +173,20 @@ class Channel(Entity):
         blank=True,
         help_text="The statement text of payments that are sent without one; empty: the merchant's name.",
     )
-    limits = models.JSONField(default=dict, blank=True, validators=[_limits])
+    limits = models.JSONField(default=dict, blank=True, validators=[validate_throttle_limits])
     risk_set = models.CharField(
         max_length=255, default="", blank=True, help_text="Key of the rule set that screens; risk.channelId goes first."
     )
     card_testing = models.JSONField(
         default=dict,
         blank=True,
-        validators=[_card_testing],
+        validators=[validate_card_testing],
         help_text="The guard against card testing, where it differs from the settings.",
     )
 
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]
+        triggers = guards.never_deleted()
 
 
 class AcquirerAccount(models.Model):

@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from gateway.core import identifiers
+from gateway.db import guards
 from gateway.models.entities import Channel, Merchant
 from gateway.models.payments import Payment
 
@@ -78,6 +79,7 @@ class AuditEntry(models.Model):
     class Meta:
         verbose_name = _("audit entry")
         verbose_name_plural = _("audit trail")
+        triggers = guards.append_only()
         indexes = [
             models.Index(fields=["subject", "subject_id"], name="audit_subject"),
             models.Index(fields=["merchant", "-id"], name="audit_merchant", condition=models.Q(merchant__isnull=False)),

@@ -7,6 +7,7 @@ from django.db import models
 
 from gateway.core import identifiers
 from gateway.core.money import Money
+from gateway.db import guards
 from gateway.models.entities import Channel, Merchant
 
 
@@ -28,9 +29,9 @@ class Payment(models.Model):
     are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``email_key``, ``account_key``: on a first payment, search keys for clerks (gateway.payments.search_keys).
+    ``email_key``, ``last4_key``: on a first payment, search keys for clerks (gateway.payments.search_keys).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
-    this payment counts towards, also when it was declined. ``account``: the merchant's id at the acquirer.
+    this payment counts towards, also when it was declined. ``acquirer_merchant_id``: as of the AcquirerAccount.
     ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
@@ -65,12 +66,12 @@ class Payment(models.Model):
     means_sealed = models.BinaryField(null=True)
     means_fingerprint = models.BinaryField(null=True)
     email_key = models.IntegerField(null=True)
-    account_key = models.IntegerField(null=True)
+    last4_key = models.IntegerField(null=True)
     registration = models.UUIDField(null=True)
     agreement = models.UUIDField(null=True)
     connector = models.CharField(max_length=32, default="")
     connector_tx_id = models.CharField(max_length=64, default="")
-    account = models.CharField(max_length=64, default="")
+    acquirer_merchant_id = models.CharField(max_length=64, default="")
     route = models.JSONField(null=True)
     resource_path = models.CharField(max_length=128, default="")
     max_captures = models.SmallIntegerField(null=True)
@@ -115,9 +116,9 @@ class Payment(models.Model):
                 condition=models.Q(email_key__isnull=False),
             ),
             models.Index(
-                fields=["account_key"],
-                name="payment_account",
-                condition=models.Q(account_key__isnull=False),
+                fields=["last4_key"],
+                name="payment_last4",
+                condition=models.Q(last4_key__isnull=False),
             ),
             # Summaries of the amounts of each 32 pages: a byte or two per payment, none of it touched when one ends.
             BrinIndex(
@@ -127,6 +128,8 @@ class Payment(models.Model):
                 autosummarize=True,
                 opclasses=["numeric_bloom_ops(n_distinct_per_range=320)", "timestamptz_minmax_ops"],
             ),
+            # The few payments that are chargebacks; neither column ever changes, so that no other payment pays for it.
+            models.Index(fields=["id"], name="payment_chargeback", condition=models.Q(payment_type__in=["CB", "CR"])),
             models.Index(
                 fields=["agreement"],
                 name="payment_agreement",
@@ -164,8 +167,8 @@ class OpenPayment(models.Model):
     """A payment whose outcome is not known yet. Recovery looks at it at ``recover_at`` (real time;
     gateway.payments.recovery); ``inquiries``: how often the acquirer was asked about it.
 
-    ``taken_back``: a void may have been sent. Until it is answered it may still take effect, so that no answer but a
-    decline is final.
+    ``void_attempted``: a void may have been sent. Until it is answered it may still take effect, so that no answer
+    but a decline is final.
 
     The row exists from a payment's beginning until its outcome. It is separate from the payment so that no index of
     the large table has to follow a time that is set and cleared within milliseconds.
@@ -176,7 +179,7 @@ class OpenPayment(models.Model):
     )
     recover_at = models.DateTimeField(db_index=True)
     inquiries = models.SmallIntegerField(default=0)
-    taken_back = models.BooleanField(default=False, db_default=False)
+    void_attempted = models.BooleanField(default=False, db_default=False)
 
 
 class Suspension(models.Model):
@@ -189,7 +192,7 @@ class Suspension(models.Model):
 
     class Stage(models.TextChoices):
         AUTHENTICATE = "authenticate", "the shopper authenticates"
-        ELSEWHERE = "elsewhere", "the shopper is at a bank or wallet"
+        REDIRECT = "redirect", "the shopper is at a bank or wallet"
 
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="suspension", db_constraint=False
@@ -218,6 +221,7 @@ class PaymentEvent(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="payment_event_sequence")]
+        triggers = guards.append_only()
 
     def __str__(self) -> str:
         return f"{self.sequence}: {self.event}"

@@ -12,7 +12,7 @@ class ProcessorEvent(models.Model):
     """One event of a processor's webhook. Its body is not stored: the processor is asked about the object it names.
 
     ``kind`` and ``object_id``: what the event says happened, and to which object there. ``payment``: our payment that
-    it was about, once that is known; ``made``: the payment that was recorded because of it. ``due_at``: when it is
+    it was about, once that is known; ``recorded``: the payment that was recorded because of it. ``due_at``: when it is
     processed, real time; a lease while a worker does. ``why``: why nothing was done, or a person has to look.
     """
 
@@ -30,7 +30,7 @@ class ProcessorEvent(models.Model):
     state = models.CharField(max_length=8, choices=State, default=State.NEW)
     why = models.CharField(max_length=255, default="", blank=True)
     payment = models.UUIDField(null=True)
-    made = models.UUIDField(null=True)
+    recorded = models.UUIDField(null=True)
     attempts = models.SmallIntegerField(default=0)
     due_at = models.DateTimeField()
     created_at = models.DateTimeField()
@@ -47,7 +47,7 @@ class ProcessorEvent(models.Model):
         return f"{self.kind} {self.object_id}"
 
 
-class ToldByProcessor(models.Model):
+class ProcessorReportedPayment(models.Model):
     """What was recorded because of a processor's events, by the processor's own name for it: once, however many events
     report it, and whatever workers process them at the same time."""
 
@@ -58,7 +58,7 @@ class ToldByProcessor(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["account", "reference"], name="told_by_processor_once")]
+        constraints = [models.UniqueConstraint(fields=["account", "reference"], name="processor_reported_payment_once")]
 
     def __str__(self) -> str:
         return self.reference

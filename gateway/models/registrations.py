@@ -61,9 +61,9 @@ class Agreement(models.Model):
     one migrated from another processor. ``network_reference``: the reference sent to processors: the card scheme's
     own id, or the migrated one unchanged; empty if there is neither. ``agreement_id``: the one network's linking id,
     or empty. ``registration``: the stored means it was made with. ``expiry``: no authorization after that day.
-    ``frequency``: fewest days between two. ``most``: most authorizations. ``first_at``: when the initial payment took
-    or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were begun under it;
-    each begins by raising it, so that two that read the same count cannot both begin.
+    ``frequency``: fewest days between two. ``max_payments``: of authorizations. ``first_at``: when the initial
+    payment took or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were
+    begun under it; each begins by raising it, so that two that read the same count cannot both begin.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -76,7 +76,7 @@ class Agreement(models.Model):
     type = models.CharField(max_length=11, default="")
     expiry = models.DateField(null=True)
     frequency = models.SmallIntegerField(null=True)
-    most = models.SmallIntegerField(null=True)
+    max_payments = models.SmallIntegerField(null=True)
     first_at = models.DateTimeField(null=True)
     follow_ups = models.IntegerField(default=0)
     created_at = models.DateTimeField()

@@ -154,7 +154,8 @@ class RiskTrial(models.Model):
 
 class RiskTrialPayment(models.Model):
     """A payment matched by the rules of a trial. ``was``/``would``: outcomes (gateway.risk.evaluation); ``held``:
-    positions of the rules that match; ``unjudged``: [position, field or check] that stored data cannot decide."""
+    positions of the rules that match; ``undecided_rules``: [position, field or check] that stored data cannot
+    decide."""
 
     id = models.BigAutoField(primary_key=True)
     trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="payments", db_index=False)
@@ -168,7 +169,7 @@ class RiskTrialPayment(models.Model):
     code = models.CharField(max_length=11, default="")
     score = models.IntegerField(null=True)
     held = models.JSONField(default=list)
-    unjudged = models.JSONField(default=list)
+    undecided_rules = models.JSONField(default=list)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trial", "payment"], name="risk_trial_payment")]

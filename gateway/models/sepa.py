@@ -160,7 +160,7 @@ class BankOrder(models.Model):
 
 class BankMessage(models.Model):
     """A file that a bank sent: a status report, a notification, a statement, a return. The same bytes are processed
-    once. ``findings``: what in it could not be used, as text; ``told``: number of orders that it changed."""
+    once. ``findings``: what in it could not be used, as text; ``orders_changed``: number of orders that it changed."""
 
     class Source(models.TextChoices):
         FOLDER = "FOLDER", "folder"
@@ -173,7 +173,7 @@ class BankMessage(models.Model):
     source = models.CharField(max_length=7, choices=Source)
     sha256 = models.CharField(max_length=64, unique=True)
     size = models.BigIntegerField()
-    told = models.IntegerField(default=0)
+    orders_changed = models.IntegerField(default=0)
     findings = models.JSONField(default=list)
     received_at = models.DateTimeField()
 
@@ -185,7 +185,7 @@ class BankMessage(models.Model):
 
 
 class BankOrderEvent(models.Model):
-    """One state change of one order. ``on``: the bank's day, where it gave one. ``told``: the event has been applied
+    """One state change of one order. ``on``: the bank's day, where it gave one. ``applied``: the event has been applied
     to the payment, or did not need to be."""
 
     id = models.BigAutoField(primary_key=True)
@@ -195,10 +195,10 @@ class BankOrderEvent(models.Model):
     on = models.DateField(null=True)
     message = models.ForeignKey(BankMessage, on_delete=models.PROTECT, null=True, related_name="events")
     at = models.DateTimeField()
-    told = models.BooleanField(default=False)
+    applied = models.BooleanField(default=False)
 
     class Meta:
-        indexes = [models.Index(fields=["id"], name="bank_order_untold", condition=models.Q(told=False))]
+        indexes = [models.Index(fields=["id"], name="bank_order_event_unapplied", condition=models.Q(applied=False))]
 
     def __str__(self) -> str:
         return f"{self.state} {self.reason}".strip()
@@ -208,5 +208,5 @@ class BankOrderFollowUp(models.Model):
     """Which event made which payment (a chargeback, its reversal): at most one per event, so that nothing is recorded
     twice."""
 
-    event = models.OneToOneField(BankOrderEvent, on_delete=models.PROTECT, primary_key=True, related_name="made")
+    event = models.OneToOneField(BankOrderEvent, on_delete=models.PROTECT, primary_key=True, related_name="follow_up")
     payment = models.UUIDField(unique=True)

@@ -19,7 +19,7 @@ from gateway.models.entities import Channel, Merchant
 MAX_REQUESTOR_CHARS = 100
 
 
-def _requestors(value: Any) -> None:
+def validate_requestors(value: Any) -> None:
     if not isinstance(value, dict):
         raise ValidationError("Give an object: network → {id, name}.")
     for network, requestor in value.items():
@@ -52,7 +52,10 @@ class ThreeDSecureConfiguration(models.Model):
         help_text=f"Of {', '.join(NETWORK_KEYS)}, separated by commas; empty: all.",
     )
     requestors = models.JSONField(
-        default=dict, blank=True, validators=[_requestors], help_text="Network → {id, name}; a request's own go first."
+        default=dict,
+        blank=True,
+        validators=[validate_requestors],
+        help_text="Network → {id, name}; a request's own go first.",
     )
     on_unavailable = models.CharField(
         "when authentication is not available",

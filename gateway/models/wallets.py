@@ -12,8 +12,8 @@ class WalletKey(models.Model):
     """A private key that decrypts one wallet's tokens on one channel. Several may be active while keys rotate.
 
     ``key_sealed``: JSON with ``private`` (PEM), and for a test key ``maker`` (PEM), which signs test tokens. ``facts``
-    are public: what else decryption needs (gateway.wallets.keys). ``made``: a test key made here, not a wallet's; live
-    ignores it.
+    are public: what else decryption needs (gateway.wallets.keys). ``is_test_key``: a test key made here, not a
+    wallet's; live ignores it.
     """
 
     class Wallet(models.TextChoices):
@@ -28,7 +28,7 @@ class WalletKey(models.Model):
     key_hash = models.CharField(max_length=44, editable=False, help_text="SHA-256 of the public key, base64.")
     facts = models.JSONField(default=dict)
     key_sealed = models.BinaryField()
-    made = models.BooleanField(default=False, editable=False)
+    is_test_key = models.BooleanField(default=False, editable=False)
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -45,7 +45,7 @@ class WalletKey(models.Model):
         return self.name or f"{self.wallet} {self.key_hash[:8]}"
 
 
-class WalletTokenSeen(models.Model):
+class UsedWalletToken(models.Model):
     """A token that began a payment: it cannot begin another one of this merchant. ``digest``: SHA-256 of the token's
     own id. After ``until``, real time, the token is refused by its age, and the row may be deleted."""
 

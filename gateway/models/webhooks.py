@@ -190,7 +190,7 @@ class InspectedWebhook(models.Model):
         return f"{self.delivery.hex} {self.attempt}"
 
 
-class FannedOut(models.Model):
+class FanOutPosition(models.Model):
     """How far the outbox has been fanned out to endpoints: one row.
 
     Every notification up to ``position`` was fanned out, except those in ``gaps``: numbers that were not visible when
@@ -203,4 +203,4 @@ class FannedOut(models.Model):
     gaps = models.JSONField(default=list)
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="fanned_out_is_one_row")]
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="fan_out_position_is_one_row")]

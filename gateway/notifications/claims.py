@@ -198,7 +198,7 @@ def unseal_signing_keys(
     try:
         opened = [current_vault().open(one, endpoint) for one in (current, previous) if one is not None]
     except VaultError as fault:
-        log.error("webhook_secret_unopened", endpoint=endpoint.hex, why=str(fault))
+        log.error("webhook_secret_unreadable", endpoint=endpoint.hex, why=str(fault))
         return None
     octets = [SecretBytes(bytes.fromhex(secret.reveal())) for secret in opened]
     return SigningKeys(current=octets[0], previous=octets[1] if len(octets) > 1 else None)

@@ -176,7 +176,7 @@ class WebhookSender:
             while self.settle(self.collect(0)):
                 pass
         except Exception:  # its lease ends, and it is sent again
-            log.exception("webhooks_not_settled")
+            log.exception("webhook_results_not_recorded")
         finally:
             connection.close()
 

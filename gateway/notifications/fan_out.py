@@ -1,9 +1,9 @@
 """Fan-out: turns each outbox notification into one delivery for each subscribed endpoint.
 
 Payments write their notifications and nothing more: no mark to reset, no second row. The position in the outbox is one
-row (FannedOut), moved by the holder of its lock. Sequence numbers are assigned before transactions end, so a missing
-number may become visible a moment later: it is remembered as a gap and looked up until every transaction that was open
-at the time has ended. docs/decisions/0021-webhooks.md.
+row (FanOutPosition), moved by the holder of its lock. Sequence numbers are assigned before transactions end, so a
+missing number may become visible a moment later: it is remembered as a gap and looked up until every
+transaction that was open at the time has ended. docs/decisions/0021-webhooks.md.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ GAP_RETENTION: Final = timedelta(seconds=2)
 _SUBSCRIBED_STATES: Final = (WebhookEndpoint.State.ACTIVE, WebhookEndpoint.State.PAUSED)
 
 _PENDING: Final = """
-SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position) OR f.gaps <> '[]' FROM gateway_fannedout f
+SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position) OR f.gaps <> '[]'
+FROM gateway_fanoutposition f
 """
-_HOLD: Final = "SELECT position, gaps FROM gateway_fannedout FOR UPDATE SKIP LOCKED"
+_HOLD: Final = "SELECT position, gaps FROM gateway_fanoutposition FOR UPDATE SKIP LOCKED"
 # The bounds of a snapshot: transactions below xmin have ended, those from xmax on have not begun.
 _HORIZON: Final = """
 SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s
@@ -47,11 +48,11 @@ _WAITING: Final = """
 SELECT EXISTS (SELECT 1 FROM gateway_notification n WHERE n.id > f.position AND n.merchant_id = %(merchant)s::uuid)
     OR EXISTS (SELECT 1 FROM jsonb_to_recordset(f.gaps) AS g(first bigint, last bigint)
         JOIN gateway_notification n ON n.id BETWEEN g.first AND g.last WHERE n.merchant_id = %(merchant)s::uuid)
-FROM gateway_fannedout f
+FROM gateway_fanoutposition f
 """
-_MOVE: Final = "UPDATE gateway_fannedout SET position = %(position)s::bigint, gaps = %(gaps)s::jsonb"
+_MOVE: Final = "UPDATE gateway_fanoutposition SET position = %(position)s::bigint, gaps = %(gaps)s::jsonb"
 _BEGIN: Final = """
-INSERT INTO gateway_fannedout (id, position, gaps)
+INSERT INTO gateway_fanoutposition (id, position, gaps)
 SELECT 1, coalesce(min(id) - 1, 0), '[]' FROM gateway_notification ON CONFLICT DO NOTHING
 """
 _INSERT: Final = """
@@ -169,7 +170,9 @@ def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
             return len(execute_sql(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
     except DataError:
         if len(rows) == 1:
-            log.exception("delivery_not_made", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex)
+            log.exception(
+                "webhook_delivery_not_created", notification=rows[0]["notification"], endpoint=rows[0]["endpoint"].hex
+            )
             return 0
     # One that cannot be stored must not block all that follow, of every merchant.
     return sum(insert_deliveries([row]) for row in rows)

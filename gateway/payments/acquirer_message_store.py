@@ -14,8 +14,6 @@ from gateway.models import AcquirerExchange, Payment
 
 PATCH_KEY: Final = "differs"
 """The only key of a message that is stored as a patch."""
-AS_REQUESTED_KEY: Final = "asRequested"
-"""In older rows: names of structures that were sent unchanged and are stored in the payment only."""
 _FROM_COLUMNS: Final = frozenset({"paymentType", "paymentBrand", "amount", "currency", "testMode"})
 
 
@@ -34,8 +32,7 @@ def restore_message(exchange: AcquirerExchange, payment: Payment) -> dict[str, A
     sent: Mapping[str, Any] = exchange.sent
     if sent.keys() == {PATCH_KEY}:
         return _apply_patch(_build_base_message(payment), sent[PATCH_KEY])
-    own = {name: value for name, value in sent.items() if name != AS_REQUESTED_KEY}
-    return own | {name: payment.request[name] for name in sent.get(AS_REQUESTED_KEY, [])}
+    return dict(sent)
 
 
 def _build_base_message(payment: Payment) -> dict[str, Any]:

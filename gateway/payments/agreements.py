@@ -173,8 +173,8 @@ def find_agreement_violation(
     if agreement is None or not agreement_use.counts or not has_agreement_limits(agreement):
         return None
     made, last = _count_authorizations(agreement)
-    if agreement.most is not None and made >= agreement.most:
-        message = f"are used up: {made} of {agreement.most} authorizations were made"
+    if agreement.max_payments is not None and made >= agreement.max_payments:
+        message = f"are used up: {made} of {agreement.max_payments} authorizations were made"
         name = "standingInstruction.numberOfInstallments"
         return ParameterError(name=name, message=message, code=AGREEMENT_USED_UP_CODE, known=True)
     if agreement.frequency is None or last is None:
@@ -190,7 +190,7 @@ def find_agreement_violation(
 
 def has_agreement_limits(agreement: Agreement) -> bool:
     """Whether the agreement limits the number or the frequency of its payments, so that they are counted."""
-    return agreement.most is not None or agreement.frequency is not None
+    return agreement.max_payments is not None or agreement.frequency is not None
 
 
 def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
@@ -259,7 +259,7 @@ def _find_named_agreement(parameters: Parameters, channel: Channel) -> Agreement
 
 def _refuse_unknown_reference(name: str, value: str, channel: Channel) -> None:
     """Raise RequestRefusedError, unless the channel accepts references of other processors."""
-    if channel.strange_references:
+    if channel.external_references:
         return
     message = "names no agreement of this entity: make an INITIAL payment first"
     raise RequestRefusedError(

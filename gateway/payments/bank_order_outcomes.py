@@ -43,10 +43,10 @@ MAX_MESSAGE_FINDINGS: Final = 200
 _BankOrderState = BankOrder.State
 log = structlog.get_logger(__name__)
 
-# Of each order the oldest event that is not applied yet (`told`): later ones build on it.
+# Of each order the oldest event that is not applied yet (`applied`): later ones build on it.
 _UNAPPLIED_EVENTS: Final = """
 SELECT min(e.id) FROM gateway_bankorderevent e JOIN gateway_bankorder o ON o.payment = e.order_id
-WHERE NOT e.told AND (%(merchant)s::uuid IS NULL OR o.merchant_id = %(merchant)s::uuid)
+WHERE NOT e.applied AND (%(merchant)s::uuid IS NULL OR o.merchant_id = %(merchant)s::uuid)
 GROUP BY e.order_id ORDER BY 1 LIMIT %(limit)s
 """
 
@@ -72,13 +72,13 @@ def _apply_oldest_events(merchant: Merchant | None) -> int:
         try:
             applied += _apply_event(rows[ident])
         except Exception:  # one payment must not keep the others waiting; its event is due again
-            log.exception("bank_order_not_told", event=ident, payment=rows[ident].order_id.hex)
+            log.exception("bank_order_event_not_applied", event=ident, payment=rows[ident].order_id.hex)
     return applied
 
 
 def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
     """When this merchant's next event is due: now while any is unprocessed, else None."""
-    waiting = BankOrderEvent.objects.filter(told=False, order__merchant=merchant).exists()
+    waiting = BankOrderEvent.objects.filter(applied=False, order__merchant=merchant).exists()
     return clock.merchant_now(merchant) if waiting else None
 
 
@@ -151,7 +151,7 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
 
     def extra_writes(write: WriteStatement, made: Payment) -> None:
         write.insert(BankOrderFollowUp, event_id=ident, payment=made.id)
-        write.update_related(BankOrderEvent, {"told": True}, {"id": ident})
+        write.update_related(BankOrderEvent, {"applied": True}, {"id": ident})
 
     order = event.order
     reply = AcquirerReply(
@@ -198,7 +198,7 @@ def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -
     """Add a finding to the bank message when the bank moved money that the chain's ceilings do not allow, such as a
     collection that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
     order = event.order
-    log.error("bank_return_not_entered", payment=target.id.hex, kind=kind, code=code)
+    log.error("bank_return_not_recorded", payment=target.id.hex, kind=kind, code=code)
     words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
     words += f" does not fit into our books ({code}): the money may have been given back twice"
     if event.message_id is None:
@@ -221,4 +221,4 @@ def _find_last_representment(event: BankOrderEvent) -> Payment | None:
 
 def _mark_applied(event: BankOrderEvent) -> bool:
     """Mark the event as processed; False when another worker did."""
-    return bool(BankOrderEvent.objects.filter(pk=event.pk, told=False).update(told=True))
+    return bool(BankOrderEvent.objects.filter(pk=event.pk, applied=False).update(applied=True))

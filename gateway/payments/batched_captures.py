@@ -40,7 +40,7 @@ def apply_capture_outcomes(merchant: Merchant | None = None) -> int:
             try:
                 applied += _apply_capture_outcome(row)
             except Exception:  # one payment must not keep the others waiting; it is due again
-                log.exception("capture_not_told", payment=row.payment.hex)
+                log.exception("capture_result_not_applied", payment=row.payment.hex)
         if len(rows) < CAPTURE_OUTCOME_BATCH_SIZE:
             break
         after = rows[-1].payment
@@ -49,7 +49,7 @@ def apply_capture_outcomes(merchant: Merchant | None = None) -> int:
 
 def find_next_capture_outcome(merchant: Merchant) -> datetime | None:
     """When this merchant's next outcome is due: now while any is unprocessed, else None."""
-    waiting = BatchedCapture.objects.filter(told=False, state__in=FINAL_CAPTURE_STATES, merchant=merchant).exists()
+    waiting = BatchedCapture.objects.filter(applied=False, state__in=FINAL_CAPTURE_STATES, merchant=merchant).exists()
     return clock.merchant_now(merchant) if waiting else None
 
 
@@ -62,7 +62,7 @@ TIMER: Final = Timer(
 
 
 def _list_unapplied_captures(merchant: Merchant | None, after: UUID | None) -> list[BatchedCapture]:
-    rows = BatchedCapture.objects.filter(told=False, state__in=FINAL_CAPTURE_STATES).select_related("batch")
+    rows = BatchedCapture.objects.filter(applied=False, state__in=FINAL_CAPTURE_STATES).select_related("batch")
     if merchant is not None:
         rows = rows.filter(merchant=merchant)
     if after is not None:
@@ -90,4 +90,4 @@ def _apply_capture_outcome(row: BatchedCapture) -> bool:
             )
         except PaymentTransitionError:
             return False  # the payment changed meanwhile: the next round reads it again
-    return bool(BatchedCapture.objects.filter(pk=row.pk, told=False).update(told=True))
+    return bool(BatchedCapture.objects.filter(pk=row.pk, applied=False).update(applied=True))

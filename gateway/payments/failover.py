@@ -62,9 +62,9 @@ def _render_attempt(payment: Payment, reply: AcquirerReply, at: datetime) -> Map
     """One failed attempt as ``Payment.route["tried"]`` stores it: acquirer, account, result code and reason."""
     assert payment.route is not None
     return {
-        "name": payment.route.get("name", payment.account),
+        "name": payment.route.get("name", payment.acquirer_merchant_id),
         "connector": payment.connector,
-        "account": payment.account,
+        "account": payment.acquirer_merchant_id,
         "code": reply.code,
         "why": describe_unreachable(reply),
         "at": at.isoformat(timespec="seconds"),

@@ -193,9 +193,9 @@ def _build_follow_up_acquirer_request(
 def _check_account_opens(target: Payment) -> None:
     """Raise RequestRefusedError when the secrets of the acquirer account of a follow-up do not open."""
     try:
-        load_connector_account(CONNECTORS[target.connector], target.channel_id, target.account)
+        load_connector_account(CONNECTORS[target.connector], target.channel_id, target.acquirer_merchant_id)
     except VaultError as fault:
-        log.error("account_does_not_open", payment=target.id.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", payment=target.id.hex, why=str(fault))
         raise RequestRefusedError(VAULT_ERROR_CODE) from None
 
 
@@ -207,7 +207,7 @@ def _open_chain_means(first: UUID) -> Means | None:
         except VaultError as fault:
             # Read once more: it may have been rewrapped, and its old key retired, since it was read.
             if last:
-                log.error("means_does_not_open", payment=first.hex, why=str(fault))
+                log.error("stored_means_unreadable", payment=first.hex, why=str(fault))
     raise RequestRefusedError(VAULT_ERROR_CODE)
 
 
@@ -276,7 +276,7 @@ def build_follow_up(
         request=echo,
         answer=answer,
         connector=target.connector,
-        account=target.account,
+        acquirer_merchant_id=target.acquirer_merchant_id,
         means=target.means,
         final=parameters.get("sequence") == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",

@@ -286,7 +286,7 @@ def build_job_agreement(
         type=values.get("standingInstruction.type") or "RECURRING",
         expiry=datetime.strptime(expiry, "%Y-%m-%d").date() if expiry else None,  # noqa: DTZ007 - a day
         frequency=int(frequency or 0) or None,
-        most=int(most or 0) or None,
+        max_payments=int(most or 0) or None,
         first_at=None,
         created_at=at,
     )

@@ -204,12 +204,12 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
     account number."""
     parameters, means = request.parameters, request.means
     email = parameters.get("customer.email")
-    sealed = fingerprint = account_key = None
+    sealed = fingerprint = last4_key = None
     answer: dict[str, object] = {}
     if means is not None:
         vault = current_vault()
         fingerprint = vault.fingerprint(means.account)
-        account_key = search_keys.build_account_key(request.merchant.id, means.account)
+        last4_key = search_keys.build_last4_key(request.merchant.id, means.account)
         if not parameters.refusals:
             sealed = vault.seal(means.account, request.payment)
         stored = request.registration is not None or request.wallet_token is not None
@@ -242,10 +242,10 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         means_sealed=sealed,
         means_fingerprint=fingerprint,
         email_key=search_keys.build_email_key(request.merchant.id, email) if email else None,
-        account_key=account_key,
+        last4_key=last4_key,
         registration=request.registration,
         connector=chosen_route.connector.name,
-        account=chosen_route.account,
+        acquirer_merchant_id=chosen_route.account,
         route=dict(chosen_route.told) if chosen_route.told is not None else None,
         resource_path=request.resource_path,
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
@@ -316,7 +316,7 @@ def submit_payment(
         started = time.perf_counter()
         reply, event = _submit_to_acquirer(payment, connector, acquirer_request)
         took = time.perf_counter() - started
-        metrics.observe_acquirer_answer(connector.name, "elsewhere" if reply.retryable_elsewhere else event, took)
+        metrics.observe_acquirer_answer(connector.name, "retryable" if reply.retryable_elsewhere else event, took)
         if not reply.retryable_elsewhere:
             break
         at = clock.merchant_now(origin.merchant)
@@ -333,9 +333,9 @@ def _submit_to_acquirer(
     """Call one acquirer. A lost answer is the event LOSE (IN_DOUBT); an account whose secrets do not open is an
     unreachable acquirer, because nothing was sent."""
     try:
-        account = load_connector_account(connector, payment.channel_id, payment.account)
+        account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
-        log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
         reply = AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
@@ -427,7 +427,7 @@ def _complete_during_recovery(payment: Payment, event: LifecycleEvent, complete:
         # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
         open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        if open_payment is not None and open_payment.taken_back and event is not LifecycleEvent.DECLINE:
+        if open_payment is not None and open_payment.void_attempted and event is not LifecycleEvent.DECLINE:
             return False
         try:
             complete()
@@ -446,7 +446,7 @@ def build_suspension(event: LifecycleEvent, reply: AcquirerReply, now: datetime)
     wait = timedelta(
         seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if redirected else settings.GATEWAY_TRANSFER_DEADLINE_S
     )
-    return {"stage": Suspension.Stage.ELSEWHERE, "deadline": max(now + wait, reply.pending_until or now)}
+    return {"stage": Suspension.Stage.REDIRECT, "deadline": max(now + wait, reply.pending_until or now)}
 
 
 def event_from_reply(reply: AcquirerReply) -> LifecycleEvent:

@@ -82,7 +82,7 @@ WITH due AS MATERIALIZED (
         JOIN unnest(%(connectors)s::text[], %(channels)s::uuid[], %(accounts)s::text[])
           AS busy (connector, channel, account)
           ON p.connector = busy.connector
-             AND (busy.channel IS NULL OR p.channel_id = busy.channel AND p.account = busy.account)
+             AND (busy.channel IS NULL OR p.channel_id = busy.channel AND p.acquirer_merchant_id = busy.account)
         WHERE p.id = o.payment_id
     ))
     ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
@@ -171,7 +171,7 @@ def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> 
                 request = build_inquiry(payment, connector)
             except VaultError as fault:
                 # Its lease runs out and it is due again; the vault key may be back by then.
-                log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+                log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
             else:
                 inquiries[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
     return inquiries
@@ -190,7 +190,7 @@ def _list_busy_targets(inquiries: Iterable[Payment], free: int) -> list[InquiryT
     """The accounts and connectors that have their share of parallel inquiries already, or as many as are ``free``."""
     busy: Counter[InquiryTarget] = Counter()
     for payment in inquiries:
-        busy[payment.connector, payment.channel_id, payment.account] += 1
+        busy[payment.connector, payment.channel_id, payment.acquirer_merchant_id] += 1
         busy[payment.connector, None, ""] += 1
     share = {True: min(RECOVERY_BATCH_SIZE, free), False: min(MAX_BATCHES_PER_CONNECTOR * RECOVERY_BATCH_SIZE, free)}
     return [target for target, number in busy.items() if number >= share[target[1] is not None]]
@@ -247,7 +247,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         at=payment.created_at,
         known_transaction_id=payment.connector_tx_id,
         reference=followed.connector_tx_id if followed is not None else "",
-        account=load_connector_account(connector, payment.channel_id, payment.account),
+        account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
     )
     if not connector.asks_with_means:
         return request
@@ -267,7 +267,8 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
     """Inquire about the outcome of ``request``, and void it if it never arrived, if it was approved but fails the
     AVS/CVV policy of the payment's rule set, or if a void was tried before (one under way may still arrive after what
-    is found now). A payment that was completed meanwhile is not voided. Writes nothing but ``OpenPayment.taken_back``.
+    is found now). A payment that was completed meanwhile is not voided. Writes nothing but
+    ``OpenPayment.void_attempted``.
     """
     started = time.perf_counter()
     try:
@@ -328,13 +329,13 @@ def _inquire_after_refused_void(
 
 def _is_conclusive(payment: Payment, found: AcquirerReply) -> bool:
     """Whether the answer is final: any answer before a void was tried, afterwards a decline only."""
-    return not payment.open.taken_back or event_from_reply(found) is LifecycleEvent.DECLINE
+    return not payment.open.void_attempted or event_from_reply(found) is LifecycleEvent.DECLINE
 
 
 def _mark_void_attempted(payment: Payment) -> bool:
     """Record that a void is tried before it is sent, in case this worker dies before the answer. False when the payment
     was completed meanwhile: its worker was only slow, and a void would undo a result the merchant has."""
-    if payment.open.taken_back or OpenPayment.objects.filter(pk=payment.pk).update(taken_back=True):
+    if payment.open.void_attempted or OpenPayment.objects.filter(pk=payment.pk).update(void_attempted=True):
         return True
     return not Payment.objects.filter(pk=payment.pk).exclude(status=Status.IN_DOUBT).exists()
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from gateway.core.secret import Secret
 
-EMAIL_KEY_KIND, ACCOUNT_KEY_KIND = "email", "account"
+EMAIL_KEY_KIND, LAST4_KEY_KIND = "email", "account"
 ACCOUNT_SUFFIX_CHARS: Final = 4
 """Characters of an account that are printed on receipts and statements."""
 
@@ -23,11 +23,11 @@ def build_email_key(merchant: UUID, email: str) -> int:
     return _hash_key(merchant, EMAIL_KEY_KIND, email.lower())
 
 
-def build_account_key(merchant: UUID, account: str | Secret) -> int:
+def build_last4_key(merchant: UUID, account: str | Secret) -> int:
     """The search key of an account. ``account``: the whole account, or its last four characters."""
     return _hash_key(
         merchant,
-        ACCOUNT_KEY_KIND,
+        LAST4_KEY_KIND,
         (account.reveal() if isinstance(account, Secret) else account)[-ACCOUNT_SUFFIX_CHARS:],
     )
 

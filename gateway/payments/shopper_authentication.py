@@ -65,7 +65,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
             test_mode=request.test_mode,
             now=request.now,
             request=request.trace.request,
-            account=payment.account,
+            account=payment.acquirer_merchant_id,
         )
     )[1]
     match outcome:

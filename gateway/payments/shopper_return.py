@@ -141,7 +141,7 @@ def complete_due_authentications(
                 )
             ended += 1
         except Exception:  # one authentication must not stop the others; it is due again
-            log.exception("authentication_failed", authentication=row.id.hex)
+            log.exception("authentication_expiry_failed", authentication=row.id.hex)
     return ended
 
 
@@ -193,7 +193,7 @@ def expire_due_suspensions(
         try:
             ended += _expire_payment(payment)
         except Exception:  # one payment must not stop the others; its lease runs out and it is due again
-            log.exception("expiry_failed", payment=payment.id.hex)
+            log.exception("suspension_expiry_failed", payment=payment.id.hex)
     return ended
 
 
@@ -265,9 +265,9 @@ def _build_return_inquiry(payment: Payment, connector: Connector) -> AcquirerReq
     """The acquirer request for an inquiry about a redirected payment. Raises OutcomeUnknownError when the account's
     secrets do not open, because no inquiry is possible then."""
     try:
-        account = load_connector_account(connector, payment.channel_id, payment.account)
+        account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
-        log.error("account_does_not_open", payment=payment.id.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
         raise OutcomeUnknownError("the account's secrets do not open", {}) from None
     return replace(build_acquirer_request(payment, None, {}), account=account)
 

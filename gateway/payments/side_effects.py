@@ -119,7 +119,7 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
         account = keys.open(payment.means_sealed, payment.id)
     except VaultError as fault:
         # The money has moved: the approval must be written even without the registration.
-        log.error("registration_not_made", payment=payment.id.hex, why=str(fault))
+        log.error("registration_not_created", payment=payment.id.hex, why=str(fault))
         return None
     return {
         "id": ident,
@@ -204,7 +204,7 @@ def _build_agreement(
         "type": instruction.get("type", ""),
         "expiry": date.fromisoformat(expiry) if expiry else None,
         "frequency": int(frequency or 0) or None,
-        "most": int(most or 0) or None,
+        "max_payments": int(most or 0) or None,
         "first_at": first_at,
         "follow_ups": 0,
         "created_at": at,

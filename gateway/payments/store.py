@@ -340,7 +340,12 @@ def reroute_payment(
     """
     status = resolve_next_status(Status(payment.status), LifecycleEvent.REROUTE)
     write = WriteStatement()
-    changes = {"connector": connector, "account": account, "route": dict(route), "sequence": payment.sequence + 1}
+    changes = {
+        "connector": connector,
+        "acquirer_merchant_id": account,
+        "route": dict(route),
+        "sequence": payment.sequence + 1,
+    }
     write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
     write.update_related(
         OpenPayment, {"recover_at": clock.real_now() + get_recovery_delay()}, {"payment_id": payment.id}

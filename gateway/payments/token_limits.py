@@ -22,7 +22,7 @@ from gateway.access.tokens import TOKEN_OPERATIONS, TokenLimits
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
-from gateway.models import AccessToken, Payment, Status, TokenMove
+from gateway.models import AccessToken, Payment, Status, TokenLimitUsage
 from gateway.payments.job_records import JOB_PREFIX
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.store import IdempotencyKeyTakenError
@@ -81,9 +81,9 @@ def reserve_amount(
         yield reservation
     except (RequestRefusedError, InvalidParametersError, IdempotencyKeyTakenError, TokenLimitError):
         # No payment was begun. After any other exception one may be under way, so the amount stays reserved.
-        TokenMove.objects.filter(pk=move).delete()
+        TokenLimitUsage.objects.filter(pk=move).delete()
         raise
-    TokenMove.objects.filter(pk=move).update(payment=reservation.payment)
+    TokenLimitUsage.objects.filter(pk=move).update(payment=reservation.payment)
 
 
 def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> UUID:
@@ -95,7 +95,7 @@ def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> 
                 f"this access token moves at most {format_amount(most)} {currency} in 24 hours,"
                 f" and moved {format_amount(moved)} of it"
             )
-        move = TokenMove.objects.create(
+        move = TokenLimitUsage.objects.create(
             id=identifiers.row_id(), token_id=token, amount=amount, currency=currency, at=clock.real_now()
         )
     return move.pk
@@ -103,7 +103,7 @@ def _insert_move(token: UUID, most: Decimal, amount: Decimal, currency: str) -> 
 
 def sum_recent_moves(token: UUID, currency: str) -> Decimal:
     """The amount the token moved within TOKEN_LIMIT_WINDOW in one currency, without declined payments."""
-    moves = TokenMove.objects.filter(token=token, currency=currency, at__gt=clock.real_now() - TOKEN_LIMIT_WINDOW)
+    moves = TokenLimitUsage.objects.filter(token=token, currency=currency, at__gt=clock.real_now() - TOKEN_LIMIT_WINDOW)
     declined = Payment.objects.filter(pk=models.OuterRef("payment"), status=Status.DECLINED)
     found: Decimal | None = moves.exclude(models.Exists(declined)).aggregate(sum=models.Sum("amount"))["sum"]
     return found or Decimal(0)
@@ -111,4 +111,4 @@ def sum_recent_moves(token: UUID, currency: str) -> Decimal:
 
 def delete_old_token_moves() -> int:
     """Delete moves older than TOKEN_LIMIT_WINDOW; returns how many."""
-    return TokenMove.objects.filter(at__lt=clock.real_now() - TOKEN_LIMIT_WINDOW).delete()[0]
+    return TokenLimitUsage.objects.filter(at__lt=clock.real_now() - TOKEN_LIMIT_WINDOW).delete()[0]

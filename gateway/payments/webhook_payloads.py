@@ -73,7 +73,7 @@ def build_webhook_payloads(
                 text = payload_format.serialize_payload(notification.kind, notification.action, payload)
             payloads[notification.pk] = WebhookPayload(text=text, return_url=_build_return_url(notification, payment))
         except Exception:  # one that cannot be rendered must not hold back all that follow
-            log.exception("notification_not_told", notification=notification.pk)
+            log.exception("webhook_payload_not_built", notification=notification.pk)
     return payloads
 
 
@@ -147,7 +147,7 @@ def render_webhook_payload(
         "shortId": identifiers.format_short_id(payment.number),
         "source": "CHECKOUT" if payment.resource_path.startswith("/v1/checkouts/") else "API",
         "paymentMethod": payment.method,
-        "merchantAccountId": payment.account or notification.channel_id.hex,
+        "merchantAccountId": payment.acquirer_merchant_id or notification.channel_id.hex,
         "sequence": notification.sequence,
         "buildNumber": settings.GATEWAY_BUILD_NUMBER,
         "timestamp": clock.format_timestamp(notification.created_at),

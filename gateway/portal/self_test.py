@@ -116,7 +116,7 @@ def _find_fault(promise: SelfCheck) -> str:
             fault = "; ".join(promise.check(_open_gateway()))
             transaction.set_rollback(True)
     except Exception as error:  # a row that cannot be tested is a result, too, and must not stop the others
-        log.exception("self_test_broke", row=promise.key)
+        log.exception("self_test_error", row=promise.key)
         return f"could not be tried: {type(error).__name__}"
     return fault
 

@@ -17,7 +17,7 @@ from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
-from gateway.models import OpenPayment, Payment, Status, ToldByProcessor
+from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Status
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
 from gateway.payments.chain import Chain, compute_refundable_amount
 from gateway.payments.refusal import RequestRefusedError
@@ -43,7 +43,7 @@ def find_event_chain(event: EventContext, intent: Mapping[str, Any]) -> Chain | 
             pk=first,
             channel=event.row.account.channel_id,
             connector=event.row.account.connector,
-            account=event.row.account.acquirer_merchant_id,
+            acquirer_merchant_id=event.row.account.acquirer_merchant_id,
         ).values("chain")[:1]
     )
     members = list(rows.select_related("merchant").order_by("id"))
@@ -81,7 +81,7 @@ def find_debited_payment(chain: Chain, charge: str, amount: Decimal) -> Payment 
 
 def find_recorded_payment(event: EventContext, reference: str) -> UUID | None:
     """The payment that was recorded before for an object of the processor (``reference``), or None."""
-    rows = ToldByProcessor.objects.filter(account=event.row.account_id, reference=reference)
+    rows = ProcessorReportedPayment.objects.filter(account=event.row.account_id, reference=reference)
     payment: UUID | None = rows.values_list("payment", flat=True).first()
     return payment
 
@@ -104,7 +104,11 @@ def record_processor_follow_up(
 
     def extra_writes(write: WriteStatement, row: Payment) -> None:
         write.insert(
-            ToldByProcessor, account_id=event.row.account_id, reference=reference, payment=row.pk, at=clock.real_now()
+            ProcessorReportedPayment,
+            account_id=event.row.account_id,
+            reference=reference,
+            payment=row.pk,
+            at=clock.real_now(),
         )
 
     try:

@@ -44,7 +44,7 @@ def receive_card_api_event(request: HttpRequest, account: UUID) -> JsonResponse:
     except UnacceptableEventError as fault:
         return _answer(400, str(fault))
     except VaultError as fault:
-        log.error("account_does_not_open", account=row.id.hex, why=str(fault))
+        log.error("acquirer_secrets_unreadable", account=row.id.hex, why=str(fault))
         return _answer(503, "try again later")
     return _answer(200)
 

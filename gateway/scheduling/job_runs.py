@@ -128,7 +128,7 @@ def run_job(ident: UUID, sequence: int) -> bool:
     plan = plan_from_job(job)
     if now - due_at > MAX_RUN_DELAY:
         until = now - MAX_RUN_DELAY
-        log.warning("runs_missed", job=job.id.hex, since=due_at.isoformat(), until=until.isoformat())
+        log.warning("job_runs_missed", job=job.id.hex, since=due_at.isoformat(), until=until.isoformat())
         missed = _build_run_row(job, due_at, JobRun.State.MISSED, now, missed_until=until)
         return _write_next_run(job, _build_next_columns(plan, until), [missed])
     if not (job.merchant.works and job.channel.active):
@@ -213,7 +213,7 @@ def _advance_job_columns(
     if job.late + 1 < MAX_LATE_RUNS:
         return changes | {"late": job.late + 1}, []
     missed = _build_run_row(job, changes["next_at"], JobRun.State.MISSED, now, missed_until=now)
-    log.warning("runs_missed", job=job.id.hex, since=changes["next_at"].isoformat(), until=now.isoformat())
+    log.warning("job_runs_missed", job=job.id.hex, since=changes["next_at"].isoformat(), until=now.isoformat())
     return changes | _build_next_columns(plan, now), [missed]
 
 

@@ -171,5 +171,5 @@ def _record_run(name: str, at: datetime, took_ms: int, *, done: int, busy: bool,
     try:
         execute_sql(_NOTE, values)
     except (DatabaseError, InterfaceError):
-        log.warning("timer_not_noted", timer=name)
+        log.warning("timer_run_not_recorded", timer=name)
         connection.close()

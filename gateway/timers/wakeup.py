@@ -106,7 +106,7 @@ class _Sender:
             except Exception as fault:
                 # Rarely logged: while the broker is away, ticks by `manage.py tick` (if it runs) do the work.
                 if away_s == 0.0:
-                    log.warning("broker_away", fault=type(fault).__qualname__)
+                    log.warning("broker_unreachable", fault=type(fault).__qualname__)
                 away_s = min(MAX_BROKER_PAUSE_S, max(1.0, away_s * 2))
                 time.sleep(away_s)
                 self._flagged.clear()

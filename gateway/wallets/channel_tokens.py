@@ -20,7 +20,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
-from gateway.models import Channel, WalletKey, WalletTokenSeen
+from gateway.models import Channel, UsedWalletToken, WalletKey
 from gateway.vault.sealing import VaultError, current_vault
 from gateway.wallets.formats import decrypt_wallet_token
 from gateway.wallets.keys import UnusableKeyError, WalletKeys, parse_wallet_keys
@@ -46,7 +46,7 @@ class WalletTokenUse:
     def insert(self, write: WriteStatement, payment: UUID) -> None:
         """Record the use in the statement that starts ``payment``; a second use violates TOKEN_USED_CONSTRAINT."""
         write.insert(
-            WalletTokenSeen,
+            UsedWalletToken,
             merchant_id=self.merchant,
             digest=self.digest,
             payment=payment,
@@ -92,7 +92,7 @@ def load_usable_keys(channel: Channel, wallet: str) -> list[WalletKeys]:
     """The channel's active keys, newest first. An unusable key is logged and left out."""
     rows = WalletKey.objects.filter(channel=channel, wallet=wallet, active=True).order_by("-created_at", "-id")
     if settings.IS_LIVE:
-        rows = rows.filter(made=False)
+        rows = rows.filter(is_test_key=False)
     found = []
     for row in rows[:MAX_KEYS_TRIED]:
         try:
@@ -126,12 +126,12 @@ def store_wallet_key(
         channel=channel,
         wallet=wallet,
         key_hash=read.key_hash,
-        defaults={"name": name, "facts": dict(facts), "active": True, "made": maker is not None},
+        defaults={"name": name, "facts": dict(facts), "active": True, "is_test_key": maker is not None},
         create_defaults={
             "id": ident,
             "name": name,
             "facts": dict(facts),
-            "made": maker is not None,
+            "is_test_key": maker is not None,
             "key_sealed": current_vault().seal(Secret(json.dumps(held)), ident),
         },
     )
@@ -140,5 +140,5 @@ def store_wallet_key(
 
 def delete_expired_token_uses(now: datetime, *, limit: int) -> int:
     """Delete at most ``limit`` uses of tokens that are expired anyway. Returns how many."""
-    gone = list(WalletTokenSeen.objects.filter(until__lt=now).order_by("until").values_list("pk", flat=True)[:limit])
-    return WalletTokenSeen.objects.filter(pk__in=gone).delete()[0] if gone else 0
+    gone = list(UsedWalletToken.objects.filter(until__lt=now).order_by("until").values_list("pk", flat=True)[:limit])
+    return UsedWalletToken.objects.filter(pk__in=gone).delete()[0] if gone else 0

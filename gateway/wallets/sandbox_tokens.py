@@ -50,7 +50,7 @@ def build_channel_token(
 
 def _find_generated_key(channel: Channel, form: str) -> WalletKey | None:
     """The newest active generated key for a format."""
-    rows = WalletKey.objects.filter(channel=channel, made=True, active=True, facts__makes__contains=[form])
+    rows = WalletKey.objects.filter(channel=channel, is_test_key=True, active=True, facts__makes__contains=[form])
     return rows.order_by("-created_at").first()
 
 

@@ -311,7 +311,7 @@ def _render_payment_facts(payment: Payment) -> dict[str, Any]:
         "payment": payment,
         "pill": build_state_pill(payment.status),
         "last4": payment.answer.get("card", {}).get("last4Digits", ""),
-        "account": payment.account or payment.channel_id.hex,
+        "account": payment.acquirer_merchant_id or payment.channel_id.hex,
         "address": reverse("admin:gateway_payment_change", args=[payment.pk]),
     }
 

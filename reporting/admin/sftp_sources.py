@@ -92,7 +92,7 @@ def source_pill(source: SftpSource | None) -> dict[str, str]:
         return {"tone": "plain", "text": _("off")}
     if source.why:
         return {"tone": "bad", "text": ngettext("%d look failed", "%d looks failed", source.failures) % source.failures}
-    if source.looked_at is None:
+    if source.polled_at is None:
         return {"tone": "wait", "text": _("not looked at yet")}
     return {"tone": "good", "text": _("works")}
 

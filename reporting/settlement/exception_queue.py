@@ -100,7 +100,7 @@ def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
 def _list_similarities(record: SettlementRecord, payment: Payment) -> tuple[str, ...]:
     """What a record and a payment have in common."""
     zone = record.file.institute.zone
-    held_at = payment.account or payment.channel_id.hex
+    held_at = payment.acquirer_merchant_id or payment.channel_id.hex
     last4 = payment.answer.get("card", {}).get("last4Digits", "")
     return tuple(
         word

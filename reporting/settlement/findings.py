@@ -157,7 +157,8 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
     coalesce(p.approved, p.amount) - coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
     p.currency AS p_currency,
-    CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS p_held_at,
+    CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')
+         ELSE p.acquirer_merchant_id END AS p_held_at,
     (p.created_at AT TIME ZONE s.time_zone)::date AS p_day, {_double_settlement_sql("m.payment", "r.id")}
 FROM reporting_settlementrecord r JOIN reporting_settlementfile s ON s.id = r.file_id
 JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL

@@ -143,7 +143,7 @@ def _try_again(file: SettlementFile) -> None:
         else:
             _update_file(file, totals={**file.totals, "tries": tries}, lease_until=file.lease_until)
     except Exception:
-        log.exception("settlement_file_not_released", file=file.id.hex)
+        log.exception("settlement_file_lease_not_released", file=file.id.hex)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def _read_file(file: SettlementFile) -> None:
     said, why = totals.get("said"), ""
     if said is not None and said != totals.get("entries", file.lines):
         why = f"the file says that it has {said:,} lines; {totals.get('entries', file.lines):,} were there"
-        log.warning("settlement_file_not_whole", file=file.id.hex, said=said, read=file.lines)
+        log.warning("settlement_file_totals_differ", file=file.id.hex, said=said, read=file.lines)
     _update_file(file, state=SettlementFileState.MATCHING, totals=totals, why=why)
 
 
@@ -217,7 +217,7 @@ def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: Matchin
     """Turn lines that the database refuses into errors. Returns whether there were any."""
     with transaction.atomic(durable=True):
         bad = work.find_rejected_rows(batch.rows)
-    log.error("settlement_lines_not_kept", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
+    log.error("settlement_lines_rejected", file=file.id.hex, lines=len(bad), columns=sorted({name for _, name in bad}))
     for place, column in bad[: MAX_LINE_ERRORS - min(MAX_LINE_ERRORS, file.faults + batch.faults)]:
         fault = LineFault(
             column=FILE_COLUMN_BY_STAGED.get(column, ""), value="", message="has a value that cannot be kept"

@@ -48,7 +48,7 @@ MAX_LEDGER_RECORDS_PER_RUN: Final = 200
 # CB and CR payments without a line and without a record. They wait until their institute is created.
 _WAITING: Final = """
 SELECT e.payment, e.case_id, e.at FROM chargebacks_caseevent e
-WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_told t WHERE t.payment = e.payment)
+WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_acquirernotice t WHERE t.payment = e.payment)
     AND NOT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.id = e.payment)
     AND EXISTS (SELECT 1 FROM gateway_payment p JOIN reporting_clearinginstitute i
         ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment
@@ -143,7 +143,7 @@ def _write_ledger_file(institute: ClearingInstitute, entered: list[tuple[Payment
             behind = disputed[case.disputed]
             settlement, _ = Settlement.objects.get_or_create(
                 institute=institute,
-                institute_merchant_id=behind.account or behind.channel_id.hex,
+                institute_merchant_id=behind.acquirer_merchant_id or behind.channel_id.hex,
                 reference=LEDGER_MATCH_RULE,
                 date=day,
                 currency=payment.currency,
@@ -212,10 +212,10 @@ def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlemen
 
 def _find_merchant_account(payment: Payment) -> UUID | None:
     """The merchant account as records name it: the channel itself for the simulator, which has no accounts."""
-    if not payment.account:
+    if not payment.acquirer_merchant_id:
         return payment.channel_id
     named = AcquirerAccount.objects.filter(
-        channel=payment.channel_id, connector=payment.connector, acquirer_merchant_id=payment.account
+        channel=payment.channel_id, connector=payment.connector, acquirer_merchant_id=payment.acquirer_merchant_id
     )
     found: UUID | None = named.values_list("id", flat=True).first()
     return found

@@ -51,7 +51,8 @@ def _known(name: str, chosen: str) -> str:
     return f"""
 CREATE TEMP TABLE {name} AS
 SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
-    CASE WHEN p.account = '' THEN replace(p.channel_id::text, '-', '') ELSE p.account END AS held_at,
+    CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')
+         ELSE p.acquirer_merchant_id END AS held_at,
     p.payment_type AS kind, p.payment_type IN ({_list(INBOUND_TYPES)}) AS inward, p.status, p.currency,
     coalesce(p.approved, p.amount) - coalesce(r.taken, 0) AS net,
     p.merchant_transaction_id AS reference, (p.created_at AT TIME ZONE %(zone)s)::date AS day

@@ -21,7 +21,7 @@ from gateway.models import Merchant
 IS_ACTIVE_MATCH: Final = models.Q(undone_at__isnull=True)
 
 
-def _zone(name: Any) -> None:
+def validate_time_zone(name: Any) -> None:
     if name not in available_timezones():
         raise ValidationError(f"{name!r} is no time zone of the IANA list, e.g. Europe/Berlin.")
 
@@ -81,7 +81,7 @@ class ClearingInstitute(models.Model):
     name = models.CharField(max_length=64, unique=True)
     connectors = ArrayField(models.CharField(max_length=32), default=list, blank=True)
     format = models.CharField(max_length=32, default="", blank=True)
-    time_zone = models.CharField(max_length=64, default="UTC", validators=[_zone])
+    time_zone = models.CharField(max_length=64, default="UTC", validators=[validate_time_zone])
     fee_percent = models.DecimalField(max_digits=7, decimal_places=4, null=True, blank=True)
     fee_fixed = models.DecimalField(max_digits=10, decimal_places=4, null=True, blank=True)
     settles_within_days = models.PositiveSmallIntegerField(default=5)
@@ -416,7 +416,7 @@ class SftpSource(models.Model):
 
     ``pattern``: names of settlement files (``*`` and ``?``). ``then``: what to do with a file on the server after it
     was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds between two
-    fetches. ``due_at``, ``lease_until``, ``looked_at``: real time. ``failures``: how many fetches in a row failed;
+    fetches. ``due_at``, ``lease_until``, ``polled_at``: real time. ``failures``: how many fetches in a row failed;
     ``why``: the last failure.
     """
 
@@ -444,7 +444,7 @@ class SftpSource(models.Model):
     active = models.BooleanField(default=True)
     due_at = models.DateTimeField()
     lease_until = models.DateTimeField(null=True)
-    looked_at = models.DateTimeField(null=True)
+    polled_at = models.DateTimeField(null=True)
     failures = models.IntegerField(default=0)
     why = models.CharField(max_length=500, default="")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -490,12 +490,12 @@ class RemoteFile(models.Model):
         return self.name
 
 
-class Owed(models.Model):
+class MissingSettlement(models.Model):
     """Missing settlements: approved payments of a merchant that an institute should have settled by now, one row a day
     as long as there are any.
 
     ``day``: the merchant's, in the institute's time zone. ``payments``: how many at the last count; 0 for days before
-    the last one. ``sums``: currency → amount, a text. ``lease_until``, ``looked_at``, ``sent_at``: real time.
+    the last one. ``sums``: currency → amount, a text. ``lease_until``, ``counted_at``, ``sent_at``: real time.
     ``sent_to``: who got the mail, empty if the merchant has no contact.
     """
 
@@ -505,7 +505,7 @@ class Owed(models.Model):
     day = models.DateField()
     payments = models.IntegerField()
     sums = models.JSONField(default=dict)
-    looked_at = models.DateTimeField()
+    counted_at = models.DateTimeField()
     tries = models.SmallIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
@@ -513,9 +513,11 @@ class Owed(models.Model):
 
     class Meta:
         app_label = "reporting"
-        verbose_name_plural = "owed"
-        constraints = [models.UniqueConstraint(fields=["institute", "merchant", "day"], name="owed_once_a_day")]
-        indexes = [models.Index(fields=["merchant"], name="owed_now", condition=models.Q(payments__gt=0))]
+        verbose_name_plural = "missing settlements"
+        constraints = [
+            models.UniqueConstraint(fields=["institute", "merchant", "day"], name="missing_settlement_once_a_day")
+        ]
+        indexes = [models.Index(fields=["merchant"], name="missing_settlement_now", condition=models.Q(payments__gt=0))]
 
     def __str__(self) -> str:
         return f"{self.payments} on {self.day}"

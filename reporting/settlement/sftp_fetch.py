@@ -151,7 +151,7 @@ def fetch_source(source: SftpSource) -> int:
         wait = FETCH_RETRY_DELAYS[min(failures, len(FETCH_RETRY_DELAYS)) - 1]
         log.warning("settlement_source_failed", source=source.pk.hex, failures=failures, why=why[:500])
     SftpSource.objects.filter(pk=source.pk, lease_until=source.lease_until).update(
-        due_at=now + wait, lease_until=None, looked_at=now, failures=failures, why=why[:500]
+        due_at=now + wait, lease_until=None, polled_at=now, failures=failures, why=why[:500]
     )
     return taken
 

@@ -24,7 +24,7 @@ from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from reporting.settlement import missing_settlements
-from reporting.settlement.models import ClearingInstitute, Owed
+from reporting.settlement.models import ClearingInstitute, MissingSettlement
 
 UNSETTLED_ROW_RETENTION: Final = timedelta(days=92)
 UNSETTLED_MAIL_LEASE: Final = timedelta(minutes=5)
@@ -33,8 +33,8 @@ MAX_UNSETTLED_MAIL_TRIES: Final = 30
 MAX_UNSETTLED_MAILS_PER_RUN: Final = 500
 """Mails sent by one run."""
 _TELL: Final = """
-UPDATE reporting_owed SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
-    SELECT id FROM reporting_owed
+UPDATE reporting_missingsettlement SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+    SELECT id FROM reporting_missingsettlement
     WHERE payments > 0 AND sent_at IS NULL AND tries < %(tries)s
         AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
     ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED
@@ -54,7 +54,7 @@ def remind_of_unsettled_payments(merchant: Merchant | None = None) -> int:
 
 def count_unsettled_payments(scope: AccessScope) -> int:
     """Missing settlements of the user's merchants, as of the last count."""
-    rows = Owed.objects.filter(scope.where("merchant", None), payments__gt=0, institute__active=True)
+    rows = MissingSettlement.objects.filter(scope.where("merchant", None), payments__gt=0, institute__active=True)
     return rows.aggregate(payments=Sum("payments"))["payments"] or 0
 
 
@@ -66,18 +66,18 @@ def _count_institute(institute: ClearingInstitute) -> None:
         one = found.setdefault((merchant, day), {"payments": 0, "sums": {}})
         one["payments"] += many
         one["sums"][currency] = str(amount)
-    Owed.objects.bulk_create(
+    MissingSettlement.objects.bulk_create(
         [
-            Owed(institute=institute, merchant_id=merchant, day=day, looked_at=now, **values)
+            MissingSettlement(institute=institute, merchant_id=merchant, day=day, counted_at=now, **values)
             for (merchant, day), values in found.items()
         ],
         batch_size=1_000,
         update_conflicts=True,
         unique_fields=["institute", "merchant", "day"],
-        update_fields=["payments", "sums", "looked_at"],
+        update_fields=["payments", "sums", "counted_at"],
     )
-    Owed.objects.filter(institute=institute, looked_at__lt=now, payments__gt=0).update(payments=0)
-    Owed.objects.filter(institute=institute, looked_at__lt=now - UNSETTLED_ROW_RETENTION).delete()
+    MissingSettlement.objects.filter(institute=institute, counted_at__lt=now, payments__gt=0).update(payments=0)
+    MissingSettlement.objects.filter(institute=institute, counted_at__lt=now - UNSETTLED_ROW_RETENTION).delete()
 
 
 def _send_mails() -> int:
@@ -90,15 +90,15 @@ def _send_mails() -> int:
     }
     claimed = [ident for (ident,) in execute_sql(_TELL, values)]
     sent = 0
-    for row in Owed.objects.filter(pk__in=claimed).select_related("merchant", "institute").order_by("id"):
+    for row in MissingSettlement.objects.filter(pk__in=claimed).select_related("merchant", "institute").order_by("id"):
         if (to := _send_mail(row)) is not None:
-            sent += Owed.objects.filter(pk=row.pk, sent_at=None).update(
+            sent += MissingSettlement.objects.filter(pk=row.pk, sent_at=None).update(
                 sent_at=clock.real_now(), sent_to=", ".join(to)[:1000]
             )
     return sent
 
 
-def _send_mail(row: Owed) -> list[str] | None:
+def _send_mail(row: MissingSettlement) -> list[str] | None:
     """Send the mail. Returns its recipients; None if it could not be sent."""
     to = list(Contact.objects.filter(merchant=row.merchant_id).order_by("email").values_list("email", flat=True))
     if not to:
@@ -107,12 +107,12 @@ def _send_mail(row: Owed) -> list[str] | None:
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
     except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
-        log.warning("owed_not_told", owed=row.pk, tries=row.tries, why=type(fault).__name__)
+        log.warning("missing_settlements_mail_failed", owed=row.pk, tries=row.tries, why=type(fault).__name__)
         return None
     return to
 
 
-def compose_unsettled_mail(row: Owed) -> tuple[str, str]:
+def compose_unsettled_mail(row: MissingSettlement) -> tuple[str, str]:
     """Subject and text: how many, how much, and where they are listed."""
     payments = "1 payment" if row.payments == 1 else f"{row.payments:,} payments"
     sums = "\n".join(f"  {format_amount(Decimal(amount))} {currency}" for currency, amount in sorted(row.sums.items()))

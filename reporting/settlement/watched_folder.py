@@ -83,7 +83,7 @@ def _take_file(path: Path, institute: ClearingInstitute) -> bool:
             except UnreadableFileError as fault:
                 return _move_file(path, "failed", str(fault))
     except OSError as fault:
-        log.warning("settlement_file_not_opened", file=path.name, why=fault.strerror)
+        log.warning("settlement_file_unreadable", file=path.name, why=fault.strerror)
         return False
     except DatabaseError:
         raise

@@ -107,7 +107,7 @@ def build_payment_line(
         "ReconciliationType": record_type,
         "PaymentType": transaction,
         "Cashflow": "NEG" if away else "POS",
-        "ClearingInstituteMerchantId": payment.account or payment.channel_id.hex,
+        "ClearingInstituteMerchantId": payment.acquirer_merchant_id or payment.channel_id.hex,
         "SettlementReference": f"PAYOUT-{paid_on:%Y%m%d}",
         "SettlementTxId": f"STL{payment.id.hex[-16:].upper()}",
         "ConnectorTxId1": payment.connector_tx_id,

@@ -136,7 +136,7 @@ def unfounded(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:
 
 def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
     ident = payment.id
-    taken_back = ident in acquirer.voided or ident in acquirer.refused_later
+    void_attempted = ident in acquirer.voided or ident in acquirer.refused_later
     if payment.moves and payment.moves[-1].event == "refuse":
         return "refused by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
     last = _last_word(payment.exchanges)
@@ -155,7 +155,7 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
         return ""
     if "unreachable" in last.received:
         return "not delivered, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""
-    if taken_back or ident in acquirer.declined:
+    if void_attempted or ident in acquirer.declined:
         # Declined and then voided, too: a submission that came after we asked left the void nothing to take back.
         return ""
     if last.received.get("outcome") == "voided" or last.kind == "void":

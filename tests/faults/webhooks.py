@@ -35,7 +35,7 @@ UPDATE gateway_webhookdelivery SET due_at = created_at WHERE state = 'waiting' A
 """
 _OWED: Final = """
 SELECT (SELECT count(*) FROM gateway_webhookdelivery WHERE state = 'waiting')
-    + (SELECT count(*) FROM gateway_notification n, gateway_fannedout f WHERE n.id > f.position)
+    + (SELECT count(*) FROM gateway_notification n, gateway_fanoutposition f WHERE n.id > f.position)
 """
 
 Event = tuple[str, int]

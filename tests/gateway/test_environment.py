@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
@@ -62,3 +63,38 @@ def test_a_process_of_live_does_not_come_up_on_a_database_of_test(start: str) ->
     )
     assert ended.returncode != 0
     assert "The database belongs to the test environment" in ended.stderr
+
+
+@pytest.fixture
+def older() -> Iterator[None]:
+    """The history of a database that was made before the migrations became one initial one for each app."""
+    rename = "UPDATE django_migrations SET name = %s WHERE app = 'reporting' AND name = %s"
+    with connection.cursor() as cursor:
+        cursor.execute(rename, ["0001_settlement", "0001_initial"])
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(rename, ["0001_initial", "0001_settlement"])
+
+
+def test_a_database_of_an_unknown_history_is_refused_in_one_sentence(older: None) -> None:
+    with pytest.raises(ImproperlyConfigured, match="the tables of reporting come from migrations that are not here"):
+        environment.require_usable_database()
+    with pytest.raises(CommandError, match="move var/ away and start again"):
+        call_command("migrate", skip_checks=False, stdout=StringIO())
+    with pytest.raises(CommandError, match="give DATABASE_URL an empty one"):
+        call_command("tick", stdout=StringIO())
+
+
+def test_a_database_of_a_newer_version_is_none_of_an_unknown_history() -> None:
+    """The sources of the release before run on it: docs/running.md, Deploy and upgrade."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('reporting', '0999_later', now())")
+    try:
+        assert environment.find_history_fault() is None
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM django_migrations WHERE name = '0999_later'")
+
+
+def test_no_model_differs_from_its_migrations() -> None:
+    call_command("makemigrations", check=True, dry_run=True, stdout=StringIO())

@@ -87,7 +87,7 @@ def test_the_figures_tell_how_each_timer_does(add: Add) -> None:
     add("counts", lambda merchant: 2)
     registry.run_timer_now("counts")
     text = metrics.render_metrics().decode()
-    assert 'tollhouse_timer_done_total{timer="counts"} 2.0' in text
+    assert 'tollhouse_timer_items_total{timer="counts"} 2.0' in text
     assert 'tollhouse_timer_lag_seconds{timer="counts"} 0.0' in text
     assert 'tollhouse_timer_failures_total{timer="counts"} 0.0' in text
 

@@ -84,7 +84,7 @@ def test_a_worker_that_takes_no_more_tasks_ends(broker: Broker, tmp_path: Path) 
     with worker(url, tmp_path / "log", GATEWAY_WORKER_DEAF_S="3", TESTS_STOPS_TAKING="yes") as process:
         send(url, "tests.note", str(never))
         assert eventually(lambda: process.poll() is not None), (tmp_path / "log").read_text()
-    assert "worker_deaf" in (tmp_path / "log").read_text()
+    assert "worker_stalled" in (tmp_path / "log").read_text()
 
 
 def test_who_is_busy_or_has_nothing_to_take_is_not_deaf() -> None:

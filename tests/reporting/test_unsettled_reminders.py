@@ -13,7 +13,7 @@ from chargebacks.models import Contact
 from gateway.core import clock
 from reporting.models import ClearingInstitute
 from reporting.settlement import unsettled_reminders
-from reporting.settlement.models import Owed
+from reporting.settlement.models import MissingSettlement
 from tests.support import settlement
 from tests.support.clock import jump
 from tests.support.database import statements
@@ -36,7 +36,7 @@ def contact(shop: Shop) -> Contact:
 
 
 def now_owed() -> int:
-    return sum(Owed.objects.values_list("payments", flat=True))
+    return sum(MissingSettlement.objects.values_list("payments", flat=True))
 
 
 def test_a_merchant_is_mailed_once_a_day_of_what_is_missed(shop: Shop, of: ClearingInstitute, contact: Contact) -> None:
@@ -75,7 +75,7 @@ def test_each_merchant_hears_of_their_own_and_nobody_without_an_address(
     jump(FOUR_DAYS)
     assert unsettled_reminders.remind_of_unsettled_payments() == 2
     assert [told.subject for told in mail.outbox] == ["1 payment not settled by Acme Clearing"]
-    assert set(Owed.objects.values_list("merchant", "payments", "sent_to")) == {
+    assert set(MissingSettlement.objects.values_list("merchant", "payments", "sent_to")) == {
         (shop.merchant.pk, 1, "books@shop.example"),
         (stranger.merchant.pk, 1, ""),
     }
@@ -90,7 +90,7 @@ def test_a_mail_server_that_is_away_is_tried_again(
     assert unsettled_reminders.remind_of_unsettled_payments() == 0
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     assert unsettled_reminders.remind_of_unsettled_payments() == 0  # somebody may be sending it
-    Owed.objects.update(lease_until=clock.real_now())
+    MissingSettlement.objects.update(lease_until=clock.real_now())
     assert unsettled_reminders.remind_of_unsettled_payments() == 1
     assert len(mail.outbox) == 1
 

@@ -48,7 +48,7 @@ def of_payment(payment: Payment) -> dict[str, str]:
     kinds = {"RF": "REFUND", "CD": "CREDIT"}
     return {
         "PaymentType": kinds.get(payment.payment_type, "DEBIT"),
-        "ClearingInstituteMerchantId": payment.account or payment.channel_id.hex,
+        "ClearingInstituteMerchantId": payment.acquirer_merchant_id or payment.channel_id.hex,
         "ConnectorTxId1": payment.connector_tx_id,
         "Amount": str(payment.amount),
         "Currency": payment.currency,

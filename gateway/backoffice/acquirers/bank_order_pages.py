@@ -37,7 +37,7 @@ class BankOrderEventInline(ReadOnlyInline):
     """The events of an order."""
 
     model = BankOrderEvent
-    fields = ("at", "state", "reason", "on", "message", "told")
+    fields = ("at", "state", "reason", "on", "message", "applied")
     readonly_fields = fields
     ordering = ("id",)
     max_num = MAX_SHOWN_ORDER_EVENTS
@@ -174,10 +174,10 @@ class BankMessageAdmin(InstallationPage):
 
     changeable = False
     nothing = lazy("Statements and status reports stand here when a bank sends them, or one is read by command.")
-    list_display = ("received_at", "kind", "message_id", "name", "source", "told", "found")
+    list_display = ("received_at", "kind", "message_id", "name", "source", "orders_changed", "found")
     ordering = ("-received_at",)
     list_filter = ("kind",)
-    fields = ("received_at", "kind", "message_id", "name", "source", "size", "sha256", "told", "findings")
+    fields = ("received_at", "kind", "message_id", "name", "source", "size", "sha256", "orders_changed", "findings")
     readonly_fields = fields
     actions = None
 

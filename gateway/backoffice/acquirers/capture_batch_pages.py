@@ -282,7 +282,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
     ordering = ("-created_at", "payment")
     fields = (
         "payment_link", "merchant", "channel", "account", "money", "state", "code", "batch_link", "sends", "uploaded",
-        "reference", "answer", "present_at", "created_at", "told",
+        "reference", "answer", "present_at", "created_at", "applied",
     )  # fmt: skip
     readonly_fields = fields
     actions = None

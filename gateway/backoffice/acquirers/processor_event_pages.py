@@ -54,7 +54,7 @@ class ProcessorEventAdmin(ReadOnlyPage):
 
     @admin.display(description=gettext_lazy("recorded"))
     def recorded(self, row: ProcessorEvent) -> str:
-        return _link_payment_end(row.made)
+        return _link_payment_end(row.recorded)
 
     def has_settle_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.may(request, "change", obj)

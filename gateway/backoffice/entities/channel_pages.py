@@ -79,7 +79,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "mask_card_data",
             "descriptor",
             "agreement_ids",
-            "strange_references",
+            "external_references",
             "registration_days",
             "risk_set",
             "card_testing",
@@ -139,7 +139,7 @@ class ChannelAdmin(MerchantPage):
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
         (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
-        (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "strange_references", "registration_days")}),
+        (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "external_references", "registration_days")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
         (gettext_lazy("Limits"), {"fields": ("limits",)}),
     )
@@ -271,7 +271,7 @@ class WalletKeyAdmin(MerchantPage):
 
     @display(description=gettext_lazy("kind"))
     def kind(self, key: WalletKey) -> str:
-        return str(_("made for tests; live ignores it")) if key.made else str(_("of the wallet's provider"))
+        return str(_("made for tests; live ignores it")) if key.is_test_key else str(_("of the wallet's provider"))
 
     @display(description=gettext_lazy("public facts"))
     def public_facts(self, key: WalletKey) -> SafeString:

@@ -64,6 +64,6 @@ def mail_decision(row: Approval) -> bool:
             f"{describe_approval(row)}: {state}", f"{body}{note}\n\n{address}\n", settings.GATEWAY_MAIL_FROM, [to]
         ).send()
     except (OSError, SMTPException):
-        log.warning("decision_not_mailed", approval=row.pk.hex)
+        log.warning("approval_mail_failed", approval=row.pk.hex)
         return False
     return True

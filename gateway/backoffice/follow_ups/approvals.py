@@ -25,7 +25,7 @@ from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, LimitUse, sum_recent_manual_moves, sum_unapproved_moves
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder, execute_follow_up
 from gateway.core import clock, identifiers, money
-from gateway.models import Approval, HandCount, HandMove, Merchant, Payment, Status
+from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
 from gateway.payments.chain import Chain
 from gateway.timers.registry import Timer
 
@@ -74,7 +74,7 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
         count = clerk_limits.load_manual_counter(by.user, before.merchant_id)
         if approve:
             # Locked, so that a person decides one request at a time and the sum has what they approved before.
-            HandCount.objects.select_for_update().get(pk=count.pk)
+            ClerkLimitCounter.objects.select_for_update().get(pk=count.pk)
             if why := _explain_approver_refusal(before, by):
                 raise FollowUpNotPossibleError(why)
         changes: dict[str, Any] = {
@@ -191,7 +191,7 @@ def _end_request(row: Approval, state: str, code: str, by: audit_log.Actor, why:
         moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
         row.refresh_from_db()
         if moved and state == Approval.State.FAILED and row.follow_up is not None:
-            HandMove.objects.filter(payment=row.follow_up).delete()
+            ClerkLimitUsage.objects.filter(payment=row.follow_up).delete()
         if moved:
             after = _build_audit_values(row) | ({"why": why} if why else {})
             audit_log.record_audit_entry(by, "approval carried out", row, after=after)

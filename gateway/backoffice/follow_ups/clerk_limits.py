@@ -23,7 +23,7 @@ from gateway.backoffice.access import independence
 from gateway.backoffice.access.independence import ActingPerson
 from gateway.core import clock, identifiers
 from gateway.db.statement import WriteStatement
-from gateway.models import Approval, AuditEntry, HandCount, HandMove, Payment, Status
+from gateway.models import Approval, AuditEntry, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
 from gateway.payments.chain import Chain
 from gateway.payments.token_limits import delete_old_token_moves
 
@@ -109,7 +109,7 @@ def sum_unapproved_moves(names: Collection[str], chain: Chain) -> Decimal:
 def sum_recent_manual_moves(users: Collection[int], merchant: UUID, currency: str) -> Decimal:
     """Sum of what these users moved in a merchant by hand within CLERK_LIMIT_WINDOW, alone or by approving, without
     declined moves."""
-    moves = HandMove.objects.filter(
+    moves = ClerkLimitUsage.objects.filter(
         user__in=users, merchant=merchant, currency=currency, at__gt=clock.real_now() - CLERK_LIMIT_WINDOW
     )
     declined = Payment.objects.filter(pk=models.OuterRef("payment"), status=Status.DECLINED)
@@ -120,24 +120,24 @@ def sum_recent_manual_moves(users: Collection[int], merchant: UUID, currency: st
 # --- counting -----------------------------------------------------------------------------------------------------
 
 
-def load_manual_counter(user: int, merchant: UUID) -> HandCount:
+def load_manual_counter(user: int, merchant: UUID) -> ClerkLimitCounter:
     """The counter row that every move of ``user`` and of the users tied to it raises. Read it before the sum that a
     decision is based on."""
     counted_as = independence.find_counter_user(user)
-    HandCount.objects.bulk_create(
-        [HandCount(id=identifiers.row_id(), user=counted_as, merchant_id=merchant)], ignore_conflicts=True
+    ClerkLimitCounter.objects.bulk_create(
+        [ClerkLimitCounter(id=identifiers.row_id(), user=counted_as, merchant_id=merchant)], ignore_conflicts=True
     )
-    return HandCount.objects.get(user=counted_as, merchant=merchant)
+    return ClerkLimitCounter.objects.get(user=counted_as, merchant=merchant)
 
 
 def add_manual_move(
-    write: WriteStatement, count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str
+    write: WriteStatement, count: ClerkLimitCounter, user: int, payment: UUID, amount: Decimal, currency: str
 ) -> None:
     """Record a move of ``user`` in the statement that begins it, unless a move raised the counter since ``count`` was
     read."""
     write.update(count, {"moves": count.moves + 1}, expecting={"moves": count.moves})
     write.insert(
-        HandMove,
+        ClerkLimitUsage,
         payment=payment,
         user=user,
         merchant_id=count.merchant_id,
@@ -147,14 +147,17 @@ def add_manual_move(
     )
 
 
-def record_approved_move(count: HandCount, user: int, payment: UUID, amount: Decimal, currency: str) -> None:
+def record_approved_move(count: ClerkLimitCounter, user: int, payment: UUID, amount: Decimal, currency: str) -> None:
     """Record a move that ``user`` approved, in the transaction of the decision, which locks ``count``."""
-    HandCount.objects.filter(pk=count.pk).update(moves=models.F("moves") + 1)
-    HandMove.objects.create(
+    ClerkLimitCounter.objects.filter(pk=count.pk).update(moves=models.F("moves") + 1)
+    ClerkLimitUsage.objects.create(
         payment=payment, user=user, merchant_id=count.merchant_id, amount=amount, currency=currency, at=clock.real_now()
     )
 
 
 def delete_expired_moves() -> int:
     """Delete moves older than CLERK_LIMIT_WINDOW; returns how many."""
-    return HandMove.objects.filter(at__lt=clock.real_now() - CLERK_LIMIT_WINDOW).delete()[0] + delete_old_token_moves()
+    return (
+        ClerkLimitUsage.objects.filter(at__lt=clock.real_now() - CLERK_LIMIT_WINDOW).delete()[0]
+        + delete_old_token_moves()
+    )

@@ -187,7 +187,7 @@ def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:
     made it."""
     made = Q(pk=row.payment)
     if last := row.details.get("card", {}).get("last4Digits"):
-        made |= Q(account_key=search_keys.build_account_key(row.merchant_id, last), registration=row.pk)
+        made |= Q(last4_key=search_keys.build_last4_key(row.merchant_id, last), registration=row.pk)
     rows = Payment.objects.filter(made).defer("request", "answer").order_by("-id")[:MAX_REGISTRATION_PAYMENTS]
     return [
         {

@@ -166,7 +166,7 @@ def explain_payment(
     if payment.route:
         more += [
             *route_explanation.explain_failover(payment.route),
-            _("Acquirer account: %s") % payment.route.get("name", payment.account),
+            _("Acquirer account: %s") % payment.route.get("name", payment.acquirer_merchant_id),
         ]
     more += _list_acquirer_messages(payment)
     return PaymentExplanation(

@@ -381,7 +381,7 @@ def _list_ids(payment: Payment) -> list[tuple[str, str, str]]:
         ),
         (_("Connector"), payment.connector, ""),
         (_("Acquirer's reference"), payment.connector_tx_id, ""),
-        (_("Acquirer account"), payment.account, ""),
+        (_("Acquirer account"), payment.acquirer_merchant_id, ""),
         ("testMode", payment.test_mode, ""),
     ]
     return [each for each in named if each[1]]

@@ -128,8 +128,8 @@ def _by_registration(registration: Registration) -> Q:
     made = Q(pk=registration.payment)
     card = registration.details.get("card", {})
     if last := card.get("last4Digits"):
-        key = search_keys.build_account_key(registration.merchant_id, last)
-        return made | Q(account_key=key, registration=registration.pk)
+        key = search_keys.build_last4_key(registration.merchant_id, last)
+        return made | Q(last4_key=key, registration=registration.pk)
     return made
 
 
@@ -152,14 +152,14 @@ def _by_email(value: str, merchants: Sequence[UUID]) -> Q:
 
 def _by_last_four(value: str, merchants: Sequence[UUID]) -> Q:
     # Only cards store digits in clear; other accounts match by the key alone.
-    keys = [search_keys.build_account_key(merchant, value) for merchant in merchants]
-    return Q(account_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
+    keys = [search_keys.build_last4_key(merchant, value) for merchant in merchants]
+    return Q(last4_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
 
 
 def _by_fingerprint(value: str, merchants: Sequence[UUID]) -> Q:
     last, _, digest = value.partition(":")
-    keys = [search_keys.build_account_key(merchant, last) for merchant in merchants]
-    return Q(account_key__in=keys, means_fingerprint=bytes.fromhex(digest))
+    keys = [search_keys.build_last4_key(merchant, last) for merchant in merchants]
+    return Q(last4_key__in=keys, means_fingerprint=bytes.fromhex(digest))
 
 
 def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:

@@ -173,7 +173,7 @@ def _process_payments(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payme
             continue
         counted["judged"] += 1
         row = _judge_payment(trial, rules, payment, one, tried)
-        if row.held or row.unjudged or row.was != row.would:
+        if row.held or row.undecided_rules or row.was != row.would:
             touched.append(row)
     RiskTrialPayment.objects.bulk_create(touched, ignore_conflicts=True)
     return counted
@@ -211,13 +211,13 @@ def _judge_payment(
         observed=payment.payment_type != STANDALONE_RISK_CHECK_TYPE,
     )
     verdict = risk.evaluate_rules(rules, one.subject, found)
-    unjudged = _list_unjudged_rules(rules, one, found)
+    undecided_rules = _list_unjudged_rules(rules, one, found)
     then = RiskVerdict(outcome=RiskOutcome.ACCEPT)
     if verdict.outcome is not RiskOutcome.DECLINE and (rules.avs or rules.cvv):
         if one.approved:
             then = risk.evaluate_acquirer_checks(rules, payment.answer.get("avs", ""), payment.answer.get("cvv", ""))
         elif payment.payment_type != STANDALONE_RISK_CHECK_TYPE:
-            unjudged.append([trial_figures.AVS_CVV_CHECK_PLACE, ACQUIRER_NOT_ASKED])
+            undecided_rules.append([trial_figures.AVS_CVV_CHECK_PLACE, ACQUIRER_NOT_ASKED])
     names = [rule.name for rule in rules.rules]
     held: list[int] = [names.index(reason.rule) for reason in verdict.reasons]
     if then.reasons:
@@ -235,15 +235,15 @@ def _judge_payment(
         score=verdict.score,
         held=held,
         code=then.code if would is then.outcome and then.code else verdict.code,
-        unjudged=unjudged,
+        undecided_rules=undecided_rules,
     )
 
 
 def _list_unjudged_rules(rules: RuleSet, one: ReplaySubject, found: RiskSignals) -> list[list[Any]]:
     """Rules that may match: all their conditions hold but those on fields that were not stored."""
-    unjudged: list[list[Any]] = []
+    undecided_rules: list[list[Any]] = []
     if not one.lost:
-        return unjudged
+        return undecided_rules
     for place, rule in enumerate(rules.rules):
         missing = [
             name for condition in rule.when for name in condition.kind.looks_at(condition.options) if name in one.lost
@@ -254,8 +254,8 @@ def _list_unjudged_rules(rules: RuleSet, one: ReplaySubject, found: RiskSignals)
             if not any(name in one.lost for name in condition.kind.looks_at(condition.options))
         )
         if missing and all(condition.holds(one.subject, found) is not None for condition in others):
-            unjudged.append([place, one.lost[missing[0]]])
-    return unjudged
+            undecided_rules.append([place, one.lost[missing[0]]])
+    return undecided_rules
 
 
 class TrialLists:

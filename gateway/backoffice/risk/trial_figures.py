@@ -23,14 +23,15 @@ FROM gateway_risktrialpayment, jsonb_array_elements_text(held) AS h(place)
 WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
 """
 _UNJUDGED: Final = """
-SELECT (pair ->> 0)::int, pair ->> 1, count(*) FROM gateway_risktrialpayment, jsonb_array_elements(unjudged) AS u(pair)
+SELECT (pair ->> 0)::int, pair ->> 1, count(*)
+FROM gateway_risktrialpayment, jsonb_array_elements(undecided_rules) AS u(pair)
 WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
 """
 
 
 def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
     """``changes``: [{was, would, payments, approved, sums, approvedSums}], ``rules``: [{place, name, payments, changed,
-    sums, unjudged: [[reason, payments]]}]; sums are {currency: amount as text}."""
+    sums, undecided_rules: [[reason, payments]]}]; sums are {currency: amount as text}."""
     asked = {"trial": trial.pk}
     changes: dict[tuple[str, str], dict[str, Any]] = {}
     for was, would, approved, currency, count, total in execute_sql(_CHANGES, asked):
@@ -47,7 +48,7 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
     if rules.avs or rules.cvv:
         named.append((AVS_CVV_CHECK_PLACE, ""))
     by_rule: dict[int, dict[str, Any]] = {
-        place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "unjudged": []}
+        place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "undecided_rules": []}
         for place, name in named
     }
     for place, currency, count, total, changed in execute_sql(_HELD, asked):
@@ -55,7 +56,7 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
         by_rule[place]["changed"] += changed
         _add_amount(by_rule[place]["sums"], currency, total)
     for place, why, count in execute_sql(_UNJUDGED, asked):
-        by_rule[place]["unjudged"].append([why, count])
+        by_rule[place]["undecided_rules"].append([why, count])
     return {"changes": list(changes.values()), "rules": list(by_rule.values())}
 
 

@@ -196,7 +196,7 @@ def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
             "blind": [
                 _("cannot be judged on %(count)d payments, because %(why)s")
                 % {"count": count, "why": UNJUDGED_REASON_TITLES[why]}
-                for why, count in one["unjudged"]
+                for why, count in one["undecided_rules"]
             ],
             "blind_address": f"?{urlencode({'show': 'blind' + str(one['place'])})}#payments",
         }

@@ -41,8 +41,8 @@ _HEADER: Final = (
     "created", "id", "type", "brand", "amount", "currency", "country", "took", "would take", "rule", "passed over",
 )  # fmt: skip
 _READ: Final = (
-    "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "account", "request", "answer",
-    "means", "means_sealed", "route",
+    "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "acquirer_merchant_id", "request",
+    "answer", "means", "means_sealed", "route",
 )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def find_original_account(payment: Payment) -> str:
     tried = (payment.route or {}).get("tried")
     if tried:
         return f"{tried[0]['connector']} {tried[0]['account']}"
-    return f"{payment.connector} {payment.account}".strip()
+    return f"{payment.connector} {payment.acquirer_merchant_id}".strip()
 
 
 def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:

@@ -52,7 +52,7 @@ def plan_due_batches(merchant: Merchant | None = None) -> int:
         try:
             decided += plan_batch(channel, account, currency)
         except Exception:  # one account must not block the others; its captures stay due
-            log.exception("capture_batch_not_decided", channel=channel.hex, account=account)
+            log.exception("capture_batch_planning_failed", channel=channel.hex, account=account)
     return decided
 
 

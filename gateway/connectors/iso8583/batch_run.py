@@ -118,7 +118,7 @@ def _send_batch(batch: CaptureBatch, connector: Connector) -> bool:
     except VaultError:
         return _defer_batch(batch, "a secret does not open: the vault has lost its key")
     except Exception:  # one batch must not block the others; it stays due
-        log.exception("capture_batch_fault", batch=batch.pk.hex)
+        log.exception("capture_batch_failed", batch=batch.pk.hex)
         return _defer_batch(batch, "a fault of the gateway's own: its log says which")
     return True
 
@@ -140,7 +140,9 @@ def _defer_batch(batch: CaptureBatch, why: str, *, wait: bool = True) -> bool:
     over = failures >= MAX_BATCH_FAILURES
     pause = BATCH_RETRY_PAUSES[min(failures, len(BATCH_RETRY_PAUSES)) - 1] if wait else timedelta()
     if wait:
-        log.error("capture_batch_waits", batch=batch.number, account=batch.account, tries=failures, over=over, why=why)
+        log.error(
+            "capture_batch_retried", batch=batch.number, account=batch.account, tries=failures, over=over, why=why
+        )
     select_leased_batch(batch).update(
         failures=failures,
         failure=why[:255] if wait else "",

@@ -86,7 +86,7 @@ def void_reversal(request: AcquirerRequest, row: BatchedCapture) -> AcquirerRepl
 def void_queued_capture(request: AcquirerRequest) -> AcquirerReply:
     """Withdraw a waiting capture. Raises VoidRefusedError if it is in a batch: only the host decides then."""
     sent = {"void": request.payment.hex}
-    if capture_records.withdraw_capture(request.payment, told=True):
+    if capture_records.withdraw_capture(request.payment, applied=True):
         return AcquirerReply(code=REVERSED, sent=sent, received={"capture": "taken out"})
     row = capture_records.refuse_late_capture(request)
     if row.state in (BatchedCapture.State.WITHDRAWN, BatchedCapture.State.REFUSED):

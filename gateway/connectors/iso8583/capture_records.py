@@ -61,11 +61,11 @@ def load_capture_message(row: BatchedCapture) -> RedactedDict:
     return RedactedDict(json.loads(current_vault().open(row.message_sealed, row.payment).reveal()))
 
 
-def withdraw_capture(payment: UUID, *, told: bool) -> bool:
+def withdraw_capture(payment: UUID, *, applied: bool) -> bool:
     """Withdraw a waiting capture. False if it is in a batch, ended, or unknown."""
     waiting = BatchedCapture.objects.filter(pk=payment, state=BatchedCaptureState.WAITING)
-    done = bool(waiting.update(state=BatchedCaptureState.WITHDRAWN, told=told, message_sealed=None))
-    if done and not told:
+    done = bool(waiting.update(state=BatchedCaptureState.WITHDRAWN, applied=applied, message_sealed=None))
+    if done and not applied:
         wakeup.notify_timer(CAPTURE_ANSWER_TIMER)
     return done
 
@@ -80,11 +80,11 @@ def reverse_waiting_capture(payment: UUID, *, by: UUID) -> bool:
         # The lock first: recovery records that it gives up the reversal before it waits here for the capture.
         BatchedCapture.objects.select_for_update().filter(pk=payment).first()
         if (
-            OpenPayment.objects.filter(pk=by, taken_back=True).exists()
+            OpenPayment.objects.filter(pk=by, void_attempted=True).exists()
             or Payment.objects.filter(pk=by, status=Status.DECLINED).exists()
         ):
             return False
-        return withdraw_capture(payment, told=False)
+        return withdraw_capture(payment, applied=False)
 
 
 @transaction.atomic
@@ -108,7 +108,7 @@ def refuse_late_capture(request: AcquirerRequest) -> BatchedCapture:
             "amount": request.money.amount,
             "currency": request.money.currency,
             "created_at": clock.merchant_now(about.merchant),
-            "told": True,
+            "applied": True,
         },
     )
     return row

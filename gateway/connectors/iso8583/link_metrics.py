@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge
 from gateway import metrics
 
 LINK_CHANGES: Final = Counter(
-    "tollhouse_link_changes",
+    "tollhouse_link_state_changes",
     "How often links to hosts went up, down or idle",
     ["link", "state"],
     registry=metrics.PROCESS_REGISTRY,
@@ -21,8 +21,9 @@ LINK_UP: Final = Gauge(
     registry=metrics.PROCESS_REGISTRY,
     multiprocess_mode="mostrecent",
 )
-LINK_STRAYS: Final = Counter(
-    "tollhouse_link_strays", "Answers nobody waited for: late, duplicate, unknown, unreadable", ["link", "kind"],
+UNMATCHED_RESPONSES: Final = Counter(
+    "tollhouse_link_unmatched_responses", "Responses without a request: late, duplicate, unknown, unreadable",
+    ["link", "kind"],
     registry=metrics.PROCESS_REGISTRY,
 )  # fmt: skip
 
@@ -33,6 +34,6 @@ def record_link_state(label: str, state: str) -> None:
     LINK_UP.labels(label).set(1 if state == "up" else 0)
 
 
-def count_stray_answer(label: str, kind: str) -> None:
+def count_unmatched_response(label: str, kind: str) -> None:
     """Count an answer that no caller waited for."""
-    LINK_STRAYS.labels(label, kind).inc()
+    UNMATCHED_RESPONSES.labels(label, kind).inc()

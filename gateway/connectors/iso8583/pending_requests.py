@@ -98,8 +98,8 @@ class PendingRequestTable:
         """Count an answer that no request waits for."""
         with self._lock:
             self._strays[kind] += 1
-        link_metrics.count_stray_answer(self._label, kind)
-        log.warning("stray_answer", link=self._label, kind=kind, what=what)
+        link_metrics.count_unmatched_response(self._label, kind)
+        log.warning("unmatched_response", link=self._label, kind=kind, what=what)
 
     def _remember(self, key: MessageKey, kind: str) -> None:
         """Remember how a request ended. Needs the lock."""

@@ -89,13 +89,13 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
                 )
             ):
                 _apply_entry(one, taken)
-            row.told = taken.moved
+            row.orders_changed = taken.moved
             row.findings = taken.findings + (
                 [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
                 if taken.found > MAX_BANK_MESSAGE_FINDINGS
                 else []
             )
-            row.save(update_fields=["kind", "message_id", "told", "findings"])
+            row.save(update_fields=["kind", "message_id", "orders_changed", "findings"])
     except IntegrityError:
         if BankMessage.objects.filter(sha256=digest).exists():
             raise DuplicateBankMessageError("the same file was taken in before") from None
@@ -121,7 +121,7 @@ def import_watched_folder() -> int:
         try:
             moved += _import_watched_file(path)
         except Exception:  # one file must not block the others, whatever is wrong with it
-            log.exception("bank_message_stuck", file=printable_file_name(path.name))
+            log.exception("bank_message_not_moved", file=printable_file_name(path.name))
         if moved >= MAX_FILES_PER_SCAN:
             break
     return moved
@@ -292,12 +292,12 @@ def _import_watched_file(path: Path) -> bool:
             except (InterfaceError, OperationalError):
                 raise  # a database error, not the file's: the file stays for the next scan
             except Exception:
-                log.exception("bank_message_fault", file=printable_file_name(path.name))
+                log.exception("bank_message_failed", file=printable_file_name(path.name))
                 return _move_away(
                     path, "failed", "a fault of the gateway's own: its log says which; nothing was taken in"
                 )
     except OSError as fault:
-        log.warning("bank_message_not_opened", file=printable_file_name(path.name), why=fault.strerror)
+        log.warning("bank_message_unreadable", file=printable_file_name(path.name), why=fault.strerror)
         return False
     return _move_away(path, "done")
 

@@ -114,7 +114,7 @@ class SepaConnector:
             ):
                 raise VoidRefusedError("the order is taken out and does not come back", sent)
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "not taken out"})
-        if order_records.withdraw_bank_order(request.payment, reason="", told=True):
+        if order_records.withdraw_bank_order(request.payment, reason="", applied=True):
             return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
         order = order_records.refuse_late_order(request)
         if order.state in (BankOrder.State.WITHDRAWN, BankOrder.State.REJECTED):

@@ -141,7 +141,7 @@ def _deliver(file: BankFile, connector: Connector) -> bool:
     except OSError as fault:
         return _record_failure(file, f"the outbox: {fault.strerror}")
     except Exception:  # one file must not block the others; it stays due
-        log.exception("bank_file_fault", file=file.message_id)
+        log.exception("bank_file_delivery_failed", file=file.message_id)
         return _record_failure(file, "a fault of the gateway's own: its log says which")
     return bool(
         BankFile.objects.filter(pk=file.pk, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)).update(

@@ -56,12 +56,12 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
         except (CreditorNotConfiguredError, VaultError) as fault:
             # The orders wait until the account is configured again, or the vault's key is back; that is logged at
             # every tick, and the other accounts' files are made.
-            log.error("bank_file_not_made", channel=channel.hex, account=account, why=str(fault))
+            log.error("bank_file_not_created", channel=channel.hex, account=account, why=str(fault))
             continue
         try:
             filed += plan_bank_file(channel, account, BankFile.Kind(kind), creditor)
         except Exception:  # one account must not block the others; its orders stay due
-            log.exception("bank_file_not_decided", channel=channel.hex, account=account)
+            log.exception("bank_file_planning_failed", channel=channel.hex, account=account)
     return filed
 
 

@@ -151,24 +151,24 @@ def reverse_bank_order(payment: UUID, *, by: UUID) -> bool:
         # The lock first: recovery records that it gives up the reversal before it waits here for the order.
         BankOrder.objects.select_for_update().filter(pk=payment).first()
         if (
-            OpenPayment.objects.filter(pk=by, taken_back=True).exists()
+            OpenPayment.objects.filter(pk=by, void_attempted=True).exists()
             or Payment.objects.filter(pk=by, status=Status.DECLINED).exists()
         ):
             return False
-        done = withdraw_bank_order(payment, reason="", told=False)
+        done = withdraw_bank_order(payment, reason="", applied=False)
     if done:
         wakeup.notify_timer(BANK_ANSWER_TIMER)
     return done
 
 
-def withdraw_bank_order(payment: UUID, *, reason: str, told: bool) -> bool:
+def withdraw_bank_order(payment: UUID, *, reason: str, applied: bool) -> bool:
     """Withdraw a waiting order. False if it is in a file, ended, or unknown."""
     with transaction.atomic():
         if not BankOrder.objects.filter(pk=payment, state=BankOrderState.WAITING).update(
             state=BankOrderState.WITHDRAWN, reason=reason
         ):
             return False
-        record_order_event(payment, BankOrderState.WITHDRAWN, reason=reason, told=told)
+        record_order_event(payment, BankOrderState.WITHDRAWN, reason=reason, applied=applied)
     wakeup.notify_timer(BANK_ANSWER_TIMER)
     return True
 
@@ -224,11 +224,11 @@ def record_order_event(
     reason: str = "",
     on: date | None = None,
     message: BankMessage | None = None,
-    told: bool = False,
+    applied: bool = False,
 ) -> None:
     """Write an event of an order and wake the timer that applies it."""
     BankOrderEvent.objects.create(
-        order_id=payment, state=state, reason=reason, on=on, message=message, at=clock.real_now(), told=told
+        order_id=payment, state=state, reason=reason, on=on, message=message, at=clock.real_now(), applied=applied
     )
 
 

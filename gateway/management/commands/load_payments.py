@@ -180,7 +180,7 @@ class CopyBuffer:
             email_key=search_keys.build_email_key(due.channel.merchant_id, echo["customer"]["email"])
             if first
             else None,
-            account_key=search_keys.build_account_key(due.channel.merchant_id, due.card) if first else None,
+            last4_key=search_keys.build_last4_key(due.channel.merchant_id, due.card) if first else None,
             connector="simulator",
             connector_tx_id=transaction_id,
             sequence=2,

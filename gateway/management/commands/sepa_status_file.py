@@ -35,7 +35,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{bank_message_intake.printable_file_name(str(one))}: {fault.strerror}")
                 failed += 1
                 continue
-            self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.told}")
+            self.stdout.write(f"{name}: {row.kind} {row.message_id}, orders moved: {row.orders_changed}")
             for finding in row.findings:
                 self.stdout.write(f"  {finding}")
         applied = bank_order_outcomes.apply_bank_order_events()

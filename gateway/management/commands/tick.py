@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from gateway.db.environment import require_own_environment
+from gateway.db.environment import require_usable_database
 from gateway.timers import registry
 
 TICK_POLL_S: Final = 0.1
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, forever: bool, **options: Any) -> None:
         try:
-            require_own_environment()
+            require_usable_database()
         except ImproperlyConfigured as fault:
             raise CommandError(str(fault)) from None
         if forever:

@@ -53,7 +53,7 @@ class Command(BaseCommand):
                 "name": row.name,
                 "key_hash": row.key_hash,
                 "active": row.active,
-                "made": row.made,
+                "made": row.is_test_key,
             }
             self.stdout.write(json.dumps(facts))
 

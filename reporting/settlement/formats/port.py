@@ -37,7 +37,7 @@ def translate_parser_errors() -> Iterator[None]:
     try:
         yield
     except PARSER_EXCEPTIONS as fault:
-        log.exception("settlement_file_not_understood")
+        log.exception("settlement_format_detection_failed")
         raise UnreadableFileError(f"the file cannot be read ({type(fault).__name__}); the log has more") from None
 
 

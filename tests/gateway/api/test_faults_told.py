@@ -39,7 +39,7 @@ def test_an_unforeseen_fault_is_logged_once_and_named_on_the_page(
         answer = client.get(address)
     assert answer.status_code == 500
     said: list[dict[str, Any]] = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
-    (line,) = [each for each in said if each["event"] == "unforeseen fault"]
+    (line,) = [each for each in said if each["event"] == "unexpected_error"]
     assert line["method"] == "GET"
     assert "4200000000000000" not in line["path"]
     assert "this page is broken" in (line.get("exception") or str(line.get("exc_info")))

@@ -14,7 +14,7 @@ import pytest
 from gateway.access import tokens
 from gateway.access.tokens import TokenLimits
 from gateway.core import clock
-from gateway.models import AccessToken, Payment, TokenMove
+from gateway.models import AccessToken, Payment, TokenLimitUsage
 from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves
 from tests.support.client import Answer, Api
 from tests.support.fixtures import BY, Shop
@@ -88,10 +88,10 @@ def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
     assert api.follow(target, "RF", "40.00").status == 200
     refused(api.follow(target, "RF", "0.01"), "at most 100.00 EUR in 24 hours, and moved 100.00 of it")
     assert api.pay(amount="100.00", currency="USD").status == 200, "each currency has a sum of its own"
-    TokenMove.objects.update(at=clock.real_now() - TOKEN_LIMIT_WINDOW - timedelta(seconds=1))
+    TokenLimitUsage.objects.update(at=clock.real_now() - TOKEN_LIMIT_WINDOW - timedelta(seconds=1))
     assert api.follow(target, "RF", "100.00").status == 200
     assert delete_old_token_moves() == 3
-    assert TokenMove.objects.count() == 1
+    assert TokenLimitUsage.objects.count() == 1
 
 
 def test_what_was_declined_or_refused_does_not_count(shop: Shop) -> None:
@@ -116,7 +116,7 @@ def test_an_idempotent_repeat_counts_once(shop: Shop) -> None:
     body = {"paymentType": "DB", "paymentBrand": "VISA", "amount": "90.00", "currency": "EUR", **CARD}
     first, again = (api.post("/v1/payments", body, **{"Idempotency-Key": "one"}) for _ in range(2))
     assert (first.status, again.id) == (200, first.id)
-    assert TokenMove.objects.count() == 1
+    assert TokenLimitUsage.objects.count() == 1
 
 
 def test_of_many_at_once_no_more_than_the_limit_is_moved(committed: Shop) -> None:

@@ -16,7 +16,7 @@ from gateway.backoffice.follow_ups import approvals, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.core import clock, identifiers
-from gateway.models import Approval, AuditEntry, HandMove, Payment
+from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Payment
 from gateway.payments.chain import Chain
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -100,7 +100,7 @@ def test_what_somebody_approves_counts_for_their_own_day(shop: Shop) -> None:
     second.refresh_from_db()
     assert second.state == "ASKED"
     assert approvals.decide_approval(second.pk, approve=False, note="", by=mia).state == "REJECTED"
-    assert [row.user for row in HandMove.objects.all()] == [mia.user]
+    assert [row.user for row in ClerkLimitUsage.objects.all()] == [mia.user]
 
 
 def test_of_many_approvals_at_once_the_day_lets_two_through(committed: Shop) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.backoffice.follow_ups import clerk_limits
 from gateway.core import clock, identifiers
-from gateway.models import HandMove, Payment
+from gateway.models import ClerkLimitUsage, Payment
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +29,7 @@ def moved(shop: Shop, **changes: Any) -> Decimal:
         "at": NOW - timedelta(minutes=1),
         **changes,
     }
-    HandMove.objects.create(**values)
+    ClerkLimitUsage.objects.create(**values)
     return clerk_limits.sum_recent_manual_moves({1}, shop.merchant.pk, "EUR")
 
 

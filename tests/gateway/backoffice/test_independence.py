@@ -5,12 +5,10 @@ Source: docs/decisions/0053.
 
 from __future__ import annotations
 
-import importlib
 import random
 from decimal import Decimal
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
@@ -21,7 +19,7 @@ from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.core import clock, identifiers
-from gateway.models import Approval, AuditEntry, Grant, Payment, Role, UserHandling
+from gateway.models import Approval, Grant, Payment, Role, UserHandling
 from gateway.payments.chain import Chain
 from tests.support.fixtures import Shop
 from tests.support.office import person
@@ -286,35 +284,3 @@ def test_a_user_without_limits_made_by_somebody_with_one_is_no_unlimited_person(
     assert not token_approvals.needs_token_approval(berta, place, ["read"])
     waiting, _ = tokens.issue_token(shop.merchant, name="waits", by=ACTOR, approved=False)
     assert "without a limit" in token_approvals.explain_approval_refusal(waiting, berta)
-
-
-# --- users of before --------------------------------------------------------------------------------------------------
-
-
-def entry(actor: str, action: str, user: User | str) -> None:
-    subject = user if isinstance(user, str) else str(user.pk)
-    AuditEntry.objects.create(actor=actor, action=action, subject="user", subject_id=subject)
-
-
-@pytest.mark.django_db
-def test_ties_of_users_of_before_are_read_from_the_trail(shop: Shop) -> None:
-    """By the migration that brought ties: who made, changed, or gave a link or factor, once for each pair and with the
-    last time; not who looked, ended sessions or was refused, not oneself, and nothing that is no user any more."""
-    read = importlib.import_module("gateway.migrations.0032_people_and_tokens").read_ties_from_the_trail
-    anna, ben, cleo = (worker(shop, name) for name in ("anna", "ben", "cleo"))
-    entry("anna", "create", ben)
-    entry("anna", "password link", ben)
-    entry("ben", "change", cleo)
-    for action in ("view", "end sessions", "refused", "set password"):
-        entry("cleo", action, anna)
-    entry("ben", "second factor", ben)
-    entry("command line", "change", anna)
-    for subject in ("999999", "x", ""):
-        entry("anna", "change", subject)
-    AuditEntry.objects.create(actor="cleo", action="create", subject="channel", subject_id=str(anna.pk))
-    read(apps, None)
-    assert set(UserHandling.objects.values_list("by__username", "user__username", "action")) == {
-        ("anna", "ben", "password link"),
-        ("ben", "cleo", "change"),
-    }
-    assert independence.load_handling_ties().handlers(cleo.pk) >= {anna.pk, ben.pk}

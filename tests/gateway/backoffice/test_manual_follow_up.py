@@ -13,7 +13,7 @@ from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceeded
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.backoffice.payments.timeline import list_follow_up_offers
 from gateway.core import clock
-from gateway.models import AuditEntry, HandCount, HandMove, Payment, Status
+from gateway.models import AuditEntry, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
 from gateway.payments.follow_ups import load_chain
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once
@@ -168,10 +168,10 @@ def test_ten_payments_just_below_the_limit_are_over_the_limit_of_a_day(shop: Sho
     refund(shop.api.pay(currency="GBP").id, "60.00")
     refund(stranger.api.pay().id, "60.00")
     refund(shop.api.pay().id, "60.00", Clerk(user=8, name="carl", ip=None, day=Decimal("100.00")))
-    HandMove.objects.update(at=clock.real_now() - clerk_limits.CLERK_LIMIT_WINDOW)
+    ClerkLimitUsage.objects.update(at=clock.real_now() - clerk_limits.CLERK_LIMIT_WINDOW)
     refund(shop.api.pay().id, "60.00")
     assert clerk_limits.delete_expired_moves() == 6
-    assert HandMove.objects.get().amount == 60
+    assert ClerkLimitUsage.objects.get().amount == 60
 
 
 def test_of_both_limits_the_nearer_one_is_met(shop: Shop) -> None:
@@ -206,8 +206,8 @@ def test_of_many_payments_at_the_same_moment_the_day_lets_two_through(committed:
     made = [each for each in at_once(*[partial(send, ident) for ident in paid]) if each]
     assert len(made) == 2
     assert {row.pk.hex for row in Payment.objects.filter(payment_type="RF")} == set(made)
-    assert {row.payment.hex for row in HandMove.objects.all()} == set(made)
-    assert HandCount.objects.get().moves == 2
+    assert {row.payment.hex for row in ClerkLimitUsage.objects.all()} == set(made)
+    assert ClerkLimitCounter.objects.get().moves == 2
 
 
 def test_a_double_click_at_the_limit_is_one_refund_and_asks_nobody(committed: Shop) -> None:

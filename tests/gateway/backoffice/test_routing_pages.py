@@ -6,15 +6,13 @@ Source: health and statistics per connector); docs/routing.md.
 from __future__ import annotations
 
 import csv
-import importlib
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.cache import cache
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.test import Client, override_settings
 
 from gateway.background import queue
@@ -178,20 +176,10 @@ def test_of_two_that_add_the_same_account_at_once_one_is_told_that_it_is_there(
     assert AcquirerAccount.objects.count() == 1
 
 
-def test_the_database_keeps_no_twin_and_twins_of_before_stop_the_migration_with_words(shop: Shop) -> None:
-    first = account(shop.channel, "stub", "M-1")
+def test_the_database_keeps_no_twin(shop: Shop) -> None:
+    account(shop.channel, "stub", "M-1")
     with pytest.raises(IntegrityError), transaction.atomic():
         account(shop.channel, "stub", "M-1")
-    refuse_twins = importlib.import_module("gateway.migrations.0025_accounts_once").refuse_twins
-    refuse_twins(apps, None)
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("ALTER TABLE gateway_acquireraccount DROP CONSTRAINT acquirer_account_once")
-    twin = account(shop.channel, "stub", "M-1", active=False)
-    with pytest.raises(RuntimeError, match="exist more than once") as raised:
-        refuse_twins(apps, None)
-    assert f"payments are sent to {first.pk}, never to {twin.pk}" in str(raised.value)
-    assert "Nothing was changed." in str(raised.value)
 
 
 def test_an_account_stays_where_its_undecided_payments_are(staff: Client, shop: Shop, cards: Acquirer) -> None:

@@ -181,11 +181,11 @@ def test_what_is_not_kept_is_said_of_each_rule(shop: Shop, boss: User) -> None:
     }
     other = {"name": "card and amount", "when": [listed["when"], AMOUNT["when"]], "then": {"verdict": "decline"}}
     trial = run(shop, boss, document(listed, other, AMOUNT, cvv={"N": "decline"}))
-    assert rule(trial, "card")["unjudged"] == [[ACCOUNT_NOT_STORED, 1]]
-    assert rule(trial, "card and amount")["unjudged"] == [], "its other condition does not hold: it is judged"
-    assert rule(trial, "large")["unjudged"] == []
+    assert rule(trial, "card")["undecided_rules"] == [[ACCOUNT_NOT_STORED, 1]]
+    assert rule(trial, "card and amount")["undecided_rules"] == [], "its other condition does not hold: it is judged"
+    assert rule(trial, "large")["undecided_rules"] == []
     assert trial.figures["rules"][-1]["place"] == AVS_CVV_CHECK_PLACE
-    assert trial.figures["rules"][-1]["unjudged"] == [[ACQUIRER_NOT_ASKED, 1]]
+    assert trial.figures["rules"][-1]["undecided_rules"] == [[ACQUIRER_NOT_ASKED, 1]]
 
 
 def test_a_refused_request_was_never_put_to_risk(shop: Shop, boss: User) -> None:

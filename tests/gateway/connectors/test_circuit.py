@@ -345,11 +345,11 @@ def test_figures_tell_of_breakers_failovers_and_what_was_not_sent(shop: Shop, mo
             assert shop.api.pay(testMode="EXTERNAL").code == APPROVED
     told = Client().get("/metrics").content.decode()
     for line in (
-        'tollhouse_breaker_state{account="at figures-down",connector="figures-down"} 2.0',
-        'tollhouse_acquirer_refused_total{by="breaker",connector="figures-down"} 1.0',
+        'tollhouse_circuit_breaker_state{account="at figures-down",connector="figures-down"} 2.0',
+        'tollhouse_payments_not_sent_total{by="breaker",connector="figures-down"} 1.0',
         'tollhouse_failovers_total{from_connector="figures-down",to_connector="figures-up"} 3.0',
         'tollhouse_acquirer_in_flight{account="at figures-up",connector="figures-up"} 0.0',
-        'tollhouse_acquirer_seconds_count{connector="figures-down",outcome="elsewhere"} 3.0',
+        'tollhouse_acquirer_seconds_count{connector="figures-down",outcome="retryable"} 3.0',
     ):
         assert line in told, line
 

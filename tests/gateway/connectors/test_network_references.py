@@ -111,7 +111,7 @@ def test_an_agreement_that_knows_its_processors_id_alone_sends_nobody_that_id(
 
 def test_an_agreement_of_another_gateway_goes_onwards_as_it_was_brought(both: Shop, iso_host: IsoHost) -> None:
     """Part B, Card on file: a reference that no payment of ours gave, where the channel takes it."""
-    Channel.objects.filter(pk=both.channel.pk).update(strange_references=True)
+    Channel.objects.filter(pk=both.channel.pk).update(external_references=True)
     again(both, "USD", "380912345678901")
     again(both, "USD", "another-gateways-own-id-17")
     one, two = (message["48"] for message in iso_host.seen("0200"))

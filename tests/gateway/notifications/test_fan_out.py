@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from psycopg import connect
 
 from gateway.core import clock
-from gateway.models import FannedOut, Notification, WebhookDelivery
+from gateway.models import FanOutPosition, Notification, WebhookDelivery
 from gateway.notifications import fan_out as module
 from gateway.notifications.fan_out import SequenceGap, fan_out_notifications
 from gateway.payments import webhook_payloads
@@ -48,20 +48,20 @@ def test_nothing_to_hand_on_costs_one_statement(shop: Shop) -> None:
 
 
 def gaps() -> list[dict[str, object]]:
-    found = FannedOut.objects.get().gaps
+    found = FanOutPosition.objects.get().gaps
     assert isinstance(found, list)
     return found
 
 
 def clean_gaps() -> None:
     """Numbers that tests before this one drew and gave back."""
-    FannedOut.objects.update(gaps=[])
+    FanOutPosition.objects.update(gaps=[])
 
 
 def test_what_was_written_before_the_row_of_the_position_is_handed_on(shop: Shop) -> None:
     with hooked() as hook:
         register(shop, hook)
-        FannedOut.objects.all().delete()
+        FanOutPosition.objects.all().delete()
         shop.api.pay()
         shop.api.pay()
         assert hand_on() == 2
@@ -104,7 +104,7 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
             assert gap["first"] == gap["last"]
             assert hand_on() == 0
             # However long it takes: its transaction is still open.
-            FannedOut.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
+            FanOutPosition.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
             assert hand_on() == 0
             assert len(gaps()) == 1
             slow.commit()
@@ -125,7 +125,7 @@ def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
     committed.api.pay()
     assert hand_on() == 1
     (gap,) = gaps()
-    FannedOut.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
+    FanOutPosition.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
     # Whoever else writes in this PostgreSQL, other tests among them, has to have ended what was open then.
     deadline = time.monotonic() + PATIENCE_S
     while gaps() and time.monotonic() < deadline:

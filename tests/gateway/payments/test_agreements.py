@@ -156,7 +156,7 @@ def test_a_payment_of_the_merchants_own_without_an_initial_one_is_refused(api: A
 
 def test_a_channel_may_take_references_of_another_processor(shop: Shop) -> None:
     """D38: agreements that were made elsewhere; an id that looks like ours must be ours."""
-    api = shop.api_of(shop.open_channel(strange_references=True))
+    api = shop.api_of(shop.open_channel(external_references=True))
     assert draw(api, "020123456789012").status == 200
     past = draw(api, "020123456789012", expiry="2020-01-01")
     assert (past.code, past.errors.keys()) == ("700.500.002", {"standingInstruction.expiry"})

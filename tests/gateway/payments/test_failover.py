@@ -80,7 +80,11 @@ def test_a_payment_that_nobody_took_goes_to_the_next_account_and_says_so(pair: P
     answer = pair.pay()
     assert (answer.status, answer.code) == (200, APPROVED)
     payment = Payment.objects.get()
-    assert (payment.connector, payment.account, payment.connector_tx_id) == ("second", "at second", "second-0")
+    assert (payment.connector, payment.acquirer_merchant_id, payment.connector_tx_id) == (
+        "second",
+        "at second",
+        "second-0",
+    )
     assert events(payment) == ["begin", "reroute", "approve"]
     assert exchanges(payment) == [("first", "submit"), ("second", "submit")]
     assert recover_at(payment) is None
@@ -227,7 +231,7 @@ def test_killed_after_the_move_the_second_acquirer_is_asked_and_not_the_first(pa
     pair.first.before = lambda: seen.append(OpenPayment.objects.get().recover_at)
     pair.second.before = kill
     payment = pair.killed()
-    assert (payment.status, payment.connector, payment.account) == (Status.STARTED, "second", "at second")
+    assert (payment.status, payment.connector, payment.acquirer_merchant_id) == (Status.STARTED, "second", "at second")
     moved = recover_at(payment)
     assert moved is not None
     assert moved > seen[0]

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pgtrigger
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -162,7 +163,7 @@ def test_a_void_without_an_answer_is_carried_through_whatever_an_inquiry_says_me
     payment = Payment.objects.get(pk=shop.api.pay(testMode="INTERNAL").id)
     assert payment.connector == slow.name
     assert recover().settled == 0
-    assert OpenPayment.objects.get(pk=payment.pk).taken_back
+    assert OpenPayment.objects.get(pk=payment.pk).void_attempted
     assert recover(60).settled == 1
     payment.refresh_from_db()
     assert (payment.status, payment.result_code, payment.approved) == (Status.DECLINED, REVERSED, None)
@@ -261,12 +262,13 @@ def begun(shop: Shop) -> Payment:
         "answer": {},
         "completed_at": None,
     }
+    [(_, append_only)] = pgtrigger.registered("gateway.PaymentEvent:append_only")
     with connection.cursor() as cursor:
         # That one alone: tests empty tables between them, and the trigger against it is off (tests/conftest.py).
-        cursor.execute("ALTER TABLE gateway_paymentevent DISABLE TRIGGER append_only")
+        append_only.disable(PaymentEvent)
         for table in ("paymentevent", "notification"):
             cursor.execute(f"DELETE FROM gateway_{table} WHERE payment_id = %s AND sequence > 1", [donor.pk])
-        cursor.execute("ALTER TABLE gateway_paymentevent ENABLE TRIGGER append_only")
+        append_only.enable(PaymentEvent)
         cursor.execute("DELETE FROM gateway_acquirerexchange WHERE payment_id = %s", [donor.pk])
     Payment.objects.filter(pk=donor.pk).update(**changes)
     donor.refresh_from_db()
@@ -447,7 +449,7 @@ def test_an_approval_that_comes_after_recovery_began_to_take_it_back_changes_not
         def submit(self, request: AcquirerRequest) -> AcquirerReply:
             reply = STUB.submit(request)
             recovery.mark_outcome_unknown(Payment.objects.select_related("merchant", "open").get(pk=request.payment))
-            OpenPayment.objects.update(taken_back=True)
+            OpenPayment.objects.update(void_attempted=True)
             return reply
 
     monkeypatch.setattr(process, "route_payment", lambda *args, **names: routing.Route(connector=Slow()))  # type: ignore[arg-type]
@@ -609,7 +611,7 @@ def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
             result_code=PENDING,
             connector="hole",
             approved=None,
-            account="alive" if number == 5 else "silent",
+            acquirer_merchant_id="alive" if number == 5 else "silent",
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
     assert recovery.recover_due_payments().settled == 1

@@ -9,12 +9,14 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import pgtrigger
 import pytest
 from django.db import DatabaseError, connection, transaction
 
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
+from gateway.db.guards import NEVER_EMPTIED_GUARD
 from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog, Status
 from gateway.payments import store
 from gateway.payments.payment_request import RequestTrace
@@ -152,15 +154,27 @@ def test_the_database_refuses_to_change_or_erase_what_happened(shop: Shop, table
         cursor.execute(sql.format(table))
 
 
+def test_no_session_can_switch_the_guards_off(shop: Shop) -> None:
+    """Decision 0057: triggers of django-pgtrigger's own template can be ignored by whatever runs SQL."""
+    begun(shop)
+    [(model, guard)] = pgtrigger.registered("gateway.PaymentEvent:append_only")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('pgtrigger.ignore', %s, true)", [f"{{{guard.get_pgid(model)}}}"])
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            cursor.execute("DELETE FROM gateway_paymentevent")
+
+
 @pytest.mark.parametrize("table", APPEND_ONLY)
 def test_the_database_refuses_to_empty_what_happened(db: None, table: str) -> None:
     """Found in use: row triggers say nothing of TRUNCATE, and the whole trail was gone."""
     with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER never_emptied")
+        for model, guard in pgtrigger.registered():
+            if guard.name == NEVER_EMPTIED_GUARD and model._meta.db_table == table:
+                guard.enable(model)
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
             cursor.execute(f"TRUNCATE {table}")
         # Every table that refuses to change a row refuses to lose them all.
-        cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = 'append_only'")
+        cursor.execute("SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname LIKE 'pgtrigger_append_only_%'")
         assert {row[0] for row in cursor.fetchall()} == set(APPEND_ONLY)
 
 

@@ -34,7 +34,7 @@ def test_a_refund_that_two_events_tell_of_is_recorded_once(committed: Shop, proc
     at_once(*[act] * 4)
     assert [payment.payment_type for payment in Payment.objects.order_by("id")] == ["DB", "RF"]
     made = Payment.objects.get(payment_type="RF").pk
-    assert set(ProcessorEvent.objects.values_list("state", "made")) == {("done", made)}
+    assert set(ProcessorEvent.objects.values_list("state", "recorded")) == {("done", made)}
 
 
 def test_what_could_not_be_written_is_not_taken_for_recorded_before(
@@ -47,8 +47,8 @@ def test_what_could_not_be_written_is_not_taken_for_recorded_before(
     with monkeypatch.context() as patch:
         patch.setattr("gateway.payments.acquirer_reported.identifiers.row_id", lambda: UUID(paid.id))
         row = sender.tell("charge.dispute.created", dispute["id"], "evt_dispute")
-    assert (row.state, row.made) == (ProcessorEvent.State.NEW, None)
+    assert (row.state, row.recorded) == (ProcessorEvent.State.NEW, None)
     ProcessorEvent.objects.update(due_at=row.created_at)
     event_processing.process_due_events()
     row.refresh_from_db()
-    assert (row.state, row.made) == (ProcessorEvent.State.DONE, Payment.objects.get(payment_type="CB").pk)
+    assert (row.state, row.recorded) == (ProcessorEvent.State.DONE, Payment.objects.get(payment_type="CB").pk)

@@ -273,7 +273,7 @@ def test_a_refund_made_in_the_processors_own_pages_is_recorded_once(
     again = sender.tell("charge.refunded", intent["latest_charge"]["id"])
     (made,) = Payment.objects.filter(payment_type="RF")
     assert (made.approved, made.status, made.connector_tx_id) == (Decimal("12.50"), Status.APPROVED, refund["id"])
-    assert (first.state, first.made, again.state, again.made) == (State.DONE, made.pk, State.DONE, made.pk)
+    assert (first.state, first.recorded, again.state, again.recorded) == (State.DONE, made.pk, State.DONE, made.pk)
     assert card_shop.api.follow(paid.id, "RF", "79.51").code == "700.400.200"
     assert card_shop.api.follow(paid.id, "RF", "79.50").code == "000.100.112"
 
@@ -319,7 +319,7 @@ def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reve
         Decimal("92.00"),
         Payment.objects.get(pk=paid.id).pk,
     )
-    assert (opened.state, opened.made) == (State.DONE, charged.pk)
+    assert (opened.state, opened.recorded) == (State.DONE, charged.pk)
     assert cases.adopt_all_payments() == 1
     assert Chargeback.objects.get().pk == charged.pk
     dispute["status"] = "won"
@@ -439,7 +439,7 @@ def test_a_flagged_event_is_settled_by_a_person_or_acted_on_again(
     office.post(page, {"action": "again", "_selected_action": [str(row.pk)]})
     event_processing.process_due_events()
     row.refresh_from_db()
-    assert (row.state, row.made) == (State.DONE, Payment.objects.get(payment_type="RF").pk)
+    assert (row.state, row.recorded) == (State.DONE, Payment.objects.get(payment_type="RF").pk)
     ProcessorEvent.objects.update(state=State.FLAGGED)
     office.post(page, {"action": "settled", "_selected_action": [str(row.pk)]})
     row.refresh_from_db()

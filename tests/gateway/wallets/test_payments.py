@@ -16,7 +16,7 @@ from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from gateway.core import clock
 from gateway.core.money import Money
 from gateway.core.secret import Secret
-from gateway.models import AcquirerExchange, Channel, Payment, RequestLog, WalletKey, WalletTokenSeen
+from gateway.models import AcquirerExchange, Channel, Payment, RequestLog, UsedWalletToken, WalletKey
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.timers import registry
 from gateway.wallets import channel_tokens, sandbox_tokens, token_factory
@@ -281,9 +281,9 @@ def test_tokens_are_forgotten_when_they_are_too_old_to_be_taken(keyed: Shop) -> 
     pay(keyed.api, "wallet1", token_of(keyed.channel, "wallet1"))
     pay(keyed.api, "wallet2", token_of(keyed.channel, "wallet2"))
     assert registry.run_timer_now("wallet tokens") == 0
-    WalletTokenSeen.objects.update(until=clock.real_now() - timedelta(seconds=1))
+    UsedWalletToken.objects.update(until=clock.real_now() - timedelta(seconds=1))
     assert registry.run_timer_now("wallet tokens") == 2
-    assert not WalletTokenSeen.objects.exists()
+    assert not UsedWalletToken.objects.exists()
 
 
 def test_the_command_makes_a_token_that_pays(shop: Shop) -> None:

@@ -425,7 +425,7 @@ def test_a_sender_that_is_killed_leaves_nothing_doubled_and_nothing_undone(
     assert [status(one) for one in payments] == [("APPROVED", OK)] * 3
     assert host.batches == {"000001": dict(zip((UUID(one).hex for one in payments), (6000, 1500, 300), strict=True))}
     assert CaptureBatch.objects.get().state == "BALANCED"
-    assert BatchedCapture.objects.filter(told=False).count() == 0
+    assert BatchedCapture.objects.filter(applied=False).count() == 0
     assert PaymentEvent.objects.filter(payment__in=payments, event="approve").count() == 3
 
 

@@ -43,26 +43,26 @@ def state(payment: str) -> str:
 def test_the_same_file_twice_is_seen_and_the_same_words_in_another_do_nothing(banked: Shop, outbox: Path) -> None:
     (paid,), file = filed(banked)
     told = sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")})
-    assert sepa.take(told).told == 1
+    assert sepa.take(told).orders_changed == 1
     with pytest.raises(DuplicateBankMessageError):
         sepa.take(told)
-    assert sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}, number=2)).told == 0
+    assert sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}, number=2)).orders_changed == 0
     booked = sepa.statement([Entry(order=paid)])
-    assert sepa.take(booked).told == 0
+    assert sepa.take(booked).orders_changed == 0
     assert BankOrderEvent.objects.count() == 1
 
 
 def test_a_statement_twice_books_once(banked: Shop, outbox: Path) -> None:
     (paid,), _ = filed(banked)
-    assert sepa.take(sepa.notification([Entry(order=paid)])).told == 1
-    assert sepa.take(sepa.statement([Entry(order=paid)])).told == 0
+    assert sepa.take(sepa.notification([Entry(order=paid)])).orders_changed == 1
+    assert sepa.take(sepa.statement([Entry(order=paid)])).orders_changed == 0
     registry.run_timer_now("bank answers")
     assert Payment.objects.get(pk=paid).sequence == 3
 
 
 def test_a_whole_file_and_a_whole_batch_are_refused(banked: Shop, outbox: Path) -> None:
     paid, file = filed(banked, "1.00", "2.00")
-    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="FF01")).told == 2
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="FF01")).orders_changed == 2
     file.refresh_from_db()
     assert (file.bank_status, {state(one) for one in paid}) == ("RJCT", {"REJECTED"})
     registry.run_timer_now("bank answers")
@@ -73,7 +73,7 @@ def test_an_order_of_a_refused_file_is_declined_for_its_own_reason(banked: Shop,
     """A bank that refuses every order of a file refuses the file, too, before it says why."""
     paid, file = filed(banked, "1.00", "2.00")
     told = sepa.status(file.message_id, group="RJCT", orders={paid[0]: ("RJCT", "AM04")})
-    assert sepa.take(told).told == 2
+    assert sepa.take(told).orders_changed == 2
     registry.run_timer_now("bank answers")
     assert [banked.api.read(one).code for one in paid] == ["800.100.203", "800.100.100"]
 
@@ -81,7 +81,7 @@ def test_an_order_of_a_refused_file_is_declined_for_its_own_reason(banked: Shop,
 def test_a_batch_is_refused_by_its_own_word(banked: Shop, outbox: Path) -> None:
     paid, file = filed(banked, "1.00", "2.00")
     batch = BankOrder.objects.get(pk=paid[0]).batch
-    assert sepa.take(sepa.status(file.message_id, batches={batch: ("RJCT", "MD01")})).told == 2
+    assert sepa.take(sepa.status(file.message_id, batches={batch: ("RJCT", "MD01")})).orders_changed == 2
     assert {BankOrder.objects.get(pk=one).reason for one in paid} == {"MD01"}
 
 
@@ -89,9 +89,9 @@ def test_a_batch_that_is_booked_in_one_sum_pays_all_of_it_or_is_a_finding(banked
     paid, _ = filed(banked, "1.00", "2.00")
     batch = BankOrder.objects.get(pk=paid[0]).batch
     short = sepa.take(sepa.statement([Entry(batch=batch, amount="2.99")]))
-    assert short.told == 0
+    assert short.orders_changed == 0
     assert short.findings == [f"batch {batch}: 2.99 was booked in one sum, its orders come to 3.00"]
-    assert sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")], number=2)).told == 2
+    assert sepa.take(sepa.statement([Entry(batch=batch, amount="3.00")], number=2)).orders_changed == 2
     assert {state(one) for one in paid} == {"BOOKED"}
 
 
@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_a_finding_and_moves_nothing(banked: Shop, outbox: 
         Entry(order="NOTPROVIDED"),
     ]
     taken = sepa.take(sepa.statement(entries))
-    assert taken.told == 0
+    assert taken.orders_changed == 0
     assert taken.findings == [
         f"order {paid}: 91.99 EUR, the order was 92.00 EUR",
         f"order {paid}: 92.00 USD, the order was 92.00 EUR",
@@ -123,9 +123,9 @@ def test_a_second_copy_that_the_bank_refuses_declines_nothing(banked: Shop, outb
     (paid,), file = filed(banked)
     BankFile.objects.update(tries=2)
     taken = sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL"))
-    assert (taken.told, len(taken.findings), state(paid)) == (0, 1, "FILED")
+    assert (taken.orders_changed, len(taken.findings), state(paid)) == (0, 1, "FILED")
     BankFile.objects.update(tries=1)
-    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL", number=2)).told == 1
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL", number=2)).orders_changed == 1
 
 
 def test_a_return_before_the_booking_declines_and_the_booking_then_says_nothing(banked: Shop, outbox: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> Non
         "<IntrBkSttlmDt>2026-01-09</IntrBkSttlmDt><RtrRsnInf><Rsn><Cd>MS02</Cd></Rsn></RtrRsnInf></TxInf></PmtRtr>"
         "</Document>"
     )
-    assert sepa.take(returned).told == 1
+    assert sepa.take(returned).orders_changed == 1
     registry.run_timer_now("bank answers")
     assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
 
@@ -162,7 +162,7 @@ def test_a_chargeback_that_a_settlement_file_entered_first_is_not_entered_twice(
     sepa.take(sepa.notification([Entry(order=paid, into=False, reason="MD06", on="2026-01-09")]))
     registry.run_timer_now("bank answers")
     assert Payment.objects.filter(payment_type="CB").count() == 1
-    assert not BankOrderEvent.objects.filter(told=False).exists()
+    assert not BankOrderEvent.objects.filter(applied=False).exists()
 
 
 def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -
     sepa.take(sepa.statement([Entry(order=paid)]))
     registry.run_timer_now("bank answers")
     assert Payment.objects.get(pk=paid).status == "IN_DOUBT"
-    assert BankOrderEvent.objects.filter(told=False).count() == 1
+    assert BankOrderEvent.objects.filter(applied=False).count() == 1
     assert file.message_id
 
 
@@ -198,7 +198,7 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
     withdrawn, waiting = sepa.debit(banked.api).id, sepa.debit(banked.api).id
     assert banked.api.follow(withdrawn, "RV").code == "000.100.112"
     taken = sepa.take(sepa.statement([Entry(order=withdrawn), Entry(order=waiting)]))
-    assert (taken.told, taken.findings) == (
+    assert (taken.orders_changed, taken.findings) == (
         0,
         [
             f"order {withdrawn}: the bank says 'in', our books say 'taken back'",
@@ -209,7 +209,7 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
     file = BankFile.objects.get()
     sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
     taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))
-    assert (taken.told, len(taken.findings)) == (0, 1)
+    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
 
 
 # --- hostile files --------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_a_file_that_breaks_in_the_middle_moves_nothing(banked: Shop, outbox: Pa
     with pytest.raises(UnreadableBankMessageError):
         sepa.take(whole.replace("</CstmrPmtStsRpt>", "</Wrong>"))
     assert (state(paid), BankMessage.objects.count()) == ("FILED", 0)
-    assert sepa.take(whole).told == 1
+    assert sepa.take(whole).orders_changed == 1
 
 
 @override_settings(GATEWAY_SEPA_MAX_BYTES=1_000)
@@ -342,7 +342,9 @@ def test_one_file_that_two_take_in_at_once_moves_its_orders_once(banked: Shop, o
     def take() -> str:
         try:
             return str(
-                bank_message_intake.import_bank_message(io.BytesIO(content), "x.xml", BankMessage.Source.COMMAND).told
+                bank_message_intake.import_bank_message(
+                    io.BytesIO(content), "x.xml", BankMessage.Source.COMMAND
+                ).orders_changed
             )
         except DuplicateBankMessageError:
             return "seen"

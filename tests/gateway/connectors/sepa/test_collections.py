@@ -50,7 +50,7 @@ def test_a_debit_waits_for_the_bank_and_is_paid_when_a_statement_books_it(banked
     assert file.text("CdtrSchmeId/Id/PrvtId/Othr/Id") == "DE98ZZZ09999999999"
     sepa.take(sepa.status(file.message, group="ACCP", orders={paid.id: ("ACCP", "")}))
     assert code(banked, paid.id) == OUTSTANDING
-    assert sepa.take(sepa.statement([Entry(order=paid.id)])).told == 1
+    assert sepa.take(sepa.statement([Entry(order=paid.id)])).orders_changed == 1
     assert code(banked, paid.id) == SUCCESS
     told = Notification.objects.filter(payment=paid.id).order_by("sequence").values_list("action", flat=True)
     assert list(told) == ["CREATED", "UPDATED"]

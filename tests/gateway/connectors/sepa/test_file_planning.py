@@ -412,7 +412,7 @@ def test_a_withdrawal_waits_for_a_run_that_has_not_ended(of_two: Shop) -> None:
 
     def withdraw() -> None:
         try:
-            result.append(order_records.withdraw_bank_order(UUID(payment), reason="", told=False))
+            result.append(order_records.withdraw_bank_order(UUID(payment), reason="", applied=False))
         finally:
             connection.close()
 
