@@ -8,11 +8,15 @@ from __future__ import annotations
 import hmac
 import io
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 import paramiko
+from django.conf import settings
+from paramiko.sftp import CMD_EXTENDED
 
 from gateway.core.secret import Secret
 from gateway.outbound import address_guard
@@ -22,6 +26,9 @@ SFTP_CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
 """Longest time without an answer during a transfer."""
+CLAIMING_SHARE: Final = 0.25
+MAX_SESSION_SHARE: Final = 0.65
+"""Parts of GATEWAY_TIMER_LIMIT_S: beginning sessions, and the longest of them."""
 CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
@@ -57,13 +64,28 @@ def translate_sftp_errors(what: str) -> Iterator[None]:
         raise SftpUnreachableError(f"{what} failed: {fault or type(fault).__name__}") from None
 
 
+def max_claiming_s() -> float:
+    """How long a run of a timer begins sessions. Together with MAX_SESSION_SHARE it ends before the run is killed, so a
+    slow server takes its turn, and never those of the others."""
+    return settings.GATEWAY_TIMER_LIMIT_S * CLAIMING_SHARE
+
+
+def session_lease() -> timedelta:
+    """How long a claimed row is of one run: its process is dead after that."""
+    return timedelta(seconds=settings.GATEWAY_TIMER_LIMIT_S)
+
+
 @contextmanager
 def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
     """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
-    credentials."""
+    credentials. After MAX_SESSION_SHARE of a timer's run the connection is closed, whatever it is doing: a server that
+    sends a byte now and then passes every other limit."""
     expected = parse_host_key(place.host_key)
     with translate_sftp_errors("connecting"):
         transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
+    watchdog = threading.Timer(settings.GATEWAY_TIMER_LIMIT_S * MAX_SESSION_SHARE, transport.close)
+    watchdog.daemon = True
+    watchdog.start()
     try:
         with _translate_handshake_errors():
             transport.banner_timeout = transport.auth_timeout = SFTP_CONNECT_TIMEOUT_S
@@ -81,7 +103,15 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
         channel.settimeout(SFTP_IDLE_TIMEOUT_S)
         yield sftp
     finally:
+        watchdog.cancel()
         transport.close()
+
+
+def sync_file(client: paramiko.SFTPClient, path: str) -> None:
+    """Have the server write a file to its disk, by OpenSSH's extension; a server without it answers an error, and has
+    the file all the same."""
+    with client.open(path, "r+") as opened, suppress(OSError):
+        client._request(CMD_EXTENDED, "fsync@openssh.com", opened.handle)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
