@@ -400,7 +400,7 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_up_the_others(
     (server.inbox / "large.csv").write_bytes(one_line(shop) + b"#" * 300_000)
     with trickling(server.port, after=60_000) as port:
         slow = fetch(of, server, port=port)
-        other = fetch(institute(key="other"), server, folder=str(folder))
+        other = fetch(institute(key="other", name="Other Clearing"), server, folder=str(folder))
         SftpSource.objects.filter(pk=other.pk).update(due_at=slow.due_at + timedelta(milliseconds=1))
         assert looked(moving) == 0
         assert (states(slow), states(other)) == ({"large.csv": "SEEN"}, {"may.csv": "SEEN"})
