@@ -52,6 +52,8 @@ def build_logging_config(level: str) -> dict[str, Any]:
             **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.worker.strategy", "celery.beat")},
             # Its counts at each sign-in are noise; a lockout is logged.
             "axes": {"level": "WARNING"},
+            # It warns of malformed headers of a receiver, with the receiver's whole URL.
+            "urllib3": {"level": "ERROR"},
             "django.server": {"handlers": ["stderr"], "level": level, "propagate": False},
         },
     }

@@ -5,14 +5,18 @@ Source: Part B, Reconciliation file (delivered by file transfer); decisions 0026
 
 from __future__ import annotations
 
-import hmac
 import io
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 import paramiko
+from django.conf import settings
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.sftp import CMD_EXTENDED
 
 from gateway.core.secret import Secret
 from gateway.outbound import address_guard
@@ -22,6 +26,9 @@ SFTP_CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
 """Longest time without an answer during a transfer."""
+CLAIMING_SHARE: Final = 0.25
+MAX_SESSION_SHARE: Final = 0.65
+"""Parts of GATEWAY_TIMER_LIMIT_S: beginning sessions, and the longest of them."""
 CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
@@ -57,21 +64,39 @@ def translate_sftp_errors(what: str) -> Iterator[None]:
         raise SftpUnreachableError(f"{what} failed: {fault or type(fault).__name__}") from None
 
 
+def max_claiming_s() -> float:
+    """How long a run of a timer begins sessions. Together with MAX_SESSION_SHARE it ends before the run is killed, so a
+    slow server takes its turn, and never those of the others."""
+    return settings.GATEWAY_TIMER_LIMIT_S * CLAIMING_SHARE
+
+
+def session_lease() -> timedelta:
+    """How long a claimed row is of one run: its process is dead after that."""
+    return timedelta(seconds=settings.GATEWAY_TIMER_LIMIT_S)
+
+
 @contextmanager
 def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
     """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
-    credentials."""
+    credentials. After MAX_SESSION_SHARE of a timer's run the connection is closed, whatever it is doing: a server that
+    sends a byte now and then passes every other limit."""
+    known = paramiko.HostKeys()
     expected = parse_host_key(place.host_key)
+    known.add(str(place.host), expected.get_name(), expected)
     with translate_sftp_errors("connecting"):
         transport = paramiko.Transport(_open_socket(str(place.host), int(place.port)))
+    watchdog = threading.Timer(settings.GATEWAY_TIMER_LIMIT_S * MAX_SESSION_SHARE, transport.close)
+    watchdog.daemon = True
+    watchdog.start()
     try:
         with _translate_handshake_errors():
             transport.banner_timeout = transport.auth_timeout = SFTP_CONNECT_TIMEOUT_S
-            transport.get_security_options().key_types = _RSA if expected[0] == "ssh-rsa" else (expected[0],)
+            transport.get_security_options().key_types = (
+                _RSA if expected.get_name() == "ssh-rsa" else (expected.get_name(),)
+            )
             transport.start_client(timeout=SFTP_CONNECT_TIMEOUT_S)
         with translate_sftp_errors("logging in"):
-            shown = transport.get_remote_server_key()
-            if not hmac.compare_digest(shown.get_base64().encode(), expected[1].encode()):
+            if not known.check(str(place.host), transport.get_remote_server_key()):
                 raise SftpUnreachableError("the host shows another key than the one that is known: nothing was sent")
             _log_in(transport, place)
             sftp = paramiko.SFTPClient.from_transport(transport)
@@ -81,7 +106,15 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
         channel.settimeout(SFTP_IDLE_TIMEOUT_S)
         yield sftp
     finally:
+        watchdog.cancel()
         transport.close()
+
+
+def sync_file(client: paramiko.SFTPClient, path: str) -> None:
+    """Have the server write a file to its disk, by OpenSSH's extension; a server without it answers an error, and has
+    the file all the same."""
+    with client.open(path, "r+") as opened, suppress(OSError):
+        client._request(CMD_EXTENDED, "fsync@openssh.com", opened.handle)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
@@ -123,15 +156,16 @@ def _log_in(transport: paramiko.Transport, place: SftpEndpoint) -> None:
         transport.auth_password(place.username, secret.reveal())
 
 
-def parse_host_key(host_key: str) -> tuple[str, str]:
-    """Type and base64 of a known_hosts line without its host. Raises ValueError."""
+def parse_host_key(host_key: str) -> paramiko.PKey:
+    """Parse a known_hosts line without its host. Raises ValueError."""
     words = host_key.split()
-    if len(words) < 2 or words[0] not in HOST_KEY_TYPES:
-        raise ValueError(
-            f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; "
-            f"types: {', '.join(HOST_KEY_TYPES)}"
-        )
-    return words[0], words[1]
+    with suppress(InvalidHostKey, paramiko.SSHException, ValueError):
+        if len(words) >= 2 and words[0] in HOST_KEY_TYPES:
+            entry = HostKeyEntry.from_line(f"host {words[0]} {words[1]}")
+            return entry.key
+    raise ValueError(
+        f"a host key has two words, e.g. ssh-ed25519 AAAA…; ssh-keyscan shows it; types: {', '.join(HOST_KEY_TYPES)}"
+    )
 
 
 def load_private_key(secret: Secret) -> paramiko.PKey:

@@ -21,6 +21,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q
 
@@ -107,9 +108,10 @@ def enqueue_work(
 ) -> BackgroundWork:
     """Queue work; a worker takes it within a second. ``title``: in the owner's language, and therefore not in the
     audit log. Raises TooMuchOpenWorkError."""
-    if BackgroundWork.objects.filter(owner=owner, state__in=OPEN_WORK_STATES).count() >= MAX_OPEN_WORK_PER_OWNER:
-        raise TooMuchOpenWorkError
     with transaction.atomic():
+        get_user_model().objects.select_for_update(no_key=True).get(pk=owner)  # two at once count one after the other
+        if BackgroundWork.objects.filter(owner=owner, state__in=OPEN_WORK_STATES).count() >= MAX_OPEN_WORK_PER_OWNER:
+            raise TooMuchOpenWorkError
         row = BackgroundWork.objects.create(
             kind=kind.name, title=title[:200], owner_id=owner, parameters=dict(parameters), asked_at=clock.real_now()
         )

@@ -20,7 +20,8 @@ RIGHT_TO_LEFT_LANGUAGES: Final = frozenset({"ar"})
 ISO_LANGUAGE_CODES: Final[Mapping[str, str]] = {"dk": "da", "se": "sv", "cz": "cs", "cn": "zh", "gr": "el", "no": "nb"}
 """Spec code → ISO 639-1 code, where they differ; used in a page's ``lang`` attribute."""
 LANGUAGE_ALIASES: Final[Mapping[str, str]] = {iso: code for code, iso in ISO_LANGUAGE_CODES.items()} | {"nn": "no"}
-_FOLDER: Final = Path(__file__).parents[2] / "checkout" / "widget" / "locales"
+TEXTS_DIR: Final = Path(__file__).with_name("locales")
+"""One JSON file for each language, key → text."""
 
 
 def resolve_language(text: str) -> str | None:
@@ -81,7 +82,7 @@ def load_bank_texts(code: str) -> Mapping[str, str]:
 
 def _read_texts(code: str) -> dict[str, str]:
     try:
-        found: dict[str, str] = json.loads((_FOLDER / f"{code}.json").read_text(encoding="utf-8"))
+        found: dict[str, str] = json.loads((TEXTS_DIR / f"{code}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     return found

@@ -2,11 +2,13 @@
 
 A payment is three statements, and a cursor costs more than all their parameters. The same is sent: values as text,
 bound and typed by the server (gateway.db.statement casts each of them), the plan kept. Only for statements that are a
-transaction of their own: if the server has dropped a prepared statement, it is prepared and sent once more.
+transaction of their own: if the server has dropped a prepared statement, or its plan is outdated, it did not run: it is
+prepared and sent once more. Why not psycopg's cursor: docs/decisions/0059.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,9 @@ _INT4, _INT8 = 23, 20
 _TYPE_OF: Final[dict[type, int]] = {bytes: 17, bool: 16, UUID: 2950, Decimal: 1700, datetime: 1184, Jsonb: 3802}
 """PostgreSQL's type OIDs, the same in every installation."""
 _FORGOTTEN: Final = b"26000"
+OUTDATED_PLAN: Final = "0A000"
+"""SQLSTATE of a prepared statement whose columns a migration has changed: "cached plan must not change result type"."""
+_numbers: Final = itertools.count()
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
 
@@ -56,14 +61,19 @@ def execute_prepared(
                 return _read_rows(
                     line, _check_result(line, line.pgconn.exec_params(text, octets, types or None, formats))
                 )
-            name = b"direct_%d" % len(kept)
+            name = b"direct_%d" % next(_numbers)
             _check_result(line, line.pgconn.prepare(name, text, types or None))
             kept[text, types] = name
         result = line.pgconn.exec_prepared(name, octets, formats)
-        if result.error_field(psycopg.pq.DiagnosticField.SQLSTATE) != _FORGOTTEN:
+        state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
+        if state == _FORGOTTEN:
+            # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
+            kept.clear()
+        elif state == OUTDATED_PLAN.encode():
+            del kept[text, types]
+            _check_result(line, line.pgconn.exec_(b"DEALLOCATE " + name))
+        else:
             break
-        # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
-        kept.clear()
     return _read_rows(line, _check_result(line, result))
 
 

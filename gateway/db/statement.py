@@ -168,7 +168,12 @@ def _execute(sql: str, values: Any, many: bool, context: Any) -> list[tuple[Any,
             return libpq.execute_prepared(line, sql, values)
         # Inside a transaction psycopg tracks what is open and what was prepared.
         with psycopg.Cursor(line) as cursor:
-            cursor.execute(sql.encode(), values)
+            try:
+                cursor.execute(sql.encode(), values)
+            except psycopg.errors.FeatureNotSupported:
+                # psycopg would send its outdated plan again and again (gateway.db.libpq, OUTDATED_PLAN).
+                own.close()
+                raise
             return cursor.fetchall() if cursor.pgresult is not None and cursor.pgresult.nfields else []
 
 

@@ -1,21 +1,20 @@
-"""Connections to checked addresses, every operation on which ends at the call's deadline; and a pool of them."""
+"""Connections to checked addresses, by urllib3: every wait ends at the call's deadline; and a pool of them."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import socket
 import ssl
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import certifi
 from django.conf import settings
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import HTTPResponse
 
 from gateway.core.secret import SecretBytes
 from gateway.outbound import address_guard
@@ -27,94 +26,111 @@ MAX_CONNECTION_IDLE_S: Final = 4.0
 """Shorter than the usual server timeout of five seconds, so that a connection about to be closed is not reused."""
 
 
-class DeadlinePassedError(TimeoutError):
-    """The call's deadline has passed."""
+class _DeadlineMixin:
+    """Ends every wait of a socket at ``deadline``: a socket's own timeout would begin anew with each packet."""
+
+    deadline: float
+
+    def send_secret(self, octets: SecretBytes) -> None:
+        super().settimeout(_time_left(self.deadline))  # type: ignore[misc]
+        super().sendall(octets.reveal())  # type: ignore[misc]
+
+    def recv_into(self, *args: Any) -> int:
+        super().settimeout(_time_left(self.deadline))  # type: ignore[misc]
+        return int(super().recv_into(*args))  # type: ignore[misc]
 
 
-class OutboundConnection:
-    """A socket with a deadline. Made by :func:`open_connection` only."""
+class _Socket(_DeadlineMixin, socket.socket):
+    pass
 
-    __slots__ = ("_socket", "address", "deadline", "opened", "used")
 
-    def __init__(self, connected: socket.socket, address: str, deadline: float) -> None:
-        self._socket = connected
-        self.address = address
-        self.deadline = deadline
-        self.opened = self.used = time.monotonic()
+class _TlsSocket(_DeadlineMixin, ssl.SSLSocket):
+    pass
 
-    def _time_left(self) -> float:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise DeadlinePassedError("the deadline has passed")
-        return left
 
-    def sendall(self, octets: SecretBytes) -> None:
-        """Send everything before the deadline of the whole call, not of each packet."""
-        self._socket.settimeout(self._time_left())
-        self._socket.sendall(octets.reveal())
+class OutboundConnection(HTTPConnection):
+    """Connects to the addresses that the guard resolved and checked, to no other. Made by :func:`open_connection`."""
 
-    def recv_into(self, buffer: Any) -> int:
-        """Receive before the deadline."""
-        self._socket.settimeout(self._time_left())
-        return self._socket.recv_into(buffer)
+    address: str
+    used: float
 
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """The file object that http.client reads an answer from."""
-        return io.BufferedReader(_Reading(self))
+    def __init__(self, target: CallTarget, deadline: float, **options: Any) -> None:
+        super().__init__(target.host, target.port, **options)
+        self._target, self._deadline = target, deadline
+        self._request: list[SecretBytes] = []
+        self._opened = time.monotonic()
+
+    def _new_conn(self) -> socket.socket:
+        last: OSError | None = None
+        for family, address in address_guard.resolve_target(self._target, self._deadline - time.monotonic()):
+            fresh = _Socket(family, socket.SOCK_STREAM)
+            try:
+                fresh.settimeout(_time_left(self._deadline))
+                fresh.connect(address)
+                fresh.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                fresh.settimeout(_time_left(self._deadline))  # for the whole TLS handshake
+            except OSError as fault:
+                fresh.close()
+                last = fault
+                continue
+            self.address = str(address[0])
+            return fresh
+        if isinstance(last, TimeoutError):
+            raise last
+        raise address_guard.AddressUnreachableError(str(last))
+
+    @property
+    def _socket(self) -> _Socket | _TlsSocket:
+        return cast(_Socket | _TlsSocket, self.sock)
+
+    def begin(self, deadline: float) -> None:
+        """Begin a call that ends at ``deadline``."""
+        self._socket.deadline = deadline
+
+    def send(self, data: Any) -> None:
+        """Collect the request, which :meth:`getresponse` sends at once: if sending fails, no stack frame of urllib3
+        has the headers in clear."""
+        self._request.append(data if isinstance(data, SecretBytes) else SecretBytes(data))
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+        """Send the request and read the head of the answer."""
+        self._socket.send_secret(SecretBytes(b"".join(part.reveal() for part in self._request)))
+        self._request.clear()
+        return super().getresponse()
 
     @property
     def is_fresh(self) -> bool:
         """True if it may serve another call."""
         now = time.monotonic()
-        return now - self.opened < MAX_CONNECTION_LIFE_S and now - self.used < MAX_CONNECTION_IDLE_S
-
-    def close(self) -> None:
-        """Close the socket."""
-        with contextlib.suppress(OSError):
-            self._socket.close()
+        young = now - self._opened < MAX_CONNECTION_LIFE_S and now - self.used < MAX_CONNECTION_IDLE_S
+        return young and self.is_connected
 
 
-class _Reading(io.RawIOBase):
-    def __init__(self, line: OutboundConnection) -> None:
-        self._line = line
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._line.recv_into(buffer)
+class _TlsConnection(OutboundConnection, HTTPSConnection):
+    pass
 
 
 def open_connection(target: CallTarget, deadline: float) -> OutboundConnection:
     """Connect to ``target``. Raises ForbiddenAddressError, AddressUnreachableError, ssl.SSLError and TimeoutError."""
-    last: OSError | None = None
-    for family, address in address_guard.resolve_target(target, deadline - time.monotonic()):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise DeadlinePassedError("the deadline has passed")
-        fresh = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            fresh.settimeout(left)
-            fresh.connect(address)
-            fresh.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if target.scheme == "https":
-                fresh.settimeout(max(0.001, deadline - time.monotonic()))
-                fresh = _context().wrap_socket(fresh, server_hostname=target.host)
-        except OSError as fault:
-            fresh.close()
-            last = fault
-            continue
-        except BaseException:
-            fresh.close()
-            raise
-        return OutboundConnection(fresh, str(address[0]), deadline)
-    if isinstance(last, ssl.SSLError | TimeoutError):
-        raise last
-    raise address_guard.AddressUnreachableError(str(last))
+    line = (
+        OutboundConnection(target, deadline)
+        if target.scheme == "http"
+        else _TlsConnection(target, deadline, ssl_context=_made_context(settings.GATEWAY_OUTBOUND_CA_FILE))
+    )
+    try:
+        line.connect()
+    except BaseException:
+        line.close()
+        raise
+    line.begin(deadline)
+    return line
 
 
-def _context() -> ssl.SSLContext:
-    return _made_context(settings.GATEWAY_OUTBOUND_CA_FILE)
+def _time_left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the deadline has passed")
+    return left
 
 
 @lru_cache(maxsize=4)
@@ -122,6 +138,7 @@ def _made_context(extra: str) -> ssl.SSLContext:
     """A TLS context that verifies certificates and names, TLS 1.2 or later; ``extra``: a file of further
     authorities."""
     context = ssl.create_default_context()
+    context.sslsocket_class = _TlsSocket
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     paths = ssl.get_default_verify_paths()
     if paths.cafile is None and not (paths.capath and os.listdir(paths.capath)):
@@ -137,11 +154,8 @@ class ConnectionPool:
     A connection stays with the address that was checked.
     """
 
-    def __init__(
-        self, most: int = 8, opening: Callable[[CallTarget, float], OutboundConnection] = open_connection
-    ) -> None:
+    def __init__(self, most: int = 8) -> None:
         self._most = most
-        self._opening = opening
         self._idle: dict[tuple[str, str, int], deque[OutboundConnection]] = defaultdict(deque)
         self._lock = threading.Lock()
 
@@ -152,9 +166,9 @@ class ConnectionPool:
                 idle = self._idle.get(target.key)
                 line = idle.pop() if idle else None
             if line is None:
-                return self._opening(target, deadline), False
+                return open_connection(target, deadline), False
             if line.is_fresh:
-                line.deadline = deadline
+                line.begin(deadline)
                 return line, True
             line.close()
 

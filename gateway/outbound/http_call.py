@@ -9,12 +9,13 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+from urllib3.exceptions import HTTPError, ReadTimeoutError, SSLError
 
 from gateway.core.secret import Secret, SecretBytes
-from gateway.outbound import connections
 from gateway.outbound.address_guard import AddressUnreachableError, CallTarget, ForbiddenAddressError, parse_target
-from gateway.outbound.connections import ConnectionPool, DeadlinePassedError, OutboundConnection
+from gateway.outbound.connections import ConnectionPool, OutboundConnection
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 DEFAULT_MAX_ANSWER_BYTES: Final = 4_096
@@ -59,6 +60,20 @@ class CallOutcome:
         return self.status is not None and 200 <= self.status < 300
 
 
+_FAILURES: Final[Mapping[type[Exception], CallFailure]] = {
+    ForbiddenAddressError: CallFailure.FORBIDDEN,
+    AddressUnreachableError: CallFailure.UNREACHABLE,
+    TimeoutError: CallFailure.TIMED_OUT,
+    ReadTimeoutError: CallFailure.TIMED_OUT,
+    ssl.SSLError: CallFailure.TLS,
+    SSLError: CallFailure.TLS,
+    http.client.HTTPException: CallFailure.BROKEN,
+    HTTPError: CallFailure.BROKEN,
+    OSError: CallFailure.BROKEN,
+}
+"""What ends a call without an answer; the first that fits."""
+
+
 def call_url(
     method: str,
     url: str | CallTarget,
@@ -75,118 +90,88 @@ def call_url(
     so a body may arrive twice if the server closes without an answer. Server failures never raise; ValueError is for a
     method or header that must not be sent.
     """
-    started = time.monotonic()
-    course = _Course()
+    secret = body if isinstance(body, SecretBytes) else SecretBytes(body)
+    call = _Call(
+        method=method,
+        headers=_headers(method, headers or {}, secret),
+        body=secret,
+        max_bytes=max_bytes,
+        timeout_s=timeout_s,
+    )
     try:
-        target = url if isinstance(url, CallTarget) else parse_target(url)
-        message = _message(method, target, headers or {}, body if isinstance(body, SecretBytes) else SecretBytes(body))
-        return _ask(method, target, message, course, started, timeout_s, max_bytes, lines)
-    except ForbiddenAddressError as fault:
-        return _failed_outcome(CallFailure.FORBIDDEN, fault, started, course)
-    except AddressUnreachableError as fault:
-        return _failed_outcome(CallFailure.UNREACHABLE, fault, started, course)
-    except TimeoutError:
-        return _failed_outcome(
-            CallFailure.TIMED_OUT, TimeoutError(f"no answer within {timeout_s:g} s"), started, course
-        )
-    except ssl.SSLError as fault:
-        return _failed_outcome(CallFailure.TLS, fault, started, course)
-    except (http.client.HTTPException, OSError) as fault:
-        return _failed_outcome(CallFailure.BROKEN, fault, started, course)
+        return call.run(url if isinstance(url, CallTarget) else parse_target(url), lines or ConnectionPool(most=0))
+    except tuple(_FAILURES) as fault:
+        kind = next(kind for fault_type, kind in _FAILURES.items() if isinstance(fault, fault_type))
+        words = f"no answer within {timeout_s:g} s" if kind is CallFailure.TIMED_OUT else str(fault)
+        reason = (words or type(fault).__name__)[:200]
+        return CallOutcome(failure=kind, reason=reason, duration_ms=call.duration_ms, sent=call.sent)
 
 
-@dataclass(slots=True)
-class _Course:
-    """Progress of a call."""
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """``headers`` and ``body`` may be secret. ``sent``: a part of them may have left."""
 
+    method: str
+    headers: Mapping[str, str | Secret]
+    body: SecretBytes
+    max_bytes: int
+    timeout_s: float
+    started: float = field(default_factory=time.monotonic)
     sent: bool = False
 
+    @property
+    def duration_ms(self) -> int:
+        return int((time.monotonic() - self.started) * 1000)
 
-def _ask(
-    method: str,
-    target: CallTarget,
-    message: SecretBytes,
-    course: _Course,
-    started: float,
-    timeout_s: float,
-    max_bytes: int,
-    lines: ConnectionPool | None,
-) -> CallOutcome:
-    deadline = started + timeout_s
-    while True:
-        taken, used = (
-            lines.take(target, deadline)
-            if lines is not None
-            else (connections.open_connection(target, deadline), False)
-        )
-        course.sent = True
-        try:
-            outcome, reusable = _exchange(method, taken, message, started, max_bytes)
-        except BaseException as fault:
-            taken.close()
-            if (
-                used
-                and not isinstance(fault, DeadlinePassedError)
-                and isinstance(fault, (ConnectionError, ssl.SSLError))
-            ):
-                continue
-            raise
-        if lines is not None and reusable:
-            lines.give(target, taken)
-        else:
-            taken.close()
-        return outcome
+    def run(self, target: CallTarget, lines: ConnectionPool) -> CallOutcome:
+        while True:
+            taken, used = lines.take(target, self.started + self.timeout_s)
+            self.sent = True
+            try:
+                outcome, reusable = self._exchange(taken, target)
+            except BaseException as fault:
+                taken.close()
+                if used and isinstance(fault, ConnectionError | ssl.SSLError):
+                    continue
+                raise
+            if reusable:
+                lines.give(target, taken)
+            else:
+                taken.close()
+            return outcome
 
-
-def _exchange(
-    method: str, taken: OutboundConnection, message: SecretBytes, started: float, max_bytes: int
-) -> tuple[CallOutcome, bool]:
-    """Send and read the answer. Returns it, and whether the connection can be reused."""
-    taken.sendall(message)
-    # HTTPResponse uses only the makefile() of a socket.
-    answer = http.client.HTTPResponse(taken, method=method)  # type: ignore[arg-type]
-    try:
-        answer.begin()
-        body = answer.read(max_bytes + 1)
-        reusable = answer.isclosed() and not answer.will_close
-        outcome = CallOutcome(
-            status=answer.status,
-            headers={name.lower(): value for name, value in answer.getheaders()},
-            body=body[:max_bytes],
-            truncated=len(body) > max_bytes,
-            address=taken.address,
-            duration_ms=int((time.monotonic() - started) * 1000),
-            sent=True,
-        )
-    finally:
-        answer.close()
-    return outcome, reusable
+    def _exchange(self, taken: OutboundConnection, target: CallTarget) -> tuple[CallOutcome, bool]:
+        """Send and read the answer. Returns it, and whether the connection can be reused."""
+        headers = {"Host": target.authority} | {name: _text(value) for name, value in self.headers.items()}
+        body: Any = [self.body] if self.body else None
+        taken.request(self.method, target.path, body=body, headers=headers, preload_content=False)
+        del headers  # the faults of reading have this frame
+        with taken.getresponse() as answer:
+            octets = answer.read(self.max_bytes + 1, decode_content=False)
+            reusable = answer.closed and not taken.is_closed
+            outcome = CallOutcome(
+                status=answer.status,
+                headers={name.lower(): value for name, value in answer.headers.items()},
+                body=octets[: self.max_bytes],
+                truncated=len(octets) > self.max_bytes,
+                address=taken.address,
+                duration_ms=self.duration_ms,
+                sent=True,
+            )
+        return outcome, reusable
 
 
-def _message(method: str, target: CallTarget, headers: Mapping[str, str | Secret], body: SecretBytes) -> SecretBytes:
-    """The whole request as bytes, sent at once."""
+def _headers(method: str, headers: Mapping[str, str | Secret], body: SecretBytes) -> dict[str, str | Secret]:
+    """All headers of the request but Host. Raises ValueError for a method or header that must not be sent."""
     if method not in _METHODS:
         raise ValueError(f"{method!r} is not sent; allowed are {', '.join(sorted(_METHODS))}")
-    head: dict[str, str | Secret] = {
-        "Host": target.authority,
-        "User-Agent": USER_AGENT,
-        "Accept": "*/*",
-        "Accept-Encoding": "identity",
-    }
-    if method == "POST":
-        head["Content-Length"] = str(len(body.reveal()))
-    for name, value in {**head, **headers}.items():
+    length = {"Content-Length": str(len(body.reveal()))} if method == "POST" else {}
+    found = {"User-Agent": USER_AGENT, "Accept": "*/*", **length, **headers}
+    for name, value in found.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(_text(value)):
             raise ValueError(f"the header {name!r} cannot be sent")
-    lines = Secret("".join(f"{name}: {_text(value)}\r\n" for name, value in {**head, **headers}.items()))
-    return SecretBytes(f"{method} {target.path} HTTP/1.1\r\n{lines.reveal()}\r\n".encode("ascii") + body.reveal())
+    return found
 
 
 def _text(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
-
-
-def _failed_outcome(failure: CallFailure, fault: Exception, started: float, course: _Course) -> CallOutcome:
-    words = str(fault) or type(fault).__name__
-    took = int((time.monotonic() - started) * 1000)
-    return CallOutcome(failure=failure, reason=words[:200], duration_ms=took, sent=course.sent)

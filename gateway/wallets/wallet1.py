@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, Final
 
 import iso4217
@@ -145,8 +144,3 @@ def _card(found: Mapping[str, Any], transaction: str, until: datetime) -> Decryp
             found.get("transactionAmount"), _CURRENCY.get(str(found.get("currencyCode")).zfill(3))
         ),
     )
-
-
-def hash_public_key(public: bytes) -> bytes:
-    """SHA-256 of a SubjectPublicKeyInfo, by which a token names its key."""
-    return sha256(public).digest()

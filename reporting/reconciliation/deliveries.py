@@ -11,7 +11,6 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
-from uuid import UUID
 
 from django.db import transaction
 
@@ -30,17 +29,17 @@ DELIVERY_RETRY_DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (
 """Delays after failed attempts; the last one repeats."""
 MAX_DELIVERY_ATTEMPTS: Final = 170
 """About a week."""
-DELIVERY_LEASE: Final = timedelta(minutes=30)
-MAX_SFTP_DELIVERIES_PER_RUN: Final = 20
+# One at a time: what is claimed is begun at once. Those that failed come last.
 _CLAIM: Final = """
-UPDATE reporting_delivery SET lease_until = %(lease)s::timestamptz WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT d.id FROM reporting_delivery d
     JOIN reporting_reconciliationfile f ON f.id = d.file_id JOIN gateway_merchant m ON m.id = f.merchant_id
     WHERE d.state = 'WAITING' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
         AND (d.lease_until IS NULL OR d.lease_until < %(now)s::timestamptz)
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
-    ORDER BY d.due_at LIMIT %(most)s::int FOR UPDATE OF d SKIP LOCKED
-) RETURNING id
+    ORDER BY d.attempts, d.due_at LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE reporting_delivery d SET lease_until = %(lease)s::timestamptz FROM due WHERE d.id = due.id RETURNING d.id
 """
 
 
@@ -79,17 +78,19 @@ def next_delivery_at(merchant: Merchant) -> datetime | None:
 
 def send_due_deliveries(merchant: Merchant | None) -> int:
     """Send all due deliveries. Returns how many were attempted."""
+    began, attempted = time.monotonic(), 0
+    while time.monotonic() - began < sftp.max_claiming_s() and (claimed := _claim_delivery(merchant)):
+        attempt_delivery(claimed)
+        attempted += 1
+    return attempted
+
+
+def _claim_delivery(merchant: Merchant | None) -> Delivery | None:
+    """Lease the next delivery that is due; None if there is none."""
     now = clock.real_now()
-    who = merchant.pk if merchant is not None else None
-    claimed: list[UUID] = [
-        row[0]
-        for row in execute_sql(
-            _CLAIM, {"now": now, "lease": now + DELIVERY_LEASE, "merchant": who, "most": MAX_SFTP_DELIVERIES_PER_RUN}
-        )
-    ]
-    for one in Delivery.objects.filter(pk__in=claimed).select_related("file__merchant").order_by("due_at"):
-        attempt_delivery(one)
-    return len(claimed)
+    values = {"now": now, "lease": now + sftp.session_lease(), "merchant": merchant.pk if merchant else None}
+    rows = execute_sql(_CLAIM, values)
+    return Delivery.objects.select_related("file__merchant").get(pk=rows[0][0]) if rows else None
 
 
 def attempt_delivery(delivery: Delivery) -> str:
@@ -134,6 +135,7 @@ def upload_file(target: SftpTarget, source: Path, name: str) -> None:
     with sftp.open_sftp_session(target) as client, sftp.translate_sftp_errors("sending"):
         with source.open("rb") as opened:
             client.putfo(opened, part, file_size=size, confirm=True)
+        sftp.sync_file(client, part)
         client.posix_rename(part, final)
 
 

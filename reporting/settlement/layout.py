@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -396,8 +396,3 @@ def mask_faulty_value(value: str) -> str:
     """A faulty value for storage and display: masked, on one line, shortened."""
     text = _CONTROL.sub("�", mask_text(value))
     return text if len(text) <= MAX_FAULT_VALUE_CHARS else f"{text[: MAX_FAULT_VALUE_CHARS - 1]}…"
-
-
-def parse_staged_time(text: str) -> datetime:
-    """Parse a time of a staged row."""
-    return datetime.fromisoformat(text).astimezone(UTC)

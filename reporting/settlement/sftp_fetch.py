@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final, cast
-from uuid import UUID
 
 import paramiko
 import structlog
@@ -48,19 +47,18 @@ MAX_REMOTE_FILES: Final = 20_000
 """Files in one folder; a folder that is never cleaned up becomes slow to list for both sides."""
 MAX_FILES_PER_FETCH: Final = 50
 """Files taken in by one poll."""
-MAX_DOWNLOAD_S: Final = 20 * 60.0
-"""For downloading one file."""
-FETCH_LEASE: Final = timedelta(seconds=MAX_DOWNLOAD_S) + timedelta(minutes=10)
 SFTP_READ_BYTES: Final = 32 * 1024
 """Size of a read request, eight at once: what every server supports."""
 SFTP_ACTOR: Final = audit_log.Actor(name="SFTP")
+# One at a time: what is claimed is begun at once. Those that failed lately come last.
 _CLAIM: Final = """
-UPDATE reporting_sftpsource SET lease_until = %(lease)s::timestamptz WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT s.id FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
     WHERE s.active AND i.active AND s.due_at <= %(now)s::timestamptz
         AND (s.lease_until IS NULL OR s.lease_until < %(now)s::timestamptz)
-    ORDER BY s.due_at FOR UPDATE OF s SKIP LOCKED
-) RETURNING id
+    ORDER BY s.failures, s.due_at LIMIT 1 FOR UPDATE OF s SKIP LOCKED
+)
+UPDATE reporting_sftpsource s SET lease_until = %(lease)s::timestamptz FROM due WHERE s.id = due.id RETURNING s.id
 """
 
 log = structlog.get_logger(__name__)
@@ -129,9 +127,17 @@ def fetch_due_sources(merchant: Merchant | None) -> int:
     merchant's clock has no effect here."""
     if merchant is not None:
         return 0
+    began, taken = time.monotonic(), 0
+    while time.monotonic() - began < sftp.max_claiming_s() and (claimed := _claim_source()):
+        taken += fetch_source(claimed)
+    return taken
+
+
+def _claim_source() -> SftpSource | None:
+    """Lease the next source that is due; None if there is none."""
     now = clock.real_now()
-    claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, {"now": now, "lease": now + FETCH_LEASE})]
-    return sum(fetch_source(source) for source in SftpSource.objects.filter(pk__in=claimed).select_related("institute"))
+    rows = execute_sql(_CLAIM, {"now": now, "lease": now + sftp.session_lease()})
+    return SftpSource.objects.select_related("institute").get(pk=rows[0][0]) if rows else None
 
 
 def fetch_source(source: SftpSource) -> int:
@@ -238,7 +244,7 @@ class _SourceSession:
 
     def _renew_lease(self) -> None:
         """Renew the lease. Raises SftpUnreachableError if another worker has it."""
-        until = clock.real_now() + FETCH_LEASE
+        until = clock.real_now() + sftp.session_lease()
         mine = SftpSource.objects.filter(pk=self._source.pk, lease_until=self._source.lease_until, active=True)
         if not mine.update(lease_until=until):
             raise SftpUnreachableError("it was changed or switched off meanwhile")
@@ -321,19 +327,17 @@ class _SourceSession:
 
 
 class _Download:
-    """A remote file as a stream of pieces: as many bytes as were announced, within MAX_DOWNLOAD_S."""
+    """A remote file as a stream of pieces: as many bytes as were announced."""
 
     def __init__(self, opened: paramiko.SFTPFile, there: RemoteFileInfo) -> None:
         self._opened, self._there = opened, there
-        self._place, self._until = 0, time.monotonic() + MAX_DOWNLOAD_S
+        self._place = 0
 
     def seek(self, place: int, whence: int = 0) -> int:
         self._place = place
         return place
 
     def read(self, size: int = -1) -> bytes:
-        if time.monotonic() > self._until:
-            raise TimeoutError(f"it has not come within {MAX_DOWNLOAD_S / 60:.0f} minutes")
         end = min(self._place + max(size, 0), self._there.size)
         parts: list[Any] = [(at, min(SFTP_READ_BYTES, end - at)) for at in range(self._place, end, SFTP_READ_BYTES)]
         octets = b"".join(self._opened.readv(parts)) if parts else b""

@@ -1,7 +1,7 @@
 """The simulated clearing institute (test environment): settles its merchants' payments in the documented layout.
 
-Every approved payment of the given days gets a line, and every fee and dispute too. Faults are planted by
-reporting.simulator.fault_seeding. Source: decisions, section 8; docs/settlement-files.md.
+Every approved payment of the given days gets a line, and every fee and dispute too. Source: decisions, section 8;
+docs/settlement-files.md.
 """
 
 from __future__ import annotations
@@ -145,20 +145,6 @@ def _dispute_payment_line(institute: ClearingInstitute, payment: Payment, paid_o
     reason = {"ReasonCode": payment.result_code} if record_type == "CHARGEBACK" else {}
     line = build_payment_line(institute, behind, record_type, payment.approved or payment.amount, paid_on)
     return {**line, **reason, "SettlementTxId": f"STL{payment.id.hex[-16:].upper()}"}
-
-
-def build_dispute_line(
-    institute: ClearingInstitute,
-    payment: Payment,
-    amount: Decimal,
-    paid_on: date,
-    *,
-    reason: str = "",
-    reversal: bool = False,
-) -> SimulatedLine:
-    """The line of a chargeback that is not in our ledger yet, or of its reversal."""
-    line = build_payment_line(institute, payment, "CHARGEBACK REVERSAL" if reversal else "CHARGEBACK", amount, paid_on)
-    return {**line, "ReasonCode": "" if reversal else reason or "000.100.206"}
 
 
 def _fee_line(channel: Channel, paid_on: date) -> SimulatedLine:

@@ -90,8 +90,8 @@ def _fill(ground: Ground, count: int) -> traffic.Shop:
     started = time.monotonic()
     ground.run(
         name_of(count),
-        "manage.py",
-        "load_payments",
+        "-m",
+        "tests.benchmarks.load_payments",
         "--count",
         str(count),
         "--share",

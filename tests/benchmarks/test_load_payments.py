@@ -1,15 +1,14 @@
-"""What `manage.py load_payments` writes is what requests would have left: the product reads it and goes on from it."""
+"""What load_payments writes is what requests would have left: the product reads it and goes on from it."""
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection
 
 from gateway.models import AcquirerExchange, Notification, Payment, PaymentEvent, RequestLog
+from tests.benchmarks.load_payments import load_payments
 from tests.support.fixtures import Shop
 
 COUNT = 300
@@ -18,7 +17,7 @@ COUNT = 300
 @pytest.fixture
 def loaded(committed: Shop) -> Shop:
     """300 payments, 30 % of them of the shop."""
-    call_command("load_payments", count=COUNT, channel=committed.channel.entity_id, stdout=io.StringIO())
+    load_payments(COUNT, channel=committed.channel.entity_id)
     return committed
 
 
@@ -77,5 +76,5 @@ def test_a_loaded_payment_is_read_and_refunded_like_any_other(loaded: Shop) -> N
 
 def test_the_live_environment_is_refused(live: None) -> None:
     """Loader: test environment only."""
-    with pytest.raises(CommandError, match="refuses the live environment"):
-        call_command("load_payments", count=1)
+    with pytest.raises(ValueError, match="refuses the live environment"):
+        load_payments(1)

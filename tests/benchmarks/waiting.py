@@ -37,7 +37,7 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     """The figures of P5 and P4.thinks; gaps while there is no slow acquirer to ask."""
     try:
         from config.launcher.programs import PythonProgram
-        from gateway.connectors.stub.control import StubControl
+        from tests.support.stub_control import StubControl
     except ImportError as missing:
         why = f"no stub acquirer yet ({missing.name})"
         return [Gap(target=name, why=why) for name in ("P4.thinks", "P5.flight", "P5.harm", "P5.acquirer")], {}

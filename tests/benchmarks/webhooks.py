@@ -53,7 +53,15 @@ def measure(ground: Ground, options: Options) -> tuple[list[Figure | Gap], dict[
     """The figures of P8."""
     shop = ground.prepare_product(DATABASE)
     ground.run(
-        DATABASE, "manage.py", "load_payments", "--count", str(PAYMENTS), "--share", "1", "--channel", shop.entity
+        DATABASE,
+        "-m",
+        "tests.benchmarks.load_payments",
+        "--count",
+        str(PAYMENTS),
+        "--share",
+        "1",
+        "--channel",
+        shop.entity,
     )
     port = free_port()
     sink = PythonProgram(

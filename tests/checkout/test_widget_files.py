@@ -17,9 +17,9 @@ from django.core.management import CommandError, call_command
 
 from checkout.widget import build
 from checkout.widget_files import compute_inline_hash
-from gateway.core.languages import LANGUAGE_CODES
+from gateway.core.languages import LANGUAGE_CODES, TEXTS_DIR
 
-FOLDER = build.WIDGET_DIR / "locales"
+FOLDER = TEXTS_DIR
 PLACEHOLDER = re.compile(r"\{\w+\}")
 # Words that are the same in English: by locale, the keys.
 SAME_WORDS = {

@@ -22,9 +22,9 @@ import redis
 
 from config.launcher.process import spawn_process
 from config.launcher.var_folder import PROJECT_ROOT
-from gateway.connectors.stub.control import StubControl, read_log_entries
 from tests.faults.processes import Process, all_gone, children, descendants, eventually, read
 from tests.support.ports import free_port
+from tests.support.stub_control import StubControl, read_log_entries
 
 OWN: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "HOST", "PORT", "PG", "PYTEST_")
 UP_WITHIN_S: Final = 300.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,7 +10,15 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection
+from django.db import (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
 from psycopg.types.json import Jsonb
 
 from gateway.db import libpq
@@ -85,6 +94,49 @@ def test_statements_that_the_server_has_forgotten_are_prepared_again() -> None:
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
     assert execute_sql("SELECT 1 + %s::int", [2]) == [(3,)]
+
+
+def _connect() -> psycopg.Connection[Any]:
+    connection.ensure_connection()
+    info = connection.connection.info
+    return psycopg.connect(info.dsn, password=info.password, autocommit=True)
+
+
+@pytest.fixture
+def widened() -> Iterator[Callable[[], None]]:
+    """A table with one row; the call widens its column, as a migration would while this connection lives."""
+    with _connect() as other:
+        other.execute("CREATE TABLE widened (v varchar(10))")
+        other.execute("INSERT INTO widened VALUES ('a')")
+
+        def widen() -> None:
+            other.execute("ALTER TABLE widened ALTER COLUMN v TYPE varchar(20)")
+
+        yield widen
+        connection.close()
+        other.execute("DROP TABLE widened")
+
+
+def test_a_statement_whose_plan_is_outdated_is_prepared_again(widened: Callable[[], None]) -> None:
+    """A column that it returns has another type since: the server refuses the old plan for as long as it is kept."""
+    sql = "SELECT v FROM widened WHERE v = %s::text"
+    assert execute_sql(sql, ["a"]) == [("a",)]
+    widened()
+    assert execute_sql(sql, ["a"]) == [("a",)]
+    assert execute_sql(sql, ["a"]) == [("a",)]
+
+
+def test_a_connection_whose_own_plans_are_outdated_is_closed(widened: Callable[[], None]) -> None:
+    """Inside a transaction nothing may be sent twice: the transaction fails, and the next one has a new connection."""
+    sql = "SELECT v FROM widened WHERE v = %s::text"
+    for _ in range(6):
+        with transaction.atomic():
+            assert execute_sql(sql, ["a"]) == [("a",)]
+    widened()
+    with pytest.raises(NotSupportedError), transaction.atomic():
+        execute_sql(sql, ["a"])
+    with transaction.atomic():
+        assert execute_sql(sql, ["a"]) == [("a",)]
 
 
 def test_more_statements_than_are_kept_are_still_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ CLAIMS = {
 """What is due is taken by whoever comes first: with SKIP LOCKED, so that no worker waits behind another."""
 
 HELD = {
+    "gateway/background/queue.py": 1,
     "chargebacks/admin/manual_entry.py": 1,
     "chargebacks/evidence.py": 2,
     "gateway/backoffice/acquirers/account_pages.py": 1,

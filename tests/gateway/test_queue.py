@@ -16,6 +16,7 @@ from gateway.background.queue import SliceResult, WorkFailedError, WorkKind, Wor
 from gateway.core import clock
 from gateway.models import AuditEntry, BackgroundWork
 from tests.support.fixtures import BY
+from tests.support.threads import at_once, times
 
 pytestmark = pytest.mark.django_db
 State = BackgroundWork.State
@@ -141,6 +142,23 @@ def test_a_person_has_only_so_much_work_open(kind: Callable[[Any], WorkKind]) ->
         ask(made)
     with pytest.raises(queue.TooMuchOpenWorkError):
         ask(made)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_at_once_do_not_pass_the_limit_together(kind: Callable[[Any], WorkKind]) -> None:
+    made, row = kind(counting), ask(kind(counting))
+    for _ in range(queue.MAX_OPEN_WORK_PER_OWNER - 2):
+        queue.enqueue_work(made, "work", {}, owner=row.owner_id, by=BY)
+
+    def enqueue() -> bool:
+        try:
+            queue.enqueue_work(made, "work", {}, owner=row.owner_id, by=BY)
+        except queue.TooMuchOpenWorkError:
+            return False
+        return True
+
+    assert sorted(at_once(*times(4, enqueue))) == [False, False, False, True]
+    assert BackgroundWork.objects.count() == queue.MAX_OPEN_WORK_PER_OWNER
 
 
 def test_files_are_thrown_away_after_their_time(kind: Callable[[Any], WorkKind], place: Path) -> None:

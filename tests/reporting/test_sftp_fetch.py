@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import math
 import os
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -181,7 +185,7 @@ def test_a_look_that_died_after_receiving_goes_on_where_it_was(
     assert [looked(moving) for _ in range(2)] == [0, 1]
     # As it stood when the file was received and its row not written yet.
     RemoteFile.objects.update(state="SEEN", file=None)
-    SftpSource.objects.update(lease_until=moving.at + sftp_fetch.FETCH_LEASE)
+    SftpSource.objects.update(lease_until=moving.at + sftp.session_lease())
     assert looked(moving) == 0
     assert looked(moving, hours=1) == 1
     assert states(source) == {"may.csv": "TAKEN"}
@@ -353,3 +357,56 @@ def test_the_command_sets_a_source_up_and_tries_it(of: ClearingInstitute, server
             call_command("settlement_source", **{**told, **wrong})
     call_command("settlement_source", off=True, stdout=out)
     assert not SftpSource.objects.get().active
+
+
+@contextlib.contextmanager
+def trickling(upstream: int, after: int) -> Iterator[int]:
+    """A port in front of ``upstream`` whose answers come byte by byte from the ``after``-th of a connection on."""
+    over = threading.Event()
+
+    def pump(source: socket.socket, sink: socket.socket, free: float) -> None:
+        with contextlib.suppress(OSError):
+            while octets := source.recv(65_536 if free > 0 else 1):
+                free -= len(octets)
+                sink.sendall(octets)
+                if free <= 0:
+                    over.wait(0.1)
+        for one in (source, sink):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def accept(door: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = door.accept()
+                behind = socket.create_connection(("127.0.0.1", upstream))
+                threading.Thread(target=pump, args=(client, behind, math.inf), daemon=True).start()
+                threading.Thread(target=pump, args=(behind, client, after), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        threading.Thread(target=accept, args=(door,), daemon=True).start()
+        yield door.getsockname()[1]
+        over.set()
+
+
+def test_a_server_that_sends_a_byte_now_and_then_does_not_hold_up_the_others(
+    shop: Shop, of: ClearingInstitute, server: sshd.Server, moving: Moving, settings: Any
+) -> None:
+    """Each byte comes in time. The session is ended before the run is, counts as a failure, and the next is begun."""
+    settings.GATEWAY_TIMER_LIMIT_S = 20
+    folder = server.inbox / "other"
+    folder.mkdir()
+    (folder / "may.csv").write_bytes(one_line(shop))
+    (server.inbox / "large.csv").write_bytes(one_line(shop) + b"#" * 300_000)
+    with trickling(server.port, after=60_000) as port:
+        slow = fetch(of, server, port=port)
+        other = fetch(institute(key="other", name="Other Clearing"), server, folder=str(folder))
+        SftpSource.objects.filter(pk=other.pk).update(due_at=slow.due_at + timedelta(milliseconds=1))
+        assert looked(moving) == 0
+        assert (states(slow), states(other)) == ({"large.csv": "SEEN"}, {"may.csv": "SEEN"})
+        moving.shift(timedelta(minutes=10))
+        assert sftp_fetch.fetch_due_sources(None) + sftp_fetch.fetch_due_sources(None) == 1
+    slow.refresh_from_db()
+    assert (slow.failures, slow.lease_until) == (1, None)
+    assert "large.csv" in slow.why
+    assert states(other) == {"may.csv": "TAKEN"}

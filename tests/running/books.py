@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.connectors.stub.control import StubControl
 from tests.running.clients import Acknowledged
 from tests.running.servers import DATABASE, Server, eventually
+from tests.support.stub_control import StubControl
 
 PAYMENTS = "SELECT replace(id::text, '-', ''), merchant_transaction_id, status, connector FROM gateway_payment"
 OPEN = "SELECT count(*) FROM gateway_payment WHERE status IN ('STARTED', 'IN_DOUBT')"

@@ -18,7 +18,8 @@ from gateway.core import clock
 from gateway.models import Payment
 from reporting.models import ClearingInstitute, Finding, SettlementRecord
 from reporting.settlement import exception_queue, missing_settlements
-from reporting.simulator import fault_seeding, settlement_files
+from reporting.simulator import settlement_files
+from tests.support import fault_seeding
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, institute, payment_of, take_in
 
@@ -102,9 +103,7 @@ def test_a_month_of_trade_is_settled_and_every_planted_fault_is_found_and_nothin
         sowing = fault_seeding.FaultSeeder(book=book, institute=of, paid_on=paid_on)
         if number == 2:
             sowing.hide_ids(seen["twin 1"], seen["twin 2"])
-            line = settlement_files.build_dispute_line(
-                of, seen["told"], Decimal("66.00"), paid_on, reason="000.100.220"
-            )
+            line = fault_seeding.build_dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reason="000.100.220")
             book.lines.append((line, seen["told"]))
         if number == 1:
             sowing.settle_declined(seen["declined"])
@@ -151,7 +150,7 @@ def _disputes_follow(shop: Shop, of: ClearingInstitute, seen: dict[str, Payment]
     assert set(lines.values_list("chargeback", flat=True)) == {known.id, told.id}
     assert shop.api.read(told.id.hex).code == "000.100.220"
     paid_on = start + timedelta(days=DAYS)
-    line = settlement_files.build_dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reversal=True)
+    line = fault_seeding.build_dispute_line(of, seen["told"], Decimal("66.00"), paid_on, reversal=True)
     take_in(settlement_files.SimulatedFile([(line, None)]).text(), of, "next.csv")
     told.refresh_from_db()
     assert (told.state, told.recovered) == ("WON", Decimal("66.00"))

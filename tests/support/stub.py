@@ -15,8 +15,8 @@ import pytest
 from django.test import override_settings
 
 from config.launcher.process import spawn_process
-from gateway.connectors.stub.control import StubControl, read_log_entries
 from gateway.models import AcquirerAccount, Channel
+from tests.support.stub_control import StubControl, read_log_entries
 
 PATIENCE_S = 60.0
 TIMEOUT_S = 1.5

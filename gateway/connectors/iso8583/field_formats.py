@@ -141,9 +141,3 @@ def _field(shape: str, name: str, encoding: str) -> dict[str, Any]:
 
 def _fixed(encoding: str, most: int, name: str) -> dict[str, Any]:
     return {"data_enc": encoding, "len_enc": "ascii", "len_type": 0, "max_len": most, "desc": name}
-
-
-def find_field_format(number: str, formats: str = "") -> str:
-    """The format of one field in ISO notation; '' if it is not in the table."""
-    own = dict(one.split("=") for one in formats.split())
-    return own.get(number, FIELD_MAP.get(number, ("", ""))[0])

@@ -23,7 +23,8 @@ from tests.support.subscriptions import started, store_card
 pytestmark = pytest.mark.django_db
 SERVER = {
     "verb": "save", "host": "127.0.0.1", "port": "1", "username": "u", "folder": ".", "kind": "password",
-    "secret": "correct-horse", "host_key": "ssh-ed25519 AAAAC3Nza",
+    "secret": "correct-horse",
+    "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1v0pXfYy7cM5m1mX0rOqZC1pQZ0m8m1m2m3m4m5m6m",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Source: PCI DSS 4.0.1, 3.3.1; docs/adding-a-connector.md.
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,11 +25,13 @@ from gateway.connectors.stub.connector import STUB
 from gateway.core.luhn import compute_check_digit
 from gateway.core.money import Money
 from gateway.core.secret import Secret
+from gateway.outbound import connections, parse_target
 from gateway.outbound.connections import OutboundConnection
 
 NUMBER = "491612345678901"
 NUMBER += compute_check_digit(NUMBER)
 CODE, CRYPTOGRAM = "9731", "QUFBQ0FnU1JCa2xtUUNGZ01wRUdBQUFBQUFBPQ=="[:28]
+KEY = "sk_test_1234567890abcdef"
 HOST = {"host": "127.0.0.1", "port": "9", "terminal": "TERM0001"}
 API: dict[str, str] = {}
 REQUEST = AcquirerRequest(
@@ -46,7 +49,7 @@ WHERE: dict[str, tuple[Connector, dict[str, str], str]] = {
     "simulator, answering": (SIMULATOR, {}, "gateway.connectors.simulator.cards.simulate_avs"),
     "stub, connecting": (STUB, {}, "gateway.connectors.stub.connections.StubConnection.__init__"),
     "stub, writing": (STUB, {}, "gateway.connectors.stub.connections.StubConnectionPool._quiet_line"),
-    "card API, sending": (CARD_API, API, "gateway.outbound.connections.OutboundConnection.sendall"),
+    "card API, sending": (CARD_API, API, "gateway.outbound.connections._DeadlineMixin.send_secret"),
     "card API, connecting": (CARD_API, API, "gateway.outbound.connections.ConnectionPool.take"),
     "card API, mapping": (CARD_API, API, "gateway.connectors.card_api.mapping._initiator"),
     "ISO 8583, mapping": (ISO8583, HOST, "gateway.connectors.iso8583.connector.mask_iso_message"),
@@ -66,17 +69,14 @@ def test_a_fault_in_a_connector_tells_no_card(
 ) -> None:
     """PCI DSS 4.0.1, 3.3.1."""
     monkeypatch.setattr(where, broken)
-    if where.endswith("OutboundConnection.sendall"):
-        monkeypatch.setattr(
-            "gateway.outbound.connections.ConnectionPool.take",
-            lambda *_: (OutboundConnection.__new__(OutboundConnection), False),
-        )
-        monkeypatch.setattr("gateway.outbound.connections.OutboundConnection.close", lambda *_: None)
+    if where.endswith("send_secret"):
+        target = parse_target("https://api.stripe.com/")
+        connected = OutboundConnection(target, time.monotonic() + 10)
+        connected.sock = connections._Socket()
+        monkeypatch.setattr("gateway.outbound.connections.ConnectionPool.take", lambda *_: (connected, False))
     if where.endswith("PendingRequestTable.register"):
         monkeypatch.setattr("gateway.connectors.iso8583.link.HostLink._wait_for_connection", lambda *_: object())
-    account = ConnectorAccount(
-        merchant="M-1", settings=settings, secrets={"api_key": Secret("sk_test_1234567890abcdef")}
-    )
+    account = ConnectorAccount(merchant="M-1", settings=settings, secrets={"api_key": Secret(KEY)})
     asked: Callable[[AcquirerRequest], object] = connector.submit
     request = AcquirerRequest(**{name: getattr(REQUEST, name) for name in REQUEST.__slots__} | {"account": account})
     with override_settings(GATEWAY_STUB_ACQUIRER="127.0.0.1:9"), pytest.raises(ZeroDivisionError) as caught:
@@ -86,3 +86,4 @@ def test_a_fault_in_a_connector_tells_no_card(
     assert NUMBER[6:-4] not in text
     assert not re.search(rf"(?<![0-9A-Za-z.]){CODE}(?![0-9A-Za-z])", text)
     assert CRYPTOGRAM not in text
+    assert KEY not in text

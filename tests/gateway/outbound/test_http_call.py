@@ -33,6 +33,17 @@ def test_an_answer_is_told_with_its_status_headers_and_first_bytes() -> None:
     assert b"cookie" not in head.lower()
 
 
+def test_a_request_without_a_body_says_so() -> None:
+    with receiving(answering()) as receiver:
+        assert call_url("GET", receiver.url, timeout_s=30).status == 200
+        assert call_url("POST", receiver.url, timeout_s=30).status == 200
+    got, posted = (request.lower().partition(b"\r\n\r\n") for request in receiver.requests)
+    assert b"transfer-encoding" not in got[0] + posted[0]
+    assert b"content-length" not in got[0]
+    assert b"content-length: 0" in posted[0]
+    assert got[2] == posted[2] == b""
+
+
 def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
     with receiving(answering()) as elsewhere, receiving(answering(302, b"", f"Location: {elsewhere.url}")) as receiver:
         outcome = call_url("GET", receiver.url, timeout_s=30)
@@ -213,6 +224,15 @@ def test_certificates_and_their_names_are_verified(tmp_path: Path, settings: Set
         settings.GATEWAY_OUTBOUND_CA_FILE = str(other)
         assert call_url("GET", f"https://127.0.0.1:{misnamed.port}/", timeout_s=30).failure is CallFailure.TLS
     assert misnamed.requests == []
+
+
+@pytest.mark.parametrize("behave", [_never, _drip_head, _drip_body])
+def test_the_deadline_holds_over_tls(tmp_path: Path, settings: Settings, behave: object) -> None:
+    context, authority = _certificate(tmp_path, "127.0.0.1")
+    settings.GATEWAY_OUTBOUND_CA_FILE = str(authority)
+    with receiving(behave, tls=context) as receiver:  # type: ignore[arg-type]
+        outcome = call_url("POST", f"https://127.0.0.1:{receiver.port}/", body=b"x", timeout_s=1)
+    assert (outcome.status, outcome.failure, outcome.sent) == (None, CallFailure.TIMED_OUT, True)
 
 
 def test_an_outcome_tells_whether_a_part_of_the_request_may_have_left() -> None:

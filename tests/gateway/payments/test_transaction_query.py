@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from gateway.core import identifiers
 from gateway.models import Channel, Division, Merchant, Payment, Psp
 from gateway.payments import transaction_query as queries
 from gateway.payments.transaction_query import TransactionPage, TransactionQuery, find_transactions
+from tests.benchmarks.load_payments import load_payments
 
 START = datetime(2026, 5, 14, 12, tzinfo=UTC)
 TYPES, METHODS = ("DB", "PA", "RF", "CB"), ("CC", "DD", "PP")
@@ -253,7 +253,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture
 def loaded(db: None) -> Channel:
     """A channel with 1,500 of 5,000 payments."""
-    call_command("load_payments", count=5_000, verbosity=0)
+    load_payments(5_000)
     return Channel.objects.get(merchant__name="Loaded: large")
 
 

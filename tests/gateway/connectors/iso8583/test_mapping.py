@@ -17,7 +17,7 @@ from gateway.connectors.iso8583 import private_field, response_codes
 from gateway.connectors.iso8583.codec import BadFrameError, BadMessageError, MessageCodec
 from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.iso8583.data_elements import DATA_ELEMENTS
-from gateway.connectors.iso8583.field_formats import FIELD_ENCODINGS, FIELD_MAP, build_field_spec, find_field_format
+from gateway.connectors.iso8583.field_formats import FIELD_ENCODINGS, FIELD_MAP, build_field_spec
 from gateway.connectors.iso8583.iso_request import (
     MESSAGE_KINDS,
     OriginalMessage,
@@ -177,7 +177,6 @@ def test_an_account_may_have_a_field_in_another_format() -> None:
     """Dialects differ."""
     wire = MessageCodec(encoding="bcd", formats="39=n2 54=ans...255")
     assert wire.frame({"t": "0110", "39": "05"}).hex() == "000b0110000000000200000005"
-    assert (find_field_format("39", "39=n2"), find_field_format("39"), find_field_format("99")) == ("n2", "an2", "")
     with pytest.raises(ValueError, match="number=format"):
         build_field_spec("ascii", "39=x")
 

@@ -1,4 +1,6 @@
-"""Fill the test environment with payments, quickly: for trials with many rows, and for benchmarks.
+"""Fill a test environment with payments, quickly: for trials with many rows, and for benchmarks.
+
+    python -m tests.benchmarks.load_payments --count 1000000 --share 0.3
 
 The rows are those that real requests leave: chains with captures, refunds and reversals, declines, events, exchanges,
 notifications and log rows, spread evenly over a number of days. One merchant has a share of them all. They are written
@@ -7,10 +9,11 @@ by COPY, in batches of one transaction each; a broken run leaves whole batches, 
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import json
+import os
 import random
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,9 +21,13 @@ from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
+import django
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, models, transaction
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
 
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_pan
@@ -70,36 +77,40 @@ class PlannedPayment:
     card: str = ""
 
 
-class Command(BaseCommand):
-    help = "Fill the database with made-up payments (test environment only)."
+def load_payments(
+    count: int, *, share: float = 0.3, channel: str | None = None, days: float = 365, seed: int = 1
+) -> None:
+    """Write ``count`` payments, follow-ups among them, spread over ``days`` up to now.
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--count", type=int, required=True, help="payments, follow-ups among them")
-        parser.add_argument("--share", type=float, default=0.3, help="of one merchant, 0 to 1")
-        parser.add_argument("--channel", help="the entityId of that merchant's channel; one is made without it")
-        parser.add_argument("--days", type=float, default=365, help="the time over which they are spread, up to now")
-        parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same chains")
+    ``share``: the part of one merchant; ``channel``: the entityId of that merchant's channel, one is made without it;
+    ``seed``: the same seed makes the same chains. Raises ValueError.
+    """
+    if settings.IS_LIVE:
+        raise ValueError("load_payments refuses the live environment.")
+    if count < 1 or not 0 <= share <= 1 or days <= 0:
+        raise ValueError("count and days must be above 0, share from 0 to 1.")
+    draws = random.Random(seed)
+    plan = plan_payments(count, share, *_channels(channel), draws)
+    start = clock.real_now() - timedelta(days=days)
+    step = timedelta(days=days) / count
+    rows = CopyBuffer(draws)
+    for number, (key, due) in enumerate(plan):
+        rows.add(key, due, start + number * step)
+        if (number + 1) % COPY_BATCH_ROWS == 0:
+            rows.write()
+    rows.write()
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM ANALYZE {', '.join(_quote_table(model) for model in LOADED_MODELS)}")
 
-    def handle(
-        self, *args: Any, count: int, share: float, channel: str | None, days: float, seed: int, **options: Any
-    ) -> None:
-        if settings.IS_LIVE:
-            raise CommandError("load_payments refuses the live environment.")
-        if count < 1 or not 0 <= share <= 1 or days <= 0:
-            raise CommandError("--count and --days must be above 0, --share from 0 to 1.")
-        draws = random.Random(seed)  # noqa: S311 - made-up data
-        plan = plan_payments(count, share, *_channels(channel), draws)
-        start = clock.real_now() - timedelta(days=days)
-        step = timedelta(days=days) / count
-        rows = CopyBuffer(draws)
-        for number, (key, due) in enumerate(plan):
-            rows.add(key, due, start + number * step)
-            if (number + 1) % COPY_BATCH_ROWS == 0:
-                rows.write()
-        rows.write()
-        with connection.cursor() as cursor:
-            cursor.execute(f"VACUUM ANALYZE {', '.join(_quote_table(model) for model in LOADED_MODELS)}")
-        self.stdout.write(f"{count} payments loaded, {share:.0%} of them of one merchant")
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fill the database with made-up payments (test environment only).")
+    parser.add_argument("--count", type=int, required=True, help="payments, follow-ups among them")
+    parser.add_argument("--share", type=float, default=0.3, help="of one merchant, 0 to 1")
+    parser.add_argument("--channel", help="the entityId of that merchant's channel; one is made without it")
+    parser.add_argument("--days", type=float, default=365, help="the time over which they are spread, up to now")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same chains")
+    load_payments(**vars(parser.parse_args()))
 
 
 def plan_payments(
@@ -267,7 +278,7 @@ def _channels(chosen: str | None) -> tuple[Channel, list[Channel]]:
         key = identifiers.parse_id(chosen)
         found = Channel.objects.filter(pk=key).first() if key is not None else None
         if found is None:
-            raise CommandError(f"There is no channel {chosen}.")
+            raise ValueError(f"There is no channel {chosen}.")
         large = found
     return large, [_channel(f"Loaded: {number:02d}", division) for number in range(1, LOADED_MERCHANTS + 1)]
 
@@ -335,3 +346,7 @@ def _format_bytes(value: bytes) -> str:
 
 def _quote_table(model: type[models.Model]) -> str:
     return connection.ops.quote_name(model._meta.db_table)
+
+
+if __name__ == "__main__":
+    main()

@@ -165,3 +165,17 @@ class FaultSeeder:
 
     def _note(self, fault: str, finds: str, line: SimulatedLine) -> None:
         self.planted.append(SeededFinding(fault=fault, finds=finds, settlement_tx_id=line["SettlementTxId"]))
+
+
+def build_dispute_line(
+    institute: ClearingInstitute,
+    payment: Payment,
+    amount: Decimal,
+    paid_on: date,
+    *,
+    reason: str = "",
+    reversal: bool = False,
+) -> SimulatedLine:
+    """The line of a chargeback that is not in our ledger yet, or of its reversal."""
+    line = build_payment_line(institute, payment, "CHARGEBACK REVERSAL" if reversal else "CHARGEBACK", amount, paid_on)
+    return {**line, "ReasonCode": "" if reversal else reason or "000.100.206"}
