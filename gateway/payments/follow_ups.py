@@ -56,6 +56,7 @@ MAX_FOLLOW_UP_TRIES = 100
 NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
 SEQUENCE: Final = "sequence"
+CHARGEBACK_REASON: Final = "chargebackResultCode"
 _FOLLOW_UP_STRUCTURES: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
 
 log = structlog.get_logger(__name__)
@@ -88,6 +89,8 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     _ignore_number_of_captures(request.parameters)
     if operation.code not in CLOSING_TYPES:
         request.parameters.ignore(SEQUENCE)
+    if operation.code != "CB":
+        request.parameters.ignore(CHARGEBACK_REASON)
     means: Means | None = None
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(request.target, request.merchant, request.channel)

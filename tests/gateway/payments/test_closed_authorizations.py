@@ -148,6 +148,13 @@ def test_final_on_a_follow_up_that_ends_nothing_is_named_as_ignored(api: Api, ki
 
 
 @pytest.mark.parametrize("kind", ["CP", "RV"])
+def test_a_chargeback_reason_on_another_follow_up_is_named_as_ignored(api: Api, kind: str) -> None:
+    held = api.pay(paymentType="PA", amount="50.00").id
+    made = api.follow(held, kind, "5.00", chargebackResultCode="000.100.203")
+    assert (made.status, made.body["ignoredParameters"]) == (200, ["chargebackResultCode"]), made
+
+
+@pytest.mark.parametrize("kind", ["CP", "RV"])
 def test_final_on_a_follow_up_that_ends_is_not_named_as_ignored(api: Api, kind: str) -> None:
     held = api.pay(paymentType="PA", amount="50.00").id
     made = api.follow(held, kind, "5.00", sequence="FINAL")
@@ -157,11 +164,12 @@ def test_final_on_a_follow_up_that_ends_is_not_named_as_ignored(api: Api, kind: 
 
 @pytest.mark.parametrize("kind", ["DB", "CD", "PA", "RI"])
 def test_what_has_no_effect_on_a_first_payment_is_named_as_ignored(api: Api, kind: str) -> None:
-    """FINAL ends a chain, a first payment begins one; only an authorization is captured."""
-    made = api.pay(paymentType=kind, amount="50.00", sequence="FINAL", numberOfCaptures="2")
-    ignored = ["sequence"] if kind == "PA" else ["sequence", "numberOfCaptures"]
+    """FINAL ends a chain, a first payment begins one; only an authorization is captured, and only CB has a reason."""
+    sent = {"sequence": "FINAL", "chargebackResultCode": "000.100.203", "numberOfCaptures": "2"}
+    made = api.pay(paymentType=kind, amount="50.00", **sent)
+    ignored = [name for name in sent if kind != "PA" or name != "numberOfCaptures"]
     assert (made.status, made.body["ignoredParameters"]) == (200, ignored), made
-    assert (made.body["sequence"], made.body["numberOfCaptures"]) == ("FINAL", "2")
+    assert {name: made.body[name] for name in sent} == sent
     assert (Payment.objects.get(pk=made.id).max_captures == 2) is (kind == "PA")
 
 
