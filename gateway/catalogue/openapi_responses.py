@@ -76,18 +76,17 @@ def _object(properties: ResponseSchema, required: list[str], description: str = 
 
 _DESCRIPTOR: Final = "What the shopper's statement says: as sent, else the chain's, else the channel's own."
 
-_RESULT_DETAILS: Final[ResponseSchema] = {
-    **_object(
-        {
-            "AcquirerResponse": _text("The acquirer's original code; empty where none was told.", maxLength=2048),
-            "ExtendedDescription": _text("The acquirer's words, else ours.", maxLength=2048),
-            "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
-        },
-        ["AcquirerResponse", "ExtendedDescription"],
-        "The acquirer's own words; other names may stand here too.",
-    ),
-    "additionalProperties": {"type": "string"},
-}
+# Not "additionalProperties": string: TypeScript takes no optional property beside an index of strings, so what some
+# generators make of it does not compile.
+_RESULT_DETAILS: Final[ResponseSchema] = _object(
+    {
+        "AcquirerResponse": _text("The acquirer's original code; empty where none was told.", maxLength=2048),
+        "ExtendedDescription": _text("The acquirer's words, else ours.", maxLength=2048),
+        "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
+    },
+    ["AcquirerResponse", "ExtendedDescription"],
+    "The acquirer's own words; other names may stand here too, with texts.",
+)
 
 RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
     "ParameterError": _object(

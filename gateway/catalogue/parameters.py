@@ -62,6 +62,12 @@ class Parameters:
         gone = frozenset(names)
         self.items = [item for item in self.items if item[0].structure.full(item[0].param.name) not in gone]
 
+    def ignore(self, *names: str) -> None:
+        """Act as if these parameters had not been sent and report them as ignored; the echo keeps them."""
+        for name in names:
+            if self.values.pop(name, None) is not None:
+                self.ignored = (*self.ignored, name)
+
     def map(self, base: str) -> dict[str, str]:
         """The entries of one map parameter, e.g. ``customParameters``."""
         start = base + "["

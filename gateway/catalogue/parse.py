@@ -266,10 +266,11 @@ class _RequestParser:
         row, indexes, key = found
         param = row.param
         if key is not None and param.key is not None and not param.key.fits(key):
-            self.fault(name, f"has a key that must be {param.key.words}, e.g. {param.base}[{param.key.example}]")
+            example = f"{name.partition('[')[0]}[{param.key.example}]"
+            self.fault(name, f"has a key that must be {param.key.words}, e.g. {example}")
             return
         if key is not None and self._masks and contains_card_data(key):
-            self.fault(name, f"has a key that holds card data; it is a name, e.g. {param.base}[orderRef]")
+            self.fault(name, f"has a key that holds card data; it is a name, e.g. {name.partition('[')[0]}[orderRef]")
             return
         if key is not None and self._is_one_key_too_many(row):
             return

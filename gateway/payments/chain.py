@@ -19,6 +19,8 @@ COUNTED_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT, S
 OPEN_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT})
 ZERO_AMOUNT = Decimal(0)
 INCREMENTAL_AUTHORIZATION = "INCREMENTAL_AUTH"
+CLOSING_TYPES = ("CP", "RV", "RF")
+"""Follow-ups that end what they refer to when they are sent with sequence=FINAL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def is_closed(chain: Chain, payment: Payment) -> bool:
     """Whether a follow-up marked sequence=FINAL ended what may follow (A13.15): of a PA or its increments together, of
     a receipt or the payment it records together."""
     same = list_authorizations(chain) if payment.payment_type == "PA" else _list_same_money_payments(chain, payment)
-    return any(follow_up.final for member in same for follow_up in chain.followers(member, "CP", "RV", "RF"))
+    return any(follow_up.final for member in same for follow_up in chain.followers(member, *CLOSING_TYPES))
 
 
 def has_pending_increment(chain: Chain) -> bool:

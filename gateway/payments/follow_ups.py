@@ -29,7 +29,7 @@ from gateway.core import identifiers
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
-from gateway.payments.chain import Chain
+from gateway.payments.chain import CLOSING_TYPES, Chain
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
 from gateway.payments.operations import (
     INDUSTRY_PRACTICE_OPERATIONS,
@@ -55,6 +55,8 @@ MAX_FOLLOW_UP_TRIES = 100
 """How often a follow-up re-reads its chain; each lost try means that another follow-up of the chain began."""
 NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
+SEQUENCE: Final = "sequence"
+CHARGEBACK_REASON: Final = "chargebackResultCode"
 _FOLLOW_UP_STRUCTURES: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
 
 log = structlog.get_logger(__name__)
@@ -85,6 +87,10 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     operation = resolve_operation(request.parameters)
     _check_reference(request)
     _ignore_number_of_captures(request.parameters)
+    if operation.code not in CLOSING_TYPES:
+        request.parameters.ignore(SEQUENCE)
+    if operation.code != "CB":
+        request.parameters.ignore(CHARGEBACK_REASON)
     means: Means | None = None
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(request.target, request.merchant, request.channel)
@@ -245,7 +251,7 @@ def decide_follow_up(
         target,
         Decimal(amount) if amount is not None else None,
         parameters.get("currency"),
-        final=parameters.get("sequence") == "FINAL",
+        final=parameters.get(SEQUENCE) == "FINAL",
     )
     if parameters.refusals and not decision.code:
         return FollowUpDecision(amount=decision.amount, code=parameters.refusals[0].code)
@@ -278,7 +284,7 @@ def build_follow_up(
         connector=target.connector,
         acquirer_merchant_id=target.acquirer_merchant_id,
         means=target.means,
-        final=parameters.get("sequence") == "FINAL",
+        final=parameters.get(SEQUENCE) == "FINAL",
         practice=parameters.get("standingInstruction.industryPractice") or "" if operation.code == "PA" else "",
         request_id=request.trace.request,
         created_at=request.now,

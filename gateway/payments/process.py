@@ -249,7 +249,6 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         route=dict(chosen_route.told) if chosen_route.told is not None else None,
         resource_path=request.resource_path,
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
-        final=parameters.get("sequence") == "FINAL",
         request_id=request.trace.request,
         created_at=request.now,
     )

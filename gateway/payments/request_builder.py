@@ -78,6 +78,8 @@ def build_payment_request(
         check_job_parameters(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)
     check_brand_takes_type(payment_type, brand)
+    # What only follow-ups use: FINAL ends a chain, this payment begins one. Only an authorization is captured.
+    parameters.ignore("sequence", "chargebackResultCode", *(() if payment_type == "PA" else ("numberOfCaptures",)))
     registration = stored.registration if stored is not None else None
     return PaymentRequest(
         payment=identifiers.row_id(),

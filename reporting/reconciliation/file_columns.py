@@ -83,8 +83,7 @@ def _reason_text(line: SettlementLine) -> str:
         return ""
     if line.reason_text or not line.reason_code:
         return line.reason_text
-    known = result_codes.RESULT_CODES.get(line.reason_code)
-    return known.description[:128] if known is not None else ""
+    return result_codes.find_result_code(line.reason_code).description[:128]
 
 
 def _last4(line: SettlementLine) -> str:

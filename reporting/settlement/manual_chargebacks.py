@@ -19,9 +19,8 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback
-from gateway.core import clock
+from gateway.core import clock, result_codes
 from gateway.models import AcquirerAccount, Merchant, Payment
 from reporting.reconciliation.daily_files import record_first_days
 from reporting.settlement.layout import infer_cashflow
@@ -203,7 +202,7 @@ def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlemen
         "settlement_date": settlement.date,
         "settlement_status": "SUCCESS",
         "reason_code": case.reason_code,
-        "reason_text": describe_reason(case.reason_code)[:128],
+        "reason_text": result_codes.find_result_code(case.reason_code).description[:128],
         "respond_by": None,
         "state": MatchState.MATCHED,
         "chargeback": payment.id,

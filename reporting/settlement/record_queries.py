@@ -135,6 +135,12 @@ def _hex(column: str) -> str:
     return f"replace({column}::text, '-', '')"
 
 
+def _paid(path: str) -> str:
+    """The value that the payment shows at ``path``: sent, or from what it was made with; else the chain's first one,
+    since a capture or a refund has no means of its own."""
+    return ", ".join(f"nullif({row}.{part} #>> '{{{path}}}', '')" for row in "pc" for part in ("request", "answer"))
+
+
 # Only the payment parameters that the columns use: all of them would be many times as much.
 _SELECT: Final = f"""
 SELECT {_hex("r.id")}, r.line, r.recorded_at::text, r.record_type, r.transaction_type, r.cashflow,
@@ -146,14 +152,13 @@ SELECT {_hex("r.id")}, r.line, r.recorded_at::text, r.record_type, r.transaction
     CASE WHEN r.chargeback_at < %(as_of)s THEN {_hex("r.chargeback")} END, f.time_zone, f.format, k.candidates,
     {_hex("k.payment")}, p.number, {_hex("p.channel_id")}, coalesce(p.merchant_transaction_id, ''),
     coalesce(p.merchant_invoice_id, ''), coalesce(p.brand, ''),
-    CASE WHEN r.descriptor = '' THEN coalesce(p.request ->> 'descriptor', '') ELSE '' END,
-    CASE WHEN r.last4 = '' THEN coalesce(p.answer #>> '{{card,last4Digits}}', '') ELSE '' END,
-    CASE WHEN r.last4 = '' THEN coalesce(right(coalesce(
-        nullif(p.request #>> '{{bankAccount,iban}}', ''), nullif(p.answer #>> '{{bankAccount,iban}}', ''),
-        p.request #>> '{{bankAccount,number}}', p.answer #>> '{{bankAccount,number}}'), 4), '') ELSE '' END,
-    CASE WHEN r.bank_code = '' THEN coalesce(p.request #>> '{{bankAccount,bankCode}}', '') ELSE '' END,
-    CASE WHEN r.account_holder = '' THEN coalesce(p.request #>> '{{card,holder}}', '') ELSE '' END,
-    CASE WHEN r.account_holder = '' THEN coalesce(p.request #>> '{{bankAccount,holder}}', '') ELSE '' END,
+    CASE WHEN r.descriptor = '' THEN coalesce({_paid("descriptor")}, '') ELSE '' END,
+    CASE WHEN r.last4 = '' THEN coalesce({_paid("card,last4Digits")}, '') ELSE '' END,
+    CASE WHEN r.last4 = '' THEN
+        coalesce(right(coalesce({_paid("bankAccount,iban")}, {_paid("bankAccount,number")}), 4), '') ELSE '' END,
+    CASE WHEN r.bank_code = '' THEN coalesce({_paid("bankAccount,bankCode")}, '') ELSE '' END,
+    CASE WHEN r.account_holder = '' THEN coalesce({_paid("card,holder")}, '') ELSE '' END,
+    CASE WHEN r.account_holder = '' THEN coalesce({_paid("bankAccount,holder")}, '') ELSE '' END,
     coalesce(p.means, ''), coalesce(p.merchant_memo, '')
 FROM (SELECT * FROM reporting_settlementrecord r WHERE {{chosen}}) r
 JOIN reporting_settlementfile f ON f.id = r.file_id
@@ -164,6 +169,7 @@ LEFT JOIN LATERAL (
     WHERE m.record_id = r.id AND m.made_at < %(as_of)s AND (m.undone_at IS NULL OR m.undone_at >= %(as_of)s)
 ) k ON true
 LEFT JOIN gateway_payment p ON p.id = k.payment
+LEFT JOIN gateway_payment c ON c.id = p.chain AND c.id <> p.id
 ORDER BY {{order}}
 """
 _RECORDED: Final = (

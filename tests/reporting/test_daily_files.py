@@ -39,6 +39,7 @@ from tests.support.clock import pass_time
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
+from tests.support.subscriptions import store_card
 from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -219,6 +220,30 @@ def test_a_bank_accounts_columns_are_filled(shop: Shop, where: Settlement) -> No
     [told] = shop.api.get(f"/v1/reports/reconciliations/{where.id.hex}").body["reconciliations"]
     assert told["bankAccount"] == {"last4Digits": "7890", "holder": "Jane Jones", "bankCode": "10000000"}
     assert "card" not in told
+
+
+@pytest.mark.parametrize("how", ["one payment", "follow-ups", "registration"])
+def test_a_line_has_the_descriptor_and_the_means_of_its_chain(shop: Shop, where: Settlement, how: str) -> None:
+    """Part B, Reconciliation file: what an institute's file leaves out is that of the payment, as its answer shows it,
+    and a capture and a refund have the means of the payment before them."""
+    if how == "registration":
+        stored = store_card(shop.api, "4200000000000000", **{"card.holder": "Jane Jones"})
+        money = {"amount": "92.00", "currency": "EUR", "paymentType": "DB"}
+        first = shop.api.post(f"/v1/registrations/{stored}/payments", money)
+    else:
+        first = shop.api.pay(paymentType="DB" if how == "one payment" else "PA")
+    paid = [first]
+    if how == "follow-ups":
+        capture = shop.api.follow(first.id, "CP", "92.00")
+        paid = [capture, shop.api.follow(capture.id, "RF", "1.00")]
+    file = books.file_of(ClearingInstitute.objects.get())
+    for payment in paid:
+        books.record(where, file, books.payment_of(payment.id))
+    expected = (first.body["descriptor"], "0000", "Jane Jones")
+    for row in rows_of(only_file(shop)):
+        assert (row["Descriptor"], row["AccountNumberLast4"], row["AccountHolder"]) == expected
+    for line in shop.api.get(f"/v1/reports/reconciliations/{where.id.hex}").body["reconciliations"]:
+        assert (line["descriptor"], *line["card"].values()) == expected
 
 
 @pytest.mark.parametrize(

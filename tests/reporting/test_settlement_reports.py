@@ -182,6 +182,7 @@ def test_a_record_is_told_under_the_api_names_of_the_columns(api: Api, settled: 
         "divisionEntityId": tree.division_id.hex,
         "merchantEntityId": tree.id.hex,
         "payment": {"id": paid.id.hex},
+        "descriptor": paid.merchant.name,
         "card": {"last4Digits": "0000", "holder": "Jane Jones"},
         "matchedTransactions": {"status": "MATCHED", "payment": [{"id": paid.id.hex}]},
         "merchantMemo": "for the books",

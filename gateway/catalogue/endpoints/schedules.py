@@ -23,9 +23,9 @@ _BASIC = s.BASIC_PAYMENT.without(
 )
 
 
-def _type_is(record: str) -> ParameterRule:
-    """``record``: the type of the endpoint's own record, which some clients send; empty if there is none."""
-    allowed = (*SCHEDULABLE_TYPES, record) if record else SCHEDULABLE_TYPES
+def _type_is(*records: str) -> ParameterRule:
+    """The types of runs, and ``records``: those of the endpoint's own records, which some clients send."""
+    allowed = (*SCHEDULABLE_TYPES, *records)
     words = " or ".join(allowed)
 
     def check(sent: RuleInput) -> Iterator[RuleBreach]:
@@ -89,7 +89,7 @@ CREATE_SCHEDULE_ENDPOINT = Endpoint(
         s.JOB,
         *SCHEDULE_STRUCTURES,
     ),
-    rules=(*_RULES, _type_is("SD"), *c.CARD_ON_FILE[:2], *c.CUSTOMER_NAMES),
+    rules=(*_RULES, _type_is(), *c.CARD_ON_FILE[:2], *c.CUSTOMER_NAMES),
 )
 READ_SCHEDULE_ENDPOINT = Endpoint(
     name="read-schedule",

@@ -32,7 +32,7 @@ QUERY = structure(
     ("includeLinkedTransactions", BOOLEAN, O, "Also lists what is linked to the transactions found."),
     ("shortId", literal(
         "AN 14", r"[0-9]{4}\.[0-9]{4}\.[0-9]{4}",
-        expects="must be three groups of four digits, joined by dots, e.g. 1234.5678.9012",
+        expects="must be three groups of four digits, joined by dots",
         example="1234.5678.9012", bad="123456789012",
     ), O),
     rules=[

@@ -254,6 +254,11 @@ def test_a_key_of_the_wrong_form_is_named(key: str) -> None:
     assert f"customParameters[{key}]" in errors((f"customParameters[{key}]", "7"))
 
 
+def test_the_example_of_a_key_has_the_maps_whole_name() -> None:
+    """Part B, Merchant (merchant.data[key])."""
+    assert "e.g. merchant.data[orderRef]" in errors(("merchant.data[ab]", "7"))["merchant.data[ab]"].message
+
+
 @pytest.mark.parametrize("key", ["abc", "a" * 64, "SHOPPER_a.b", "123"])
 def test_a_key_of_the_right_form_comes_back_in_an_object(key: str) -> None:
     """A3.5; Part B, Custom parameters; D17."""

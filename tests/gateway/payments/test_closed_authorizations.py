@@ -127,6 +127,52 @@ def test_a_number_of_captures_sent_later_changes_nothing_and_is_told_as_ignored(
     assert api.follow(held, "CP", "1.00").status == api.follow(held, "CP", "1.00").status == 200
 
 
+@pytest.mark.parametrize("way", ["path", "reference"])
+@pytest.mark.parametrize("practice", [RAISE, RENEWAL])
+def test_final_on_an_increment_or_a_renewal_ends_nothing_and_is_named_as_ignored(
+    api: Api, practice: str, way: str
+) -> None:
+    """Part A, Basic payment: FINAL marks the last of a chain (CP, RV, RF); more follows an authorization."""
+    held = api.pay(paymentType="PA", amount="50.00").id
+    made = again(api, held, practice, way, "10.00", sequence="FINAL")
+    assert (made.status, made.body["ignoredParameters"]) == (200, ["sequence"]), made
+    assert made.body["sequence"] == "FINAL"  # echoed like any accepted parameter (ruling D17)
+    assert api.follow(held, "CP", "1.00").status == api.follow(held, "CP", "1.00").status == 200
+
+
+@pytest.mark.parametrize(("kind", "amount"), [("RB", "5.00"), ("RC", "5.00"), ("CB", "5.00")])
+def test_final_on_a_follow_up_that_ends_nothing_is_named_as_ignored(api: Api, kind: str, amount: str) -> None:
+    paid = api.pay(amount="50.00").id
+    made = api.follow(paid, kind, amount, sequence="FINAL")
+    assert (made.status, made.body["ignoredParameters"]) == (200, ["sequence"]), made
+
+
+@pytest.mark.parametrize("kind", ["CP", "RV"])
+def test_a_chargeback_reason_on_another_follow_up_is_named_as_ignored(api: Api, kind: str) -> None:
+    held = api.pay(paymentType="PA", amount="50.00").id
+    made = api.follow(held, kind, "5.00", chargebackResultCode="000.100.203")
+    assert (made.status, made.body["ignoredParameters"]) == (200, ["chargebackResultCode"]), made
+
+
+@pytest.mark.parametrize("kind", ["CP", "RV"])
+def test_final_on_a_follow_up_that_ends_is_not_named_as_ignored(api: Api, kind: str) -> None:
+    held = api.pay(paymentType="PA", amount="50.00").id
+    made = api.follow(held, kind, "5.00", sequence="FINAL")
+    assert made.status == 200
+    assert "ignoredParameters" not in made.body
+
+
+@pytest.mark.parametrize("kind", ["DB", "CD", "PA", "RI"])
+def test_what_has_no_effect_on_a_first_payment_is_named_as_ignored(api: Api, kind: str) -> None:
+    """FINAL ends a chain, a first payment begins one; only an authorization is captured, and only CB has a reason."""
+    sent = {"sequence": "FINAL", "chargebackResultCode": "000.100.203", "numberOfCaptures": "2"}
+    made = api.pay(paymentType=kind, amount="50.00", **sent)
+    ignored = [name for name in sent if kind != "PA" or name != "numberOfCaptures"]
+    assert (made.status, made.body["ignoredParameters"]) == (200, ignored), made
+    assert {name: made.body[name] for name in sent} == sent
+    assert (Payment.objects.get(pk=made.id).max_captures == 2) is (kind == "PA")
+
+
 def test_a_number_of_captures_sent_later_must_be_well_formed_all_the_same(api: Api) -> None:
     held = api.pay(paymentType="PA", amount="50.00").id
     assert "numberOfCaptures" in again(api, held, RAISE, "path", numberOfCaptures="99").errors

@@ -120,6 +120,7 @@ def test_job_hour_alone_runs_on_the_first_of_january(api: Api, card: str) -> Non
         ({"amount": "9.9", "job__hour": "1"}, "amount", "200.300.404"),
         ({"currency": "JPY", "amount": "9.90", "job__hour": "1"}, "amount", "200.300.404"),
         ({"paymentType": "CD", "job__hour": "1"}, "paymentType", "200.300.404"),
+        ({"paymentType": "SD", "job__hour": "1"}, "paymentType", "200.300.404"),
         ({"job__hours": "1"}, "job.hours", "200.300.404"),
         ({"card__number": "4200000000000000", "job__hour": "1"}, "card.number", "200.300.404"),
     ],
