@@ -38,7 +38,7 @@ _HEADING: Final = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>', re.DOTALL)
 _TITLE: Final = re.compile(r"<h1[^>]*>(.*?)</h1>\s*", re.DOTALL)
 _LEAD: Final = re.compile(r"<p>(.*?)</p>\s*", re.DOTALL)
 _SAMPLE: Final = re.compile(PART.pattern.replace("|site", ""))
-_ASIDE: Final = re.compile(rf'<div class="night">.*?</pre></div>\n|{_SAMPLE.pattern}\n?', re.DOTALL)
+_ASIDE: Final = re.compile(rf'<div class="night">.*?</pre></div>\n?|{_SAMPLE.pattern}\n?', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,10 +44,10 @@ class NightFormatter(HtmlFormatter[str]):
         self._language = lang_str.removeprefix("language-")
 
     def wrap(self, source: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Pygments' hook: lines between the first and the last of the frame."""
+        """Pygments' hook for what stands around the lines, within the block's own element."""
         title = BLOCK_TITLES.get(self._language, "")
         head = f'<div class="night-head"><span class="name">{title}</span></div>' if title else ""
         copy = " data-copy" if title else ""
-        yield 0, f'<div class="night">{head}<pre tabindex="0"{copy} aria-label="{title or "Text"}"><code>'
+        yield 0, f'{head}<pre tabindex="0"{copy} aria-label="{title or "Text"}"><code>'
         yield from source
-        yield 0, "</code></pre></div>\n"
+        yield 0, "</code></pre>"

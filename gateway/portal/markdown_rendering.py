@@ -60,7 +60,7 @@ def render_markdown(
             "tables",
             "fenced_code",
             "sane_lists",
-            CodeHiliteExtension(guess_lang=False, pygments_formatter=NightFormatter),
+            CodeHiliteExtension(guess_lang=False, css_class="night", pygments_formatter=NightFormatter),
             _DocsExtension(resolve_link, find_page),
         ],
     )
@@ -74,7 +74,8 @@ class _DocsExtension(Extension):
 
     def extendMarkdown(self, md: markdown.Markdown) -> None:
         md.preprocessors.deregister("html_block")
-        md.inlinePatterns.deregister("html")
+        for name in ("html", "image_link", "image_reference", "short_image_ref"):
+            md.inlinePatterns.deregister(name)
         md.inlinePatterns.register(_SiteInline(_SITE_INLINE, md), "site", 90)
         md.inlinePatterns.register(_AnchorInline(_ANCHOR_INLINE, md), "anchor", 90)
         md.treeprocessors.register(_DocsTree(md, self._resolve_link, self._find_page), "docs", 5)
@@ -168,8 +169,13 @@ class _DocsTree(Treeprocessor):
                 for cell in [*child.iter("th"), *child.iter("td")]:
                     if cell.attrib.pop("style", "") == "text-align: right;":
                         cell.set("class", "right")
+                titles = ["".join(cell.itertext()) for cell in child.iter("th")]
                 for cell in child.iter("th"):
                     cell.set("scope", "col")
+                for row in child.iter("tr"):
+                    for title, cell in list(zip(titles, row, strict=False))[1:]:
+                        if cell.tag == "td" and title and len(titles) > 2:
+                            cell.set("data-label", title)
                 for code in child.iter("code"):
                     code.text = AtomicString((code.text or "").replace("\\|", "|"))
                 frame = ET.Element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": heading})
