@@ -102,7 +102,8 @@ def resolve_link(target: str, source: Path, *, live: bool) -> str | None:
     ``target``: as written in ``source``: ``time.md#the-timers``, ``../SECURITY.md``, ``https://…``.
     """
     if target.startswith(f"{SITE_ADDRESS}/"):
-        return target.removeprefix(SITE_ADDRESS)
+        address = target.removeprefix(SITE_ADDRESS)
+        return None if live and address.startswith("/testdata") else address
     if target.startswith(("#", "https://", "http://")):
         return target
     path, _, anchor = target.partition("#")
