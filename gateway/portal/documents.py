@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Final
 
@@ -63,15 +64,23 @@ class Document:
     sections: tuple[DocumentSection, ...]
 
     @property
+    def plain_title(self) -> str:
+        return _to_text(self.title)
+
+    @property
     def summary(self) -> str:
         """The first paragraph as text, for the page's description."""
-        text = " ".join(strip_tags(self.lead).split())
+        text = _to_text(self.lead)
         return text if len(text) <= MAX_SUMMARY_CHARS else f"{text[:MAX_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"
 
     @property
     def menu_sections(self) -> tuple[tuple[str, str], ...]:
         """Anchor and title of each section."""
-        return tuple((section.anchor, strip_tags(section.title)) for section in self.sections)
+        return tuple((section.anchor, _to_text(section.title)) for section in self.sections)
+
+
+def _to_text(html: str) -> str:
+    return " ".join(unescape(strip_tags(html)).split())
 
 
 @cache

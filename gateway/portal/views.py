@@ -18,7 +18,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModif
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.templatetags.static import static
-from django.utils.html import strip_tags
 from django.utils.http import parse_etags, quote_etag
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
@@ -74,7 +73,7 @@ def render_document(request: HttpRequest, name: str, **context: Any) -> HttpResp
         "docs/document.html",
         name,
         sections=document.menu_sections,
-        page={"title": strip_tags(document.title), "about": document.summary},
+        page={"title": document.plain_title, "about": document.summary},
         heading=fill_in(document.title),
         lead=fill_in(document.lead),
         intro=fill_in(document.intro),
