@@ -1,7 +1,7 @@
 """The Markdown files of docs/ as pages of the site: which there are, their addresses, and each rendered once.
 
-docs/x.md is /docs/x, the README.md of a folder is the folder, and docs/quick-start.md is /docs/ itself. What a file may
-hold besides Markdown, and how it looks in the repository: decision 0060.
+docs/glossary.md is /docs/glossary, the README.md of a folder is the folder, and docs/quick-start.md is /docs/ itself.
+What a file may hold besides Markdown, and how it looks in the repository: decision 0060.
 """
 
 from __future__ import annotations
