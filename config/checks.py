@@ -12,11 +12,13 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
 
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
 from gateway.db.environment import find_history_fault
 from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
+from gateway.portal.documents import list_documents
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
@@ -181,6 +183,16 @@ def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
         return []
     lacking = ", ".join(name for name in names if name not in given)
     return [Error(f"Single sign-on lacks {lacking}: give all three, or none.", id="tollhouse.E026")]
+
+
+@register()
+def check_documents(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The folder docs/, of which the pages under /docs are made."""
+    try:
+        list_documents()
+    except ImproperlyConfigured as error:
+        return [Error(str(error), id="tollhouse.E040")]
+    return []
 
 
 def _check_keyset_mode(path: Path) -> list[CheckMessage]:

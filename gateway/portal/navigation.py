@@ -1,26 +1,78 @@
-"""Table of contents of the docs: its pages, their order, and the menu beside the current one."""
+"""Table of contents of the docs: the lists of docs/README.md, and the menu beside the current page."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
+from gateway.portal.documents import (
+    CONTENTS_DOCUMENT,
+    DOCS_DIR,
+    QUICK_START_DOCUMENT,
+    TEST_ONLY_DOCUMENTS,
+    build_document_url,
+    list_documents,
+    resolve_link,
+)
 from gateway.portal.reference import ParamGroupDoc, list_endpoints
+
+MERCHANT_GROUPS: Final = ("Start", "Guides")
+"""Headings of docs/README.md whose pages are for merchants' developers; the others are for operators."""
+TESTDATA_PAGE: Final = "testdata"
+RESULT_CODES_PAGE: Final = "result-codes"
+
+_HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
+_ITEM: Final = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\): (.+)$", re.MULTILINE)
+_KEYWORDS: Final[Mapping[str, str]] = MappingProxyType({
+    "quick-start": "curl first payment getting started token entityId",
+    "testdata": "test cards numbers iban accounts tokens gift redirect simulator decline",
+    "requests": "form encoding json utf-8 envelope ndc timestamp buildNumber ignoredParameters true false strict "
+    "lenient",
+    "authentication": "bearer authorization header scope",
+    "errors": "parameterErrors 400 401 403 404 405 429 500",
+    "widget": "paymentWidgets.js checkout form iframe CSP integrity SRI widgetOptions createCheckout",
+    "follow-ups": "CP RF RV RB RC PA DB refund capture void cancel chain",
+    "three-d-secure": "3DS SCA challenge frictionless redirect exemption 3RI decoupled authentication ACS",
+    "means": "SEPA direct debit IBAN mandate redirect shopperResultUrl resourcePath wallet invoice "
+    "merchant.bankAccount network token cryptogram dtvc PIN asynchronous",
+    "registrations": "createRegistration registrationId one-click card on file standingInstruction MIT CIT recurring "
+    "instalment initialTransactionId agreementId overrideHolder recurringMigration",
+    "schedules": "schedule job cron expression subscription recurring dunning notice duration 100.250.120 100.360.300 "
+    "reschedule deschedule plan.active",
+    "webhooks": "notification event signature Standard Webhooks AES-GCM secret retry notificationUrl "
+    "X-Initialization-Vector X-Authentication-Tag encryptedBody referencedId sequence callback",
+    "reporting": "query search list shortId merchantTransactionId includeLinkedTransactions paymentTypes "
+    "paymentMethods pageNo pages settlement reconciliation aggregations report CSV SFTP fees",
+    "idempotency": "Idempotency-Key retry timeout duplicate",
+    "clients": "SDK library client Python PHP JavaScript Node OpenAPI download",
+    "limits": "throttling rate limit 429 Retry-After RateLimit 800.120.100",
+    "test-tools": "time travel clock simulator messages",
+    "versioning": "backwards compatible new fields",
+    "not-yet": "query reports",
+})  # fmt: skip
+"""What the search finds a page by, besides its title and its line in docs/README.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocsPage:
-    """A page of the docs. ``template``: '' if another view renders it. ``sections``: (anchor, title) of its
-    headings."""
+    """A page of the docs, as docs/README.md lists it. ``name``: of its document, or of the view that renders it."""
 
     name: str
     title: str
     about: str
     url: str
-    template: str = ""
-    sections: tuple[tuple[str, str], ...] = ()
-    keywords: str = ""
-    test_only: bool = False
+
+    @property
+    def keywords(self) -> str:
+        return _KEYWORDS.get(self.name, "")
+
+    @property
+    def test_only(self) -> bool:
+        return self.name == TESTDATA_PAGE or self.name in TEST_ONLY_DOCUMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,142 +82,68 @@ class MenuGroup:
     title: str
     pages: tuple[DocsPage, ...]
 
+    @property
+    def for_merchants(self) -> bool:
+        return self.title in MERCHANT_GROUPS
 
-def _build_guide(
-    name: str, title: str, about: str, *sections: tuple[str, str], keywords: str = "", test: bool = False
-) -> DocsPage:
-    return DocsPage(
-        name=name,
-        title=title,
-        about=about,
-        url=f"/docs/{name}",
-        template=f"docs/{name}.html",
-        sections=sections,
-        keywords=keywords,
-        test_only=test,
+
+@cache
+def list_menu_groups() -> tuple[MenuGroup, ...]:
+    """The groups of docs/README.md in their order."""
+    contents = list_documents()[CONTENTS_DOCUMENT].read_text(encoding="utf-8")
+    _, *parts = _HEADING.split(contents)
+    return tuple(
+        MenuGroup(title=title, pages=tuple(_read_page(*found.groups()) for found in _ITEM.finditer(items)))
+        for title, items in zip(parts[::2], parts[1::2], strict=True)
     )
 
 
-QUICK_START_PAGE: Final = DocsPage(
-    name="quick-start",
-    title="Quick start",
-    about="Your first payment in five minutes, with curl.",
-    url="/docs/",
-    template="docs/quick-start.html",
-    sections=(
-        ("ready", "Get ready"),
-        ("pay", "Make a payment"),
-        ("answer", "Read the answer"),
-        ("refund", "Give money back"),
-        ("decline", "See a decline"),
-        ("next", "Where to go next"),
-    ),
-    keywords="curl first payment getting started token entityId",
-)
-DOCS_MENU: Final[tuple[MenuGroup, ...]] = (
-    MenuGroup(
-        title="Start",
-        pages=(
-            QUICK_START_PAGE,
-            DocsPage(name="testdata", title="Test data", about="Cards, accounts, tokens and shoppers for every answer.",
-                 url="/testdata", keywords="test cards numbers iban accounts tokens gift redirect simulator decline",
-                 test_only=True),
-        ),
-    ),
-    MenuGroup(
-        title="Guides",
-        pages=(
-            _build_guide("requests", "Requests and answers", "How to send fields, and what comes back.",
-                   ("sending", "Sending"), ("names", "Names"), ("booleans", "Booleans"), ("answers", "Answers"),
-                   ("unknown", "Unknown names"),
-                   keywords="form encoding json utf-8 envelope ndc timestamp buildNumber ignoredParameters true false "
-                   "strict lenient"),
-            _build_guide("authentication", "Authentication", "Access tokens and entityId, 401 and 403.",
-                   ("token", "Access tokens"), ("entity", "entityId"), ("refused", "When it is refused"),
-                   keywords="bearer authorization header scope"),
-            _build_guide("errors", "Errors", "Every fault at once, and what each status means.",
-                   ("faults", "Faults in a request"), ("declines", "Declines"), ("statuses", "HTTP statuses"),
-                   keywords="parameterErrors 400 401 403 404 405 429 500"),
-            DocsPage(name="widget", title="The widget", about="The payment form in your page, in 15 lines.",
-                 url="/docs/widget",
-                 sections=(("form", "A page with a form"), ("result", "The result"), ("options", "Options"),
-                           ("fast", "Fast checkout"), ("csp", "Content security policy"), ("errors", "When it fails")),
-                 keywords="paymentWidgets.js checkout form iframe CSP integrity SRI widgetOptions createCheckout"),
-            _build_guide("follow-ups", "Follow-ups", "Capture, refund, reverse.",
-                   ("authorise", "Authorise first"), ("capture", "Capture"), ("refund", "Refund"),
-                   ("reverse", "Reverse"), ("what-follows", "What may follow what"),
-                   keywords="CP RF RV RB RC PA DB refund capture void cancel chain"),
-            _build_guide("3d-secure", "3-D Secure", "When the bank asks the shopper, and how it goes.",
-                   ("when", "When it starts"), ("ways", "How it goes"), ("more", "Other ways"),
-                   ("alone", "Without a payment"),
-                   keywords="3DS SCA challenge frictionless redirect exemption 3RI decoupled authentication ACS"),
-            _build_guide("means", "Means of payment", "Bank accounts, tokens, gift cards; shoppers who go away to pay.",
-                   ("accounts", "Bank accounts"), ("away", "Online transfer, wallets, invoice"),
-                   ("prepayment", "Prepayment"), ("tokens", "Token accounts"), ("gift-cards", "Gift cards"),
-                   ("types", "Which types a brand takes"),
-                   keywords="SEPA direct debit IBAN mandate redirect shopperResultUrl resourcePath wallet invoice "
-                   "merchant.bankAccount network token cryptogram dtvc PIN asynchronous"),
-            _build_guide("registrations", "Registrations", "Store a means of payment, pay with it again.",
-                   ("store", "Store"), ("pay", "Pay by a click"), ("agree", "Payments of your own"),
-                   ("limits", "What an agreement limits"), ("end", "Change and forget"),
-                   keywords="createRegistration registrationId one-click card on file standingInstruction MIT CIT "
-                   "recurring instalment initialTransactionId agreementId overrideHolder recurringMigration"),
-            _build_guide("schedules", "Subscriptions", "A plan that charges a stored card: runs, retries, notice.",
-                   ("plan", "Make a plan"), ("times", "When it runs"), ("runs", "What a run does"),
-                   ("declined", "When a run is declined"), ("change", "Change it"), ("end", "End it"),
-                   keywords="schedule job cron expression subscription recurring dunning notice duration "
-                   "100.250.120 100.360.300 reschedule deschedule plan.active"),
-            _build_guide("webhooks", "Webhooks", "Your server is told what happened, and how to believe it.",
-                   ("told", "What you are told"), ("endpoint", "Have an endpoint"), ("verify", "Read one"),
-                   ("answer", "Answer"),
-                   keywords="notification event signature Standard Webhooks AES-GCM secret retry notificationUrl "
-                   "X-Initialization-Vector X-Authentication-Tag encryptedBody referencedId sequence callback"),
-            _build_guide("queries", "Queries and reports", "Find payments again; what was settled.",
-                   ("find", "Find a transaction"), ("lists", "Lists"), ("pages", "Read a period whole"),
-                   ("settled", "What was settled"), ("file", "The reconciliation file"),
-                   keywords="query search list shortId merchantTransactionId includeLinkedTransactions paymentTypes "
-                   "paymentMethods pageNo pages settlement reconciliation aggregations report CSV SFTP fees"),
-            _build_guide("idempotency", "Repeating safely", "The same key twice makes one payment.",
-                   ("key", "Send a key"), ("without", "Without a key"),
-                   keywords="Idempotency-Key retry timeout duplicate"),
-            _build_guide("clients", "Ready clients", "One file for Python, JavaScript or PHP.",
-                   ("download", "Download"), ("use", "Use one"), ("again", "What they do for you"),
-                   keywords="SDK library client Python PHP JavaScript Node OpenAPI download"),
-            _build_guide("limits", "Limits", "How many requests, how large.", ("rates", "Requests per window"),
-                   ("sizes", "Sizes"), keywords="throttling rate limit 429 Retry-After RateLimit 800.120.100"),
-            _build_guide("test-tools", "Test tools", "Move the clock; see what the acquirer was told.",
-                   ("clock", "The movable clock"), ("messages", "Acquirer messages"),
-                   ("transfers", "Money that arrives"),
-                   keywords="time travel clock simulator messages", test=True),
-            _build_guide("versioning", "Versioning", "What may change, and what will not.",
-                   ("path", "The version is in the path"), ("yours", "What your client must do"),
-                   keywords="backwards compatible new fields"),
-            _build_guide("not-yet", "Not offered yet", "Paths that come later.", ("paths", "Paths that come later"),
-                   keywords="query reports"),
-        ),
-    ),
-)  # fmt: skip
-RESULT_CODES_PAGE: Final = DocsPage(
-    name="result-codes",
-    title="Result codes",
-    about="Every code: what it means and what to do next.",
-    url="/docs/result-codes",
-    keywords="decline codes meaning",
-)
-DOCS_PAGES: Final = {page.name: page for group in DOCS_MENU for page in group.pages}
+def _read_page(title: str, target: str, about: str) -> DocsPage:
+    url = resolve_link(target, DOCS_DIR / "README.md", live=False)
+    if url is None:
+        raise ValueError(f"docs/README.md lists {target}, which is no page")
+    name = url.removeprefix("/docs/").removeprefix("/") or QUICK_START_DOCUMENT
+    return DocsPage(name=name, title=title, about=about, url=url)
 
 
-def build_menu(current: str, *, live: bool, groups: tuple[ParamGroupDoc, ...] = ()) -> list[dict[str, Any]]:
-    """The menu for the template. ``groups``: sections of the current endpoint."""
-    found: list[dict[str, Any]] = []
-    for group in DOCS_MENU:
-        pages = [
-            _build_item(page.title, page.url, page.name == current, page.sections)
-            for page in group.pages
-            if not (live and page.test_only)
-        ]
-        found.append({"title": group.title, "pages": pages})
-    reference = [
+@cache
+def list_docs_pages() -> Mapping[str, DocsPage]:
+    """The pages of all groups by their names."""
+    return MappingProxyType({page.name: page for group in list_menu_groups() for page in group.pages})
+
+
+def build_menu(
+    current: str, *, live: bool, groups: tuple[ParamGroupDoc, ...] = (), sections: tuple[tuple[str, str], ...] = ()
+) -> list[dict[str, Any]]:
+    """The menu for the template: of the merchants' pages and the reference, or of the operators' pages.
+
+    ``groups``: sections of the current endpoint; ``sections``: anchor and title of those of the current document.
+    """
+    place = current.split("/")[0] if current.startswith("decisions/") else current
+    mine = next((group for group in list_menu_groups() for page in group.pages if page.name == place), None)
+    for_operators = current == CONTENTS_DOCUMENT or (mine is not None and not mine.for_merchants)
+    found = [
+        {
+            "title": group.title,
+            "pages": [
+                _build_item(page.title, page.url, page.name == place, sections if page.name == current else ())
+                for page in group.pages
+                if not (live and page.test_only)
+            ],
+        }
+        for group in list_menu_groups()
+        if group.for_merchants != for_operators
+    ]
+    contents = _build_item("All documents", build_document_url(CONTENTS_DOCUMENT), current == CONTENTS_DOCUMENT, ())
+    if for_operators:
+        return [{"title": "Docs", "pages": [_build_item("For merchants", "/docs/", False, ()), contents]}, *found]
+    running = list_docs_pages()["running"]
+    others = [_build_item(running.title, running.url, False, ()), contents]
+    return [*found, _build_reference(current, live, groups), {"title": "For operators", "pages": others}]
+
+
+def _build_reference(current: str, live: bool, groups: tuple[ParamGroupDoc, ...]) -> dict[str, Any]:
+    pages = [
         _build_item(
             endpoint.title,
             f"/docs/reference/{endpoint.name}",
@@ -175,9 +153,8 @@ def build_menu(current: str, *, live: bool, groups: tuple[ParamGroupDoc, ...] = 
         )
         for endpoint in list_endpoints(live)
     ]
-    reference.append(_build_item(RESULT_CODES_PAGE.title, RESULT_CODES_PAGE.url, current == RESULT_CODES_PAGE.name, ()))
-    found.append({"title": "Reference", "pages": reference})
-    return found
+    pages.append(_build_item("Result codes", "/docs/result-codes", current == RESULT_CODES_PAGE, ()))
+    return {"title": "Reference", "pages": pages}
 
 
 def _build_item(

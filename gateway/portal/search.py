@@ -31,7 +31,7 @@ class SearchEntry:
 def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
     """Everything that can be found in this environment."""
     found: list[SearchEntry] = []
-    for group in navigation.DOCS_MENU:
+    for group in navigation.list_menu_groups():
         for page in group.pages:
             if live and page.test_only:
                 continue

@@ -1,7 +1,7 @@
 """Views of the portal: start page, docs, test data, and the OpenAPI document.
 
-All of them are public. Their content comes from the catalogue and the simulator's tables; only the test data page reads
-the database, for its self-test results.
+All of them are public. Their content comes from the files of docs/, the catalogue and the simulator's tables; only the
+test data page reads the database, for its self-test results.
 """
 
 from __future__ import annotations
@@ -16,26 +16,23 @@ from typing import Any, Final
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils.http import parse_etags, quote_etag
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from gateway.api.envelope import build_plain_response
 from gateway.api.errors import WRONG_METHOD_CODE
 from gateway.catalogue.openapi import build_openapi
-from gateway.catalogue.tolerated_names import TOLERATED_NAMES
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core.brands import PAYMENT_BRANDS
-from gateway.payments.operations import OPERATIONS
-from gateway.payments.payment_methods import list_payment_types
-from gateway.portal import clients, navigation, reference, result_code_docs, self_test, testdata
+from gateway.portal import clients, documents, navigation, reference, result_code_docs, self_test, testdata
 from gateway.portal.highlight import highlight_curl, highlight_json
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
 from gateway.portal.search import search_docs
 from gateway.portal.self_test_checks import build_check_key
-from gateway.threeds.acs import ONE_TIME_CODE
 
-_RECEIVER: Final = Path(__file__).parent / "webhook_receiver.py"
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
@@ -46,27 +43,50 @@ def start_page_view(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def guide_view(request: HttpRequest, name: str = navigation.QUICK_START_PAGE.name) -> HttpResponse:
-    """One guide of the docs."""
-    page = navigation.DOCS_PAGES.get(name)
-    if page is None or not page.template or (settings.IS_LIVE and page.test_only):
+def document_view(request: HttpRequest, name: str = documents.QUICK_START_DOCUMENT) -> HttpResponse:
+    """One document of docs/."""
+    if name not in documents.list_documents() or (settings.IS_LIVE and name in documents.TEST_ONLY_DOCUMENTS):
         raise Http404
-    samples = {key.replace("-", "_"): render_sample(sample) for key, sample in API_SAMPLES.items()}
-    return render_docs_page(
+    return render_document(
         request,
-        page.template,
-        page.name,
-        page=page,
-        samples=samples,
-        operations=[(operation, sorted(operation.follows)) for operation in OPERATIONS.values() if operation.follows],
-        methods=[(brand, list_payment_types(brand.code)) for brand in PAYMENT_BRANDS.values()],
-        one_time_code=ONE_TIME_CODE,
+        name,
         limit=settings.GATEWAY_THROTTLE_LIMIT,
         window_s=settings.GATEWAY_THROTTLE_WINDOW_S,
-        receiver=_RECEIVER.read_text(encoding="utf-8") if page.name == "webhooks" else "",
-        clients=list(clients.CLIENT_LANGUAGES.values()) if page.name == "clients" else [],
-        clients_names=TOLERATED_NAMES,
         max_body_mib=settings.GATEWAY_MAX_BODY_BYTES // (1024 * 1024),
+    )
+
+
+def render_document(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+    """A document as a page. ``context``: what the templates of its parts (docs/parts/) want."""
+    document = documents.load_document(name, live=settings.IS_LIVE)
+
+    def render_part(kind: str, part: str) -> str:
+        if kind == "site":
+            return render_to_string(f"docs/parts/{part}.html", context)
+        return render_to_string(f"docs/{kind}.html", {"item": render_sample(API_SAMPLES[part])})
+
+    def fill_in(html: str) -> SafeString:
+        return documents.fill_in(html, render_part)
+
+    return render_docs_page(
+        request,
+        "docs/document.html",
+        name,
+        sections=document.menu_sections,
+        page={"title": document.plain_title, "about": document.summary},
+        heading=fill_in(document.title),
+        lead=fill_in(document.lead),
+        intro=fill_in(document.intro),
+        parts=[
+            {
+                "anchor": section.anchor,
+                "aliases": section.aliases,
+                "title": fill_in(section.title),
+                "html": fill_in(section.html),
+                "panel": fill_in(section.panel),
+            }
+            for section in document.sections
+        ],
     )
 
 
@@ -101,8 +121,8 @@ def result_codes_view(request: HttpRequest) -> HttpResponse:
     return render_docs_page(
         request,
         "docs/result-codes.html",
-        navigation.RESULT_CODES_PAGE.name,
-        page=navigation.RESULT_CODES_PAGE,
+        navigation.RESULT_CODES_PAGE,
+        page={"title": "Result codes", "about": "Every code: what it means and what to do next."},
         families=families,
         wanted=wanted,
         all_families=result_code_docs.list_families(),
@@ -148,8 +168,8 @@ def testdata_view(request: HttpRequest) -> HttpResponse:
     return render_docs_page(
         request,
         "docs/testdata.html",
-        "testdata",
-        page=navigation.DOCS_PAGES["testdata"],
+        navigation.TESTDATA_PAGE,
+        page=navigation.list_docs_pages()[navigation.TESTDATA_PAGE],
         tables=tables,
         accounts=accounts,
         redirects=tested("redirects", testdata.list_redirect_rows()),
@@ -249,10 +269,11 @@ def render_docs_page(
     current: str,
     *,
     groups: tuple[reference.ParamGroupDoc, ...] = (),
+    sections: tuple[tuple[str, str], ...] = (),
     **context: Any,
 ) -> HttpResponse:
     """A page of the docs with its menu; ``current`` names it there."""
-    menu = navigation.build_menu(current, live=settings.IS_LIVE, groups=groups)
+    menu = navigation.build_menu(current, live=settings.IS_LIVE, groups=groups, sections=sections)
     return _render_page(request, template, menu=menu, section="docs", **context)
 
 
