@@ -26,7 +26,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run test test-fast fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
+.PHONY: help run test test-fast fuzz mutants bench faults external lint format types javascript lock release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ format: venv-test ## format the sources in place
 
 types: venv-test ## mypy only
 	@$(TYPES_ENV) $(BIN)/mypy
+
+javascript: ## eslint and tsc only, where checkout/widget has them
+	@$(LINT_JAVASCRIPT)
 
 lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)
