@@ -142,7 +142,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         try:
             util.write_nonblock(client, _build_answer(status, reason, words))
         except Exception:
-            self.log.debug("Whoever sent it is gone.")
+            self.log.debug("The client has closed the connection.")
 
 
 def _announce_close(application: Any) -> Callable[[dict[str, Any], Any], Any]:

@@ -95,7 +95,7 @@ TIMERS: Final = (
         name="shopper deadlines",
         run=_expire,
         next_at=shopper_return.find_next_suspension_deadline,
-        about="End payments whose shopper never came back, on the word of whoever they were sent to.",
+        about="End payments whose shopper never came back, as the page they were sent to answers.",
     ),
     Timer(
         name="authentications",

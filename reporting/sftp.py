@@ -22,7 +22,7 @@ SFTP_CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before files can move: connecting, greeting, keys, login."""
 SFTP_IDLE_TIMEOUT_S: Final = 60.0
 """Longest time without an answer during a transfer."""
-CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
+CONNECTION_REFUSED: Final = "connecting failed: no SSH server answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
 HOST_KEY_TYPES: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
