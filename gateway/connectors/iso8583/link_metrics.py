@@ -22,7 +22,7 @@ LINK_UP: Final = Gauge(
     multiprocess_mode="mostrecent",
 )
 LINK_STRAYS: Final = Counter(
-    "tollhouse_link_strays", "Answers without a waiting request: late, duplicate, unknown, unreadable", ["link", "kind"],
+    "tollhouse_link_strays", "Answers that meet no request: late, duplicate, unknown, unreadable", ["link", "kind"],
     registry=metrics.PROCESS_REGISTRY,
 )  # fmt: skip
 
