@@ -16,6 +16,7 @@ PEERS_LOCK := tests/external/requirements.lock
 TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=types-only
 # The layers of pyproject.toml; its report is printed only when one is broken.
 IMPORTS := report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report" >&2; exit 1; }
+LINT_TEMPLATES := $(BIN)/djlint --lint --quiet templates
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header pyproject.toml
 
@@ -25,7 +26,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run test test-fast fuzz mutants bench faults external lint format types lock release advisories manage shell clean venv venv-test
+.PHONY: help run test test-fast fuzz mutants bench faults external lint format types javascript lock release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +39,7 @@ test: venv-test ## lint, layers, types and all tests, on a PostgreSQL of its own
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
 	@$(IMPORTS)
+	@$(LINT_TEMPLATES)
 	@echo "── types"
 	@$(TYPES_ENV) $(BIN)/mypy
 	@echo "── JavaScript"
@@ -67,10 +69,11 @@ external: venv-test ## our connectors against processors that others wrote, each
 	@PYTHON="$(PYTHON)" bash config/launcher/bootstrap.sh $(PEERS) $(PEERS_LOCK)
 	@exec env -u DJANGO_SETTINGS_MODULE TOLLHOUSE_PEERS="$(CURDIR)/$(PEERS)/bin" $(BIN)/python -m pytest tests/external $(ARGS)
 
-lint: venv-test ## ruff, import-linter and mypy; eslint and tsc where checkout/widget has them
+lint: venv-test ## ruff, import-linter, djlint and mypy; eslint and tsc where checkout/widget has them
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet . || { echo "Not formatted: run make format." >&2; exit 1; }
 	@$(IMPORTS)
+	@$(LINT_TEMPLATES)
 	@$(TYPES_ENV) $(BIN)/mypy
 	@$(LINT_JAVASCRIPT)
 
@@ -80,6 +83,9 @@ format: venv-test ## format the sources in place
 
 types: venv-test ## mypy only
 	@$(TYPES_ENV) $(BIN)/mypy
+
+javascript: ## eslint and tsc only, where checkout/widget has them
+	@$(LINT_JAVASCRIPT)
 
 lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
 	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)

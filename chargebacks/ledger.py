@@ -348,4 +348,4 @@ __all__ = [
     "record_chargeback",
     "record_chargeback_reversal",
     "simulate_dispute_outcome",
-]  # fmt: skip
+]

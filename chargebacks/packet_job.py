@@ -35,7 +35,7 @@ class CpuTimeExceededError(BaseException):
     of the file."""
 
 
-def build_packet_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
+def build_packet_slice(row: BackgroundWork, folder: AttemptFolder, _alive: Callable[[], None]) -> queue.SliceResult:
     """The whole packet in one slice."""
     case = Chargeback.objects.select_related("merchant", "channel").filter(pk=row.parameters["case"]).first()
     if case is None or not permissions.has_permission(row.owner, VIEW_CHARGEBACK_PERMISSION, case):

@@ -29,9 +29,10 @@ REGISTRATION_ID_FIELD: Final = "registrationId"
 OVERRIDE_TYPE_PREFIX: Final = "overridePaymentType["
 _OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX)
 _PAYMENT: Final = Catalogue(
-    PAYMENT_ENDPOINT.structures[1:], (REFUSE_FOLLOW_UP_TYPES, *conditions.FOR_CHECKOUT_PAYMENTS),
+    PAYMENT_ENDPOINT.structures[1:],
+    (REFUSE_FOLLOW_UP_TYPES, *conditions.FOR_CHECKOUT_PAYMENTS),
     elsewhere=structures.KNOWN_STRUCTURES,
-)  # fmt: skip
+)
 _SUPPLIED: Final = (
     ("customer.ip", 255),
     ("customer.browser.acceptHeader", 2048),
@@ -162,11 +163,11 @@ def _find_refusal(name: str, value: ParameterValue, prepared: PreparedValues, fo
     return _REFUSALS.get(start, _accept_value)(name, value, prepared)
 
 
-def _accept_value(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _accept_value(_name: str, _value: ParameterValue, _prepared: PreparedValues) -> str | None:
     return ""
 
 
-def _check_merchant_value(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_merchant_value(name: str, _value: ParameterValue, prepared: PreparedValues) -> str | None:
     return "was set by the merchant and cannot be changed here" if name in prepared else ""
 
 
@@ -181,11 +182,11 @@ def _check_storing(name: str, value: ParameterValue, prepared: PreparedValues) -
     return None if prepared.get(name) == value else "is not offered in this checkout"
 
 
-def _check_registration(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_registration(_name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
     return "" if value in list_offered_registration_ids(prepared) else "is not offered in this checkout"
 
 
-def _check_result_url(name: str, value: ParameterValue, prepared: PreparedValues) -> str | None:
+def _check_result_url(name: str, _value: ParameterValue, prepared: PreparedValues) -> str | None:
     """shopperResultUrl: the page's form may send one; the merchant's own takes precedence."""
     return None if name in prepared else ""
 

@@ -72,7 +72,7 @@ def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/payment_page_security.html", context)
 
 
-def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
+def mark_reviewed_view(_site: Any, request: HttpRequest) -> HttpResponse:
     """Record that this user reviewed the changes that their page showed."""
     scope = _find_scope(request, VIEW_SNAPSHOT_PERMISSION)
     if not _may_review(scope):
@@ -89,7 +89,7 @@ def mark_reviewed_view(site: Any, request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:payment_page_security"))
 
 
-def export_view(site: Any, request: HttpRequest) -> HttpResponse:
+def export_view(_site: Any, request: HttpRequest) -> HttpResponse:
     """Everything in one file for the assessor: CSV, or JSON with ``?format=json``."""
     scope = _find_scope(request, EXPORT_SNAPSHOT_PERMISSION)
     rows = list(_list_export_rows(scope))

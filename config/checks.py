@@ -35,6 +35,7 @@ def check_environment(app_configs: Sequence[AppConfig] | None, **kwargs: Any) ->
 
 @register()
 def check_outbound_ports(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Ports that outbound calls may use are numbers or ranges."""
     wrong = [word for word in settings.GATEWAY_OUTBOUND_PORTS if not _PORTS.fullmatch(word)]
     if not wrong:
         return []
@@ -105,6 +106,7 @@ def check_database_history(app_configs: Sequence[AppConfig] | None, **kwargs: An
 
 @register()
 def check_second_factor(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The rule for second factors is one of two words."""
     if settings.GATEWAY_TOTP in ("required", "optional"):
         return []
     return [Error(f"GATEWAY_TOTP is {settings.GATEWAY_TOTP!r}; it must be required or optional.", id="tollhouse.E003")]
@@ -112,6 +114,7 @@ def check_second_factor(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
 
 @register()
 def check_live_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """What a live environment must not start with."""
     if not settings.IS_LIVE:
         return []
     faults: list[CheckMessage] = []
@@ -177,6 +180,7 @@ def _check_sign_in() -> list[CheckMessage]:
 
 @register()
 def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Single sign-on has all of its settings or none."""
     names = ("GATEWAY_OIDC_ISSUER", "GATEWAY_OIDC_CLIENT_ID", "GATEWAY_OIDC_CLIENT_SECRET")
     given = [name for name in names if getattr(settings, name)]
     if not given or len(given) == len(names):

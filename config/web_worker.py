@@ -28,7 +28,7 @@ _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
     (errors.LimitRequestHeaders, 431, "Request Header Fields Too Large", "the headers are too many or too long"),
     (errors.UnsupportedTransferCoding, 501, "Not Implemented", "this transfer coding is not known"),
     (errors.ParseException, 400, "Bad Request", "this is no HTTP request: did the length before fit the body?"),
-)  # fmt: skip
+)
 """Errors of the request reader → HTTP status, its reason phrase, and our text. The first match counts."""
 
 

@@ -40,30 +40,30 @@ def _authenticate(merchant: Merchant | None) -> int:
     return shopper_return.complete_due_authentications(merchant=merchant)
 
 
-def _throttle_windows(merchant: Merchant | None) -> int:
+def _throttle_windows(_merchant: Merchant | None) -> int:
     old = (clock.real_now() - _THROTTLE_WINDOW_RETENTION).timestamp()
     return ThrottleWindow.objects.extra(where=['"window" * window_s + window_s < %s'], params=[old]).delete()[0]
 
 
-def _request_log(merchant: Merchant | None) -> int:
+def _request_log(_merchant: Merchant | None) -> int:
     limit = clock.real_now() - timedelta(days=settings.GATEWAY_REQUEST_LOG_DAYS)
     stale = list(RequestLog.objects.filter(at__lt=limit).order_by("at").values_list("pk", flat=True)[:_BATCH])
     return RequestLog.objects.filter(pk__in=stale).delete()[0] if stale else 0
 
 
-def _idempotency_keys(merchant: Merchant | None) -> int:
+def _idempotency_keys(_merchant: Merchant | None) -> int:
     return idempotency.delete_expired_idempotency_keys(clock.real_now(), limit=_BATCH)
 
 
-def _wallet_tokens(merchant: Merchant | None) -> int:
+def _wallet_tokens(_merchant: Merchant | None) -> int:
     return channel_tokens.delete_expired_token_uses(clock.real_now(), limit=_BATCH)
 
 
-def _card_testing(merchant: Merchant | None) -> int:
+def _card_testing(_merchant: Merchant | None) -> int:
     return CardTestingCount.objects.filter(at__lt=clock.real_now() - _CARD_TESTING_RETENTION).delete()[0]
 
 
-def _risk(merchant: Merchant | None) -> int:
+def _risk(_merchant: Merchant | None) -> int:
     """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH])
     return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
@@ -85,7 +85,7 @@ def _simulated_orders(merchant: Merchant | None) -> int:
     return orders.delete_old_simulated_orders(limit=_BATCH) if merchant is None else 0
 
 
-def _bank_outbox(merchant: Merchant | None) -> int:
+def _bank_outbox(_merchant: Merchant | None) -> int:
     return file_delivery.delete_old_bank_files()
 
 
@@ -95,7 +95,7 @@ TIMERS: Final = (
         name="shopper deadlines",
         run=_expire,
         next_at=shopper_return.find_next_suspension_deadline,
-        about="End payments whose shopper never came back, on the word of whoever they were sent to.",
+        about="End payments whose shopper never came back, as the page they were sent to answers.",
     ),
     Timer(
         name="authentications",

@@ -46,7 +46,7 @@ def widget_integrity() -> str:
 
 
 @lru_cache(maxsize=4)
-def _read_build(path: str, modified_ns: int, size: int) -> WidgetBuild:
+def _read_build(path: str, modified_ns: int, _size: int) -> WidgetBuild:
     script = Path(path).read_bytes() if modified_ns else b""
     return WidgetBuild(script=script, digest=hashlib.new(INTEGRITY_ALGORITHM, script).digest())
 

@@ -29,7 +29,7 @@ SFTP_IDLE_TIMEOUT_S: Final = 60.0
 CLAIMING_SHARE: Final = 0.25
 MAX_SESSION_SHARE: Final = 0.65
 """Parts of GATEWAY_TIMER_LIMIT_S: beginning sessions, and the longest of them."""
-CONNECTION_REFUSED: Final = "connecting failed: nobody who speaks SSH answers there"
+CONNECTION_REFUSED: Final = "connecting failed: no SSH server answers there"
 PRIVATE_KEY_KIND: Final = "key"
 """A secret of this kind is a private key; any other is a password."""
 HOST_KEY_TYPES: Final = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")

@@ -1,16 +1,16 @@
 // Copy buttons of the back office: <button data-copy="id of an element">. The text is read when it is pressed.
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
+  const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-copy]"));
   if (!button) return;
-  const source = document.getElementById(button.dataset.copy);
-  const text = "value" in source ? source.value : source.textContent;
+  const source = /** @type {HTMLElement} */ (document.getElementById(button.dataset.copy || ""));
+  const text = String("value" in source ? source.value : source.textContent);
   try {
     await navigator.clipboard.writeText(text.trim());
   } catch {
     const range = document.createRange();
     range.selectNodeContents(source);
-    getSelection().removeAllRanges();
-    getSelection().addRange(range);
+    getSelection()?.removeAllRanges();
+    getSelection()?.addRange(range);
     return;
   }
   const before = button.textContent;

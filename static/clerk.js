@@ -1,18 +1,18 @@
 // The clerk's pages: copying, sending a form once, hints before sending, a progress bar. All of it works without, too.
 
-for (const button of document.querySelectorAll("[data-copy]")) {
+for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-copy]"))) {
   button.addEventListener("click", async () => {
-    const source = document.getElementById(button.dataset.copy);
-    const text = ("value" in source ? source.value : source.innerText).trim();
+    const source = /** @type {HTMLElement} */ (document.getElementById(button.dataset.copy || ""));
+    const text = String("value" in source ? source.value : source.innerText).trim();
     const before = button.textContent;
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "✓";
     } catch {
       const range = document.createRange();
-      range.selectNodeContents(document.getElementById(button.dataset.copy));
-      getSelection().removeAllRanges();
-      getSelection().addRange(range);
+      range.selectNodeContents(source);
+      getSelection()?.removeAllRanges();
+      getSelection()?.addRange(range);
     }
     setTimeout(() => { button.textContent = before; }, 1500);
   });
@@ -33,13 +33,14 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   });
 }
 
-const amount = document.querySelector("input[data-most]");
+const amount = /** @type {HTMLInputElement | null} */ (document.querySelector("input[data-most]"));
 if (amount) {
-  const button = document.querySelector("[data-submit]");
+  const button = /** @type {HTMLButtonElement} */ (document.querySelector("[data-submit]"));
   const plain = button.textContent;
   const danger = button.classList.contains("danger");
-  const over = document.querySelector("[data-over]");
-  const approval = document.querySelector("[data-approval]");
+  const over = /** @type {HTMLElement} */ (document.querySelector("[data-over]"));
+  const approval = /** @type {HTMLElement | null} */ (document.querySelector("[data-approval]"));
+  /** @param {string} text */
   const number = (text) => Number(text.replace(",", "."));
   const look = () => {
     const asked = number(amount.value);
@@ -47,16 +48,17 @@ if (amount) {
     over.hidden = !(amount.dataset.most && asked > number(amount.dataset.most));
     if (approval) approval.hidden = !above;
     button.classList.toggle("danger", danger && !above);
-    button.textContent = above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain.split(" ").pop()}`;
+    button.textContent = String(above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain?.split(" ").pop()}`);
   };
   amount.addEventListener("input", look);
   look();
 }
 
 // A whole card number is not sent: an address may be kept somewhere.
-const box = document.querySelector("[data-no-card-number]");
+const box = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-no-card-number]"));
 if (box) {
-  const warning = document.querySelector("[data-card-warning]");
+  const warning = /** @type {HTMLElement} */ (document.querySelector("[data-card-warning]"));
+  /** @param {string} text */
   const whole = (text) => {
     const digits = text.replace(/[ .-]/g, "");
     if (!/^[0-9]{13,19}$/.test(digits)) return false;
@@ -68,7 +70,7 @@ if (box) {
     }
     return sum % 10 === 0;
   };
-  box.form.addEventListener("submit", (event) => {
+  box.form?.addEventListener("submit", (event) => {
     if (!whole(box.value)) return;
     event.preventDefault();
     warning.hidden = false;
@@ -77,19 +79,20 @@ if (box) {
   });
 }
 
-const work = document.querySelector("[data-work]");
+const work = /** @type {HTMLElement | null} */ (document.querySelector("[data-work]"));
 if (work && work.dataset.ended === undefined) {
-  const put = (name, text) => { work.querySelector(`[data-${name}]`).textContent = text; };
+  /** @param {string} name @param {string} text */
+  const put = (name, text) => { /** @type {Element} */ (work.querySelector(`[data-${name}]`)).textContent = text; };
   const look = async () => {
     try {
-      const answer = await fetch(work.dataset.work, { headers: { Accept: "application/json" } });
+      const answer = await fetch(String(work.dataset.work), { headers: { Accept: "application/json" } });
       if (answer.ok) {
         const told = await answer.json();
         put("done", told.done);
         put("total", told.total ?? "…");
         put("message", told.message);
         put("state", told.state);
-        if (told.share !== null) work.querySelector("progress").value = told.share;
+        if (told.share !== null) /** @type {HTMLProgressElement} */ (work.querySelector("progress")).value = told.share;
         if (told.ended) { location.reload(); return; }
       }
     } catch { /* the next look finds it */ }

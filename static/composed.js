@@ -1,29 +1,39 @@
 // Rules of a risk set: add, remove and move rules and conditions. Names only have to differ: the order on the page counts.
 
-for (const root of document.querySelectorAll("[data-rules]")) {
-  const list = root.querySelector("[data-list]");
-  const blank = root.querySelector("[data-blank-rule]");
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-rules]"))) {
+  /**
+   * The element that the page always has.
+   * @param {ParentNode} from @param {string} selector @returns {HTMLElement}
+   */
+  const find = (from, selector) => /** @type {HTMLElement} */ (from.querySelector(selector));
+  /** @param {Element} from @param {string} selector @returns {HTMLElement} */
+  const around = (from, selector) => /** @type {HTMLElement} */ (from.closest(selector));
+  const list = find(root, "[data-list]");
+  const blank = /** @type {HTMLTemplateElement} */ (root.querySelector("[data-blank-rule]"));
   const form = root.closest("form");
   const prefix = `${root.dataset.rules}.`;
-  const note = (name, shown) => { root.querySelector(`[data-${name}]`).hidden = !shown; };
+  /** @param {string} name @param {boolean} shown */
+  const note = (name, shown) => { find(root, `[data-${name}]`).hidden = !shown; };
   let next = 10000;
   // All inputs go as one field: a form may have only so many.
   form?.addEventListener("formdata", (event) => {
     const inputs = [...event.formData].filter(([name]) => name.startsWith(prefix));
     for (const [name] of inputs) event.formData.delete(name);
-    event.formData.set(root.dataset.rules, JSON.stringify(inputs.filter(([, value]) => value !== "")));
+    event.formData.set(String(root.dataset.rules), JSON.stringify(inputs.filter(([, value]) => value !== "")));
   });
   form?.addEventListener("submit", (event) => {
-    const sent = [...new FormData(form)].filter(([, value]) => typeof value === "string");
+    const sent = /** @type {string[][]} */ ([...new FormData(form)].filter(([, value]) => typeof value === "string"));
     const text = form.enctype === "multipart/form-data" ? sent.map(([name, value]) => `${name}==${value}`).join("") : new URLSearchParams(sent).toString();
     const bytes = new TextEncoder().encode(text).length;
     note("large", bytes > Number(root.dataset.mostBytes));
     if (bytes <= Number(root.dataset.mostBytes)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    root.querySelector("[data-large]").scrollIntoView({ block: "center" });
+    find(root, "[data-large]").scrollIntoView({ block: "center" });
   }, true);
+  /** @param {string} text @param {string} rule @param {string} when */
   const named = (text, rule, when) => text.replaceAll("__rule__", rule).replaceAll("__when__", when);
+  /** @template {Element | DocumentFragment} T @param {T} node @param {string} rule @param {string} when */
   const rename = (node, rule, when) => {
     for (const each of node.querySelectorAll("*")) {
       for (const name of ["name", "id", "for", "list", "aria-describedby"]) {
@@ -34,60 +44,65 @@ for (const root of document.querySelectorAll("[data-rules]")) {
     }
     return node;
   };
-  const ruleOf = (node) => node.closest("[data-rule]").querySelector("[name]").name.split(".")[1];
-  const look = () => { root.querySelector("[data-none]").hidden = list.children.length > 0; form?.dispatchEvent(new Event("input", { bubbles: true })); };
+  /** @param {Element} node */
+  const ruleOf = (node) => String(find(around(node, "[data-rule]"), "[name]").getAttribute("name")).split(".")[1];
+  const look = () => { find(root, "[data-none]").hidden = list.children.length > 0; form?.dispatchEvent(new Event("input", { bubbles: true })); };
+  /** @param {Element} rule */
   const effect = (rule) => {
-    const select = rule.querySelector("select[name$='.effect']");
-    rule.querySelector("[name$='.score']").closest(".cp-field").hidden = select.value !== "score";
-    rule.querySelector("[name$='.code']").closest(".cp-field").hidden = !["review", "decline"].includes(select.value);
+    const { value } = /** @type {HTMLSelectElement} */ (find(rule, "select[name$='.effect']"));
+    around(find(rule, "[name$='.score']"), ".cp-field").hidden = value !== "score";
+    around(find(rule, "[name$='.code']"), ".cp-field").hidden = !["review", "decline"].includes(value);
   };
+  /** @param {Element} condition @param {string} rule @param {string} when */
   const fill = (condition, rule, when) => {
-    const kind = condition.querySelector("select[name$='.kind']").value;
-    const options = condition.querySelector("[data-options]");
-    options.replaceChildren(rename(root.querySelector(`template[data-kind="${kind}"]`).content.cloneNode(true), rule, when));
+    const kind = /** @type {HTMLSelectElement} */ (find(condition, "select[name$='.kind']")).value;
+    const template = /** @type {HTMLTemplateElement} */ (find(root, `template[data-kind="${kind}"]`));
+    find(condition, "[data-options]").replaceChildren(rename(/** @type {DocumentFragment} */ (template.content.cloneNode(true)), rule, when));
   };
+  /** @param {string} rule */
   const condition = (rule) => {
     const when = String(next++);
-    const node = blank.content.querySelector("[data-condition]").cloneNode(true);
+    const node = /** @type {HTMLElement} */ (find(blank.content, "[data-condition]").cloneNode(true));
     rename(node, rule, when);
     fill(node, rule, when);
     return node;
   };
   for (const rule of list.children) effect(rule);
   root.addEventListener("change", (event) => {
-    if (event.target.name?.endsWith(".effect")) effect(event.target.closest("[data-rule]"));
-    if (event.target.name?.endsWith(".kind")) {
-      const parts = event.target.name.split(".");
-      fill(event.target.closest("[data-condition]"), parts[1], parts[3]);
+    const field = /** @type {HTMLInputElement} */ (event.target);
+    if (field.name?.endsWith(".effect")) effect(around(field, "[data-rule]"));
+    if (field.name?.endsWith(".kind")) {
+      const parts = field.name.split(".");
+      fill(around(field, "[data-condition]"), parts[1], parts[3]);
     }
-    if (event.target.name?.endsWith(".name")) event.target.closest("[data-rule]").querySelector(".cp-rule-name").textContent = event.target.value || "…";
+    if (field.name?.endsWith(".name")) find(around(field, "[data-rule]"), ".cp-rule-name").textContent = field.value || "…";
   });
   root.addEventListener("click", (event) => {
-    const button = event.target.closest("button");
+    const button = /** @type {Element} */ (event.target).closest("button");
     if (!button) return;
     note("full", button.dataset.addRule !== undefined && list.children.length >= Number(root.dataset.mostRules));
     if (button.dataset.addRule !== undefined && list.children.length < Number(root.dataset.mostRules)) {
       const rule = String(next++);
-      const node = blank.content.querySelector("[data-rule]").cloneNode(true);
-      node.querySelector("[data-conditions]").replaceChildren();
+      const node = /** @type {HTMLElement} */ (find(blank.content, "[data-rule]").cloneNode(true));
+      find(node, "[data-conditions]").replaceChildren();
       rename(node, rule, "0");
-      node.querySelector("[data-conditions]").append(condition(rule));
-      node.querySelector("summary .cp-help").textContent = "";
+      find(node, "[data-conditions]").append(condition(rule));
+      find(node, "summary .cp-help").textContent = "";
       list.append(node);
       effect(node);
-      node.querySelector("input").focus();
+      find(node, "input").focus();
       look();
     } else if (button.dataset.addCondition !== undefined) {
-      const rule = button.closest("[data-rule]");
+      const rule = around(button, "[data-rule]");
       const node = condition(ruleOf(button));
-      rule.querySelector("[data-conditions]").append(node);
-      node.querySelector("select").focus();
+      find(rule, "[data-conditions]").append(node);
+      find(node, "select").focus();
       look();
     } else if (button.dataset.remove) {
-      button.closest(button.dataset.remove).remove();
+      button.closest(button.dataset.remove)?.remove();
       look();
     } else if (button.dataset.move) {
-      const rule = button.closest("[data-rule]");
+      const rule = around(button, "[data-rule]");
       if (button.dataset.move === "up") rule.previousElementSibling?.before(rule);
       else rule.nextElementSibling?.after(rule);
       button.focus();

@@ -3,12 +3,14 @@
 
 const ENTITY_KEY = "tollhouse.entityId";
 
+/** @param {string} selector @param {ParentNode} [within] @returns {HTMLElement[]} */
 function all(selector, within = document) {
   return Array.from(within.querySelectorAll(selector));
 }
 
 // --- copy buttons ---------------------------------------------------------------------------------------------------
 
+/** @param {string} text */
 async function toClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -24,6 +26,7 @@ async function toClipboard(text) {
   }
 }
 
+/** @param {() => string} text @param {string} label */
 function copyButton(text, label) {
   const button = document.createElement("button");
   button.type = "button";
@@ -45,15 +48,17 @@ function copyButton(text, label) {
 function addCopyButtons() {
   for (const pre of all("pre[data-copy]")) {
     const label = (pre.getAttribute("aria-label") || "the sample").replace(/^Request: /, "");
-    pre.closest(".night").querySelector(".night-head").append(copyButton(() => pre.innerText.trim(), label));
+    pre.closest(".night")?.querySelector(".night-head")?.append(copyButton(() => pre.innerText.trim(), label));
   }
   for (const place of all("[data-copy-text]")) {
-    place.append(copyButton(() => place.dataset.copyText, place.dataset.copyText));
+    const text = String(place.dataset.copyText);
+    place.append(copyButton(() => text, text));
   }
 }
 
 // --- your entityId in the samples -------------------------------------------------------------------------------------
 
+/** @param {string} value */
 function fillEntity(value) {
   const known = /^[0-9a-f]{32}$/.test(value);
   for (const place of all('[data-variable="ENTITY_ID"]')) {
@@ -72,10 +77,10 @@ function remembered() {
 
 function followEntity() {
   fillEntity(remembered());
-  const box = document.querySelector("[data-entity]");
+  const box = /** @type {HTMLElement | null} */ (document.querySelector("[data-entity]"));
   if (!box) return;
   box.hidden = false;
-  const field = box.querySelector("input");
+  const field = /** @type {HTMLInputElement} */ (box.querySelector("input"));
   field.value = remembered();
   field.addEventListener("input", () => {
     const value = field.value.trim();
@@ -96,21 +101,22 @@ function addFilters() {
     form.hidden = false;
     form.addEventListener("submit", (event) => event.preventDefault());
   }
-  for (const field of all("input[data-filter]")) {
-    const rows = all(field.dataset.filter).map((row) => [row, row.textContent.toLowerCase()]);
+  for (const field of /** @type {HTMLInputElement[]} */ (all("input[data-filter]"))) {
+    const filtered = String(field.dataset.filter);
+    const rows = all(filtered).map((row) => ({ row, text: String(row.textContent).toLowerCase() }));
     const groups = all("[data-filter-group]");
-    const count = field.form.querySelector("[data-filter-count]");
+    const count = field.form?.querySelector("[data-filter-count]");
     const untouched = count ? count.innerHTML : "";
-    field.form.addEventListener("submit", (event) => event.preventDefault());
+    field.form?.addEventListener("submit", (event) => event.preventDefault());
     field.addEventListener("input", () => {
       const words = field.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
-      for (const [row, text] of rows) {
+      for (const { row, text } of rows) {
         row.hidden = !words.every((word) => text.includes(word));
         if (!row.hidden) shown += 1;
       }
       for (const group of groups) {
-        const own = all(field.dataset.filter, group);
+        const own = all(filtered, group);
         group.hidden = words.length > 0 && !own.some((row) => !row.hidden);
       }
       if (!count) return;
@@ -122,6 +128,7 @@ function addFilters() {
 
 // --- search as you type ---------------------------------------------------------------------------------------------------
 
+/** @param {{ url: string, title: string, kind: string, text: string }} entry */
 function hit(entry) {
   const link = document.createElement("a");
   link.href = entry.url;
@@ -136,9 +143,10 @@ function hit(entry) {
 }
 
 function addSearch() {
-  const field = document.getElementById("search");
-  const box = document.getElementById("hits");
-  if (!field || !box) return;
+  const field = /** @type {HTMLInputElement} */ (document.getElementById("search"));
+  const box = /** @type {HTMLElement} */ (document.getElementById("hits"));
+  if (!field?.form || !box) return;
+  const { form } = field;
   let timer = 0;
   let asked = "";
 
@@ -168,12 +176,12 @@ function addSearch() {
     clearTimeout(timer);
     timer = setTimeout(look, 120);
   });
-  field.form.addEventListener("focusout", (event) => {
-    if (!field.form.contains(event.relatedTarget)) close();
+  form.addEventListener("focusout", (event) => {
+    if (!form.contains(/** @type {Node | null} */ (event.relatedTarget))) close();
   });
-  field.form.addEventListener("keydown", (event) => {
+  form.addEventListener("keydown", (event) => {
     const links = all("a", box);
-    const at = links.indexOf(document.activeElement);
+    const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
     if (event.key === "Escape") {
       close();
       field.focus();
@@ -187,7 +195,7 @@ function addSearch() {
   });
   box.addEventListener("click", close);
   document.addEventListener("keydown", (event) => {
-    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName);
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(String(document.activeElement?.tagName));
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
       field.focus();
@@ -198,9 +206,10 @@ function addSearch() {
 // --- the section being read -------------------------------------------------------------------------------------------------
 
 function followReading() {
-  const links = new Map(all(".menu-side .menu-sections a").map((link) => [link.hash.slice(1), link]));
+  const links = new Map(all(".menu-side .menu-sections a").map((link) => [/** @type {HTMLAnchorElement} */ (link).hash.slice(1), link]));
   if (!links.size) return;
   const sections = all("section[id]").filter((section) => links.has(section.id));
+  /** @type {HTMLElement | null} */
   let current = null;
 
   function mark() {
@@ -215,6 +224,7 @@ function followReading() {
     link.setAttribute("aria-current", "true");
     current = link;
     const menu = link.closest(".menu-side");
+    if (!menu) return;
     const top = link.offsetTop;
     if (top < menu.scrollTop + 40 || top > menu.scrollTop + menu.clientHeight - 80) {
       menu.scrollTop = top - menu.clientHeight / 2;

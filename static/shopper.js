@@ -2,7 +2,7 @@
 
 const METHOD_TIMEOUT_MS = 10_000;
 
-for (const form of document.querySelectorAll("form[data-once]")) {
+for (const form of /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll("form[data-once]"))) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) {
       event.preventDefault();
@@ -16,14 +16,15 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   });
 }
 
-const methodForm = document.querySelector("form[data-method-form]");
+const methodForm = /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-method-form]"));
 if (methodForm) {
+  /** @param {string} completed */
   const go = (completed) => {
     if (methodForm.dataset.sent) return;
-    methodForm.elements.completed.value = completed;
+    /** @type {HTMLInputElement} */ (methodForm.elements.namedItem("completed")).value = completed;
     methodForm.requestSubmit();
   };
-  const frame = document.querySelector("iframe[data-method]");
+  const frame = /** @type {HTMLIFrameElement} */ (document.querySelector("iframe[data-method]"));
   const timer = setTimeout(() => go("N"), METHOD_TIMEOUT_MS);
   const loaded = () => {
     clearTimeout(timer);
@@ -33,7 +34,7 @@ if (methodForm) {
   else frame.addEventListener("load", loaded, { once: true });
 }
 
-const done = document.querySelector("[data-done]");
+const done = /** @type {HTMLElement | null} */ (document.querySelector("[data-done]"));
 if (done && window.parent !== window) {
   // No secret is told, so any framing page may hear it.
   window.parent.postMessage({ source: "tollhouse", event: "ended", id: done.dataset.done }, "*");

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,16 +21,19 @@ import pytest
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
 
+FAST = "--fast" in sys.argv
+"""Whether only tests without a database run: then none is started."""
 _var: Path | None = None
 _postgres: Postgres | None = None
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _var = Path(tempfile.mkdtemp(prefix="tollhouse-tests-"))
     _var.chmod(0o711)  # under root the server is another user and has to pass through
-    _postgres = Postgres(_var, url=os.environ.get("TEST_DATABASE_URL") or None, durable=False)
+    if not FAST:
+        _postgres = Postgres(_var, url=os.environ.get("TEST_DATABASE_URL") or None, durable=False)
     os.environ.update(
         {
-            "DATABASE_URL": _postgres.start(),
+            "DATABASE_URL": _postgres.start() if _postgres else "postgresql://none@127.0.0.1:1/none",
             "CELERY_BROKER_URL": "memory://",
             "GATEWAY_JOB_LANES": "1",  # a thread sees only what was committed, and most tests never commit
             "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
@@ -115,6 +119,12 @@ OF_OTHERS = frozenset({"browser", "canary", "ground", "running"})
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests without a database, a browser or another process")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``--fast`` the slow folders are not even imported."""
+    slow = config.getoption("--fast") and collection_path.parent == Path(__file__).parent
+    return True if slow and collection_path.name in SLOW_FOLDERS else None
 
 
 def _is_fast(item: pytest.Item) -> bool:

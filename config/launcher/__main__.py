@@ -80,7 +80,7 @@ def run_in_environment(command: list[str]) -> int:
         child = subprocess.Popen(command, env=environment, cwd=PROJECT_ROOT)
         # The terminal sends Ctrl-C to the command, too, which handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
+        signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number))
         code = child.wait()
         return code if code >= 0 else 128 - code
     except LaunchError as error:

@@ -237,7 +237,7 @@ def install_signal_handlers() -> None:
     """The first of Ctrl-C, SIGTERM and SIGHUP raises StopRequested; later ones change nothing."""
     requested = False
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
         nonlocal requested
         if not requested:
             requested = True

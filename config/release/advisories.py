@@ -158,6 +158,7 @@ def _fixed_versions(affected: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Print the advisories that meet a locked version; 1 if there are any, 2 if the file cannot be read."""
     if not arguments or not arguments[0]:
         print("Name a file of advisories: make advisories FILE=path/to/osv.json", file=sys.stderr)
         return 2

@@ -15,12 +15,12 @@ _migrated = False
 DATABASE_UNREACHABLE = "no answer"
 
 
-def check_liveness(request: HttpRequest) -> JsonResponse:
+def check_liveness(_request: HttpRequest) -> JsonResponse:
     """200 as long as the process answers."""
     return _answer({"status": "ok"}, 200)
 
 
-def check_readiness(request: HttpRequest) -> JsonResponse:
+def check_readiness(_request: HttpRequest) -> JsonResponse:
     """200 when the database answers and is migrated and the vault opens; else 503 with the failed checks."""
     checks = {"database": _check_database(), "vault": _check_vault()}
     fine = all(state == "ok" for state in checks.values())

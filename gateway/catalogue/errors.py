@@ -60,6 +60,7 @@ def mask_reported_value(value: str) -> str:
 
 
 def shorten_reported_value(text: str) -> str:
+    """A sent value cut to MAX_REPORTED_CHARS."""
     return text if len(text) <= MAX_REPORTED_CHARS else text[: MAX_REPORTED_CHARS - 1] + "…"
 
 

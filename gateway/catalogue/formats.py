@@ -315,6 +315,7 @@ class MapKey:
 
 
 def map_key(words: str, one: str, low: int, high: int, example: str) -> MapKey:
+    """The format of a map parameter's key: `low` to `high` characters of the class `one`."""
     expression = f"{one}{{{low},{high}}}"
     return MapKey(words=words, fits=compile_test(expression), pattern=expression, example=example)
 

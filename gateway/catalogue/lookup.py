@@ -54,6 +54,7 @@ def _echo_path(full: str) -> tuple[str | None, ...]:
 def find_parameter(
     name: str, exact: Mapping[str, CompiledParam], maps: Mapping[str, CompiledParam]
 ) -> tuple[CompiledParam, tuple[int, ...], str | None] | None:
+    """The row that a sent name means, its list indexes and its map key; None for an unknown name."""
     if row := exact.get(name):
         return (row, (), None) if "[]" not in name else None
     if "[" not in name:

@@ -68,6 +68,7 @@ def _span(low: int, high: int) -> str:
 
 
 def describe_length(low: int, high: int, unit: str) -> str:
+    """A range of lengths in words."""
     if low == high:
         return f"exactly {high} {unit}"
     return f"{low} to {high} {unit}" if low > 1 else f"at most {high} {unit}"

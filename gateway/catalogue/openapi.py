@@ -298,6 +298,7 @@ def is_always_required(structure: Structure, row: Param) -> bool:
 
 
 def is_deprecated(structure: Structure, row: Param) -> bool:
+    """Whether the specification marks the parameter, or its whole structure, as deprecated."""
     return row.deprecated or "(deprecated)" in structure.title
 
 

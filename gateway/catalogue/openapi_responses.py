@@ -44,10 +44,11 @@ _ENVELOPE: Final[ResponseSchema] = {
 }
 _IGNORED: Final[ResponseSchema] = {
     "ignoredParameters": {
-        "type": "array", "items": {"type": "string"},
+        "type": "array",
+        "items": {"type": "string"},
         "description": "Names that were sent and that nothing knows; they changed nothing.",
     }
-}  # fmt: skip
+}
 _ENVELOPE_REQUIRED: Final = list(_ENVELOPE)
 
 
@@ -475,10 +476,11 @@ ERROR_RESPONSES: Final[Mapping[str, ResponseSchema]] = {
         "Error",
     ),
     "429": _response(
-        "Too many requests (800.120.100). Clients that know no 429 may be answered 400 instead.", "Throttled",
+        "Too many requests (800.120.100). Clients that know no 429 may be answered 400 instead.",
+        "Throttled",
         headers=(*_RATES, "Retry-After"),
     ),
-}  # fmt: skip
+}
 
 _BODIES: Final[Mapping[str, str]] = {
     "payment": "Payment",

@@ -54,7 +54,7 @@ __all__ = [
     "nest_entries",
     "render_reported_value",
     "shorten_reported_value",
-]  # fmt: skip
+]
 
 MAX_NEAR_MISSES = 100
 """Unknown names compared with the known ones, per request: more would cost time and be of no help."""

@@ -149,8 +149,8 @@ _ACCOUNT: Final = d.object_shape(
     name=d.optional_member(d.text_shape(0, 128)),
     brands=d.optional_member(d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True)),
     currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True)),
-    settings=d.optional_member(lambda value, path, faults: value),
-    secretFiles=d.optional_member(lambda value, path, faults: value, {}),
+    settings=d.optional_member(lambda value, _path, _faults: value),
+    secretFiles=d.optional_member(lambda value, _path, _faults: value, {}),
     active=d.optional_member(d.boolean_shape, True),
 )
 

@@ -89,12 +89,24 @@ def _check(target: ConfigurationTarget, value: Mapping[str, Any], path: str, fau
             for spot, one_when in conditions or [(where, when)]:
                 if one_when["kind"] == "list" and one_when.get("list") is not None:
                     _check_list(one_when, lists, d.member_path(spot, "list"), faults)
+    _check_accounts(target, value, path, faults)
+    _check_named_set(target, value, path, faults)
+
+
+def _check_accounts(target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults) -> None:
+    """Each entry of a list of accounts names a payment, whose card or account is meant."""
     for place, named in enumerate(value["lists"]):
         if named["field"] == "account":
             for entry_at, entry in enumerate(named["entries"]):
                 if _find_payment(target, entry) is None:
                     words = f"{entry} names no payment of this merchant with a card or an account"
                     faults.add(f"{path}.lists[{place}].entries[{entry_at}]", words)
+
+
+def _check_named_set(
+    target: ConfigurationTarget, value: Mapping[str, Any], path: str, faults: d.DocumentFaults
+) -> None:
+    """The set that a channel takes is active, before or by this document."""
     if value["set"] and target.channel is None:
         faults.add(d.member_path(path, "set"), "belongs to a channel: name the channel's entityId")
     elif value["set"]:

@@ -27,11 +27,11 @@ class ConfigurationTarget:
         return self.channel
 
 
-def _no_check(target: ConfigurationTarget, value: Any, path: str, faults: DocumentFaults) -> None:
+def _no_check(_target: ConfigurationTarget, _value: Any, _path: str, _faults: DocumentFaults) -> None:
     return None
 
 
-def _no_question(target: ConfigurationTarget, value: Any) -> None:
+def _no_question(_target: ConfigurationTarget, _value: Any) -> None:
     return None
 
 

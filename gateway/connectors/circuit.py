@@ -158,13 +158,13 @@ class GuardedConnector:
             moved = None
             if judged:
                 moved = (
-                    circuit.breaker.failed(describe_unreachable(reply), permit)
+                    circuit.breaker.record_failure(describe_unreachable(reply), permit)
                     if reply.retryable_elsewhere
                     else circuit.breaker.record_success(permit)
                 )
         except OutcomeUnknownError as error:
             judged = True
-            self._record_transition(circuit.breaker.failed(str(error), permit), request.account)
+            self._record_transition(circuit.breaker.record_failure(str(error), permit), request.account)
             raise
         finally:
             if not judged:
@@ -194,7 +194,7 @@ class GuardedConnector:
             circuit.breaker.record_success()
             raise
         except OutcomeUnknownError as error:
-            moved = circuit.breaker.failed(str(error), repeat=circuit.mark_unknown(request.payment))
+            moved = circuit.breaker.record_failure(str(error), repeat=circuit.mark_unknown(request.payment))
             self._record_transition(moved, request.account)
             raise
         if not isinstance(result, NotFoundAtAcquirer):

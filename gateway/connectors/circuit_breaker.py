@@ -104,7 +104,7 @@ class CircuitBreaker:
                 else None
             )
 
-    def failed(self, why: str, permit: int | None = None, *, repeat: bool = False) -> BreakerTransition | None:
+    def record_failure(self, why: str, permit: int | None = None, *, repeat: bool = False) -> BreakerTransition | None:
         """Count a call without an answer.
 
         While the breaker is open, each failure restarts its pause, whenever the call was sent, up to MAX_PAUSES in all.
@@ -121,14 +121,14 @@ class CircuitBreaker:
                 return None
             self._counted.append((now, True))
             if self._state is BreakerState.HALF_OPEN:
-                return self._open(f"a try found nobody: {why}") if permit is not None else None
+                return self._open(f"the probe did not reach the acquirer: {why}") if permit is not None else None
             limits = self._limits()
             while self._counted and self._counted[0][0] < now - limits.window_s:
                 self._counted.popleft()
             lost = sum(failed for _, failed in self._counted)
             if len(self._counted) < limits.least or lost < limits.share * len(self._counted):
                 return None
-            return self._open(f"{lost} of {len(self._counted)} questions found nobody; the last: {why}")
+            return self._open(f"{lost} of {len(self._counted)} calls did not reach the acquirer; the last: {why}")
 
     def release(self, permit: int) -> None:
         """Return the permit of a payment whose outcome says nothing about the acquirer; the next payment may probe."""

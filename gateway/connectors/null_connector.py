@@ -30,7 +30,7 @@ class NullConnector:
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Never reached by a payment; raises OutcomeUnknownError."""
-        raise OutcomeUnknownError("nobody is there to be asked", {})
+        raise OutcomeUnknownError("there is no acquirer to ask", {})
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         """Nothing was ever sent."""

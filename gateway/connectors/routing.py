@@ -102,10 +102,10 @@ def first_route(choice: RouteChoice) -> Route:
     """The best route of a choice. Raises NoRouteError with the reason of each rejected account."""
     if not choice.candidates:
         by = f"rule {choice.rule}: " if choice.rule else ""
-        reasons = "; ".join(f"{name}: {why}" for name, why in choice.over)
+        reasons = "; ".join(f"{name}: {why}" for name, why in choice.rejected)
         raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing)
     first = choice.candidates[0]
-    return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.told())
+    return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.build_audit())
 
 
 def can_route_payment(table: RoutingTable, facts: RoutingFacts) -> bool:

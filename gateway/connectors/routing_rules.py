@@ -103,7 +103,7 @@ class RoutingTable:
 class RouteChoice:
     """The result of routing.
 
-    ``candidates``: accounts that can take the payment, best first. ``over``: rejected accounts as (account, reason).
+    ``candidates``: accounts that can take the payment, best first. ``rejected``: the others, as (account, reason).
     ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
     candidates, the parameters with which the first otherwise suitable account could take the payment.
     """
@@ -112,10 +112,10 @@ class RouteChoice:
     rule: str = ""
     draw: float | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
-    over: tuple[tuple[str, str], ...] = ()
+    rejected: tuple[tuple[str, str], ...] = ()
     missing: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def build_audit(self) -> dict[str, Any]:
         """The audit stored with the payment. The first candidate stands in the payment's columns and is left out."""
         first, *later = self.candidates
         found: dict[str, Any] = {
@@ -123,7 +123,7 @@ class RouteChoice:
             "name": first.label,
             "draw": self.draw,
             "weights": dict(self.weights),
-            "over": [list(one) for one in self.over[:MAX_AUDITED_REJECTIONS]],
+            "over": [list(one) for one in self.rejected[:MAX_AUDITED_REJECTIONS]],
             "next": [[one.connector, one.merchant, one.label] for one in later],
         }
         return {name: value for name, value in found.items() if value not in ("", None, {}, [])}
@@ -252,13 +252,13 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
     """Rank the accounts that can take a payment of which all facts are known."""
     rule = next((one for one in table.rules if match_rule(one, facts)), None)
     if rule is None:
-        usable, over = _split_by_rejection(table.accounts, facts, connectors)
+        usable, rejected = _split_by_rejection(table.accounts, facts, connectors)
         missing = () if usable else _missing_parameters(table.accounts, facts, connectors)
-        return RouteChoice(candidates=tuple(usable), over=tuple(over), missing=missing)
+        return RouteChoice(candidates=tuple(usable), rejected=tuple(rejected), missing=missing)
     named = [(table.account(target.account), target.weight) for target in rule.targets]
     weights = {account.id: weight for account, weight in named if account is not None}
     meant = [account for account, _ in named if account is not None]
-    usable, over = _split_by_rejection(meant, facts, connectors)
+    usable, rejected = _split_by_rejection(meant, facts, connectors)
     missing = () if usable else _missing_parameters(meant, facts, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
     shown_weights = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
@@ -267,7 +267,7 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
         rule=rule.name,
         draw=draw,
         weights=shown_weights,
-        over=tuple(over),
+        rejected=tuple(rejected),
         missing=missing,
     )
 
@@ -293,13 +293,13 @@ def _split_by_rejection(
     accounts: Iterable[RoutingCandidate], facts: RoutingFacts, connectors: Mapping[str, Connector]
 ) -> tuple[list[RoutingCandidate], list[tuple[str, str]]]:
     """The accounts that can take the payment, and (account, reason) of the others."""
-    usable, over = [], []
+    usable, rejected = [], []
     for account in accounts:
         if why := explain_rejection(account, facts, connectors):
-            over.append((account.label, why))
+            rejected.append((account.label, why))
         else:
             usable.append(account)
-    return usable, over
+    return usable, rejected
 
 
 def order_by_weight(

@@ -125,6 +125,7 @@ def find_brand(code: str) -> Brand | None:
 
 
 def is_card_brand(code: str) -> bool:
+    """Whether a paymentBrand is a card brand."""
     return code in CARD_BRANDS
 
 

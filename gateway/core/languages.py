@@ -40,6 +40,7 @@ def negotiate_language(accept_language: str) -> str:
 
 
 def iso_language_code(code: str) -> str:
+    """The ISO 639-1 code of the specification's language code."""
     return ISO_LANGUAGE_CODES.get(code, code)
 
 

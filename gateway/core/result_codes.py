@@ -153,6 +153,7 @@ def find_result_family(code: str) -> ResultFamily:
 
 
 def is_success(code: str) -> bool:
+    """Accepted, and nothing is left to review."""
     return find_result_family(code) is ResultFamily.SUCCESS
 
 
@@ -172,6 +173,7 @@ def is_approved(code: str) -> bool:
 
 
 def is_chargeback(code: str) -> bool:
+    """Codes of a chargeback or its reversal."""
     return find_result_family(code) is ResultFamily.CHARGEBACK
 
 

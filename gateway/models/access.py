@@ -15,6 +15,7 @@ TOKEN_SCOPES = ("payments", "read", "test")
 
 
 def all_scopes() -> list[str]:
+    """Every scope a token can have: the default of the column."""
     return list(TOKEN_SCOPES)
 
 

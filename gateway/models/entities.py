@@ -47,6 +47,8 @@ class Psp(Entity):
 
 
 class Division(Entity):
+    """A part of the provider that has merchants of its own."""
+
     psp = models.ForeignKey(Psp, on_delete=models.PROTECT, related_name="divisions")
 
 

@@ -55,7 +55,7 @@ def parse_selection(kept: Mapping[str, Any]) -> ReplaySelection:
     )
 
 
-def replay_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
+def replay_slice(row: BackgroundWork, _folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
     """Make the next REPLAY_SLICE_SIZE of them due. Repeating a slice makes the same deliveries due: each is sent once
     more, or was about to be."""
     selection = parse_selection(row.parameters["selection"])

@@ -107,7 +107,7 @@ def _build_bank_account(values: PlainParameters, account: Secret, secrets: Secre
     )
 
 
-def _build_virtual_account(values: PlainParameters, account: Secret, secrets: SecretParameters) -> VirtualAccount:
+def _build_virtual_account(_values: PlainParameters, account: Secret, _secrets: SecretParameters) -> VirtualAccount:
     return VirtualAccount(account=account)
 
 

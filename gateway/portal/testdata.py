@@ -82,7 +82,7 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
     ("blocked", "Not to be tried again", "The issuer forbids further tries.", _family(ResultFamily.ADVICE_BLOCK)),
     ("silence", "No word from the acquirer", "Errors, timeouts, silence. Read the payment again before you repeat it.",
      lambda card: card.behaviour != "answer"),
-    ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda card: True),
+    ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda _card: True),
 )  # fmt: skip
 _ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "blocked", "silence", "refused")
 

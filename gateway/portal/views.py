@@ -183,7 +183,7 @@ def testdata_view(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def testdata_json_view(request: HttpRequest) -> HttpResponse:
+def testdata_json_view(_request: HttpRequest) -> HttpResponse:
     """The same rows as data. Not in live."""
     if settings.IS_LIVE:
         raise Http404

@@ -75,7 +75,7 @@ class ConditionKind:
     code: Callable[[ConditionOptions], str]
     example: Mapping[str, Any]
     looks_at: Callable[[ConditionOptions], tuple[str, ...]]
-    check: Callable[[ConditionOptions, str, d.DocumentFaults], None] = lambda options, path, faults: None
+    check: Callable[[ConditionOptions, str, d.DocumentFaults], None] = lambda _options, _path, _faults: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ def _check_amount_options(options: ConditionOptions, path: str, faults: d.Docume
         faults.add(path, "give over, under or both")
 
 
-def _match_amount(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_amount(options: ConditionOptions, subject: RiskSubject, _signals: RiskSignals) -> str | None:
     money = subject.money
     if money.currency != options["currency"]:
         return None
@@ -204,12 +204,12 @@ def _match_amount(options: ConditionOptions, subject: RiskSubject, signals: Risk
     return None
 
 
-def _match_countries(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_countries(options: ConditionOptions, subject: RiskSubject, _signals: RiskSignals) -> str | None:
     known = {name: subject.of(name)[0] for name in options["differ"] if subject.of(name)}
     return f"{' and '.join(known)} differ" if len(set(known.values())) > 1 else None
 
 
-def _match_disposable_email(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_disposable_email(options: ConditionOptions, subject: RiskSubject, _signals: RiskSignals) -> str | None:
     for domain in subject.of("customer.emailDomain"):
         # A subdomain counts too: mail.throwaway.example is throwaway.example.
         parts = domain.split(".")
@@ -238,7 +238,7 @@ def _parse_time_zone(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return value
 
 
-def _match_time(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_time(options: ConditionOptions, subject: RiskSubject, _signals: RiskSignals) -> str | None:
     local = subject.at.astimezone(ZoneInfo(options["zone"]))
     start, end, now = options["from"], options["to"], local.time()
     inside = start <= now < end if start < end else now >= start or now < end
@@ -267,7 +267,7 @@ def _check_field_options(options: ConditionOptions, path: str, faults: d.Documen
         faults.add(path, f"give exactly one of {', '.join(_FIELD_TESTS)}")
 
 
-def _match_field(options: ConditionOptions, subject: RiskSubject, signals: RiskSignals) -> str | None:
+def _match_field(options: ConditionOptions, subject: RiskSubject, _signals: RiskSignals) -> str | None:
     name = options["field"]
     sent = subject.of(name)
     if options["missing"] is not None:
@@ -321,7 +321,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 members={
                     "per": d.required_member(d.choice_shape(*fields.VELOCITY_FIELDS)),
                     "count": d.required_member(d.choice_shape(*VELOCITY_MEASURES)),
-                    "over": d.required_member(lambda value, path, faults: value),
+                    "over": d.required_member(lambda value, _path, _faults: value),
                     "within": d.required_member(d.duration_shape(MAX_VELOCITY_WINDOW)),
                     "currency": d.optional_member(d.currency_shape),
                 },
@@ -341,9 +341,9 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 },
                 holds=_match_amount,
                 check=_check_amount_options,
-                code=lambda options: "800.120.200",
+                code=lambda _options: "800.120.200",
                 example={"currency": "EUR", "over": "500.00"},
-                looks_at=lambda options: (),
+                looks_at=lambda _options: (),
             ),
             ConditionKind(
                 name="countries",
@@ -354,7 +354,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                     )
                 },
                 holds=_match_countries,
-                code=lambda options: "100.400.021",
+                code=lambda _options: "100.400.021",
                 example={"differ": ["billing.country", "card.issuerCountry"]},
                 looks_at=lambda options: tuple(options["differ"]),
             ),
@@ -363,9 +363,9 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 about="the e-mail's domain, or one it is under, is known for throw-away addresses, or named in also",
                 members={"also": d.optional_member(d.list_shape(d.text_shape(3, 253), most=1000), ())},
                 holds=_match_disposable_email,
-                code=lambda options: "800.300.200",
+                code=lambda _options: "800.300.200",
                 example={"also": ["throwaway.example"]},
-                looks_at=lambda options: ("customer.emailDomain",),
+                looks_at=lambda _options: ("customer.emailDomain",),
             ),
             ConditionKind(
                 name="time",
@@ -377,9 +377,9 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                     "days": d.optional_member(d.list_shape(d.choice_shape(*WEEKDAYS), most=7, distinct=True), ()),
                 },
                 holds=_match_time,
-                code=lambda options: RISK_REFUSED_CODE,
+                code=lambda _options: RISK_REFUSED_CODE,
                 example={"from": "23:00", "to": "05:00", "zone": "Europe/Berlin"},
-                looks_at=lambda options: (),
+                looks_at=lambda _options: (),
             ),
             ConditionKind(
                 name="field",
@@ -395,7 +395,7 @@ CONDITION_KINDS: Final[Mapping[str, ConditionKind]] = MappingProxyType(
                 },
                 holds=_match_field,
                 check=_check_field_options,
-                code=lambda options: RISK_REFUSED_CODE,
+                code=lambda _options: RISK_REFUSED_CODE,
                 example={"field": "risk.parameters[loyalty]", "is": ["gold"]},
                 looks_at=lambda options: (options["field"],),
             ),

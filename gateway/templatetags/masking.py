@@ -16,4 +16,5 @@ register = template.Library()
 
 @register.filter
 def masked(value: Any) -> str:
+    """A value as text, masked by `mask_text`; nothing for None."""
     return "" if value is None else mask_text(str(value))

@@ -194,7 +194,7 @@ def expire_authentication(ident: UUID) -> AuthenticationOutcome:
     return outcome_from_authentication(row)
 
 
-def _create_authentication(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> Authentication:
+def _create_authentication(asked: AuthenticationRequest, _configuration: ThreeDSecureConfiguration) -> Authentication:
     given = asked.parameters
     network = find_threeds_network(asked.brand)
     money = messages.resolve_authenticated_amount(given, asked.money)

@@ -85,7 +85,7 @@ def count_sealed_by_key() -> Counter[int | None]:
 
 
 def count_sealed_by_key_and_kind() -> dict[int | None, Counter[str]]:
-    """Key id → number of sealed values per kind: payments, wallet keys, second factors …"""
+    """Key id → number of sealed values per kind: payments, wallet keys, second factors and so on."""
     counts: dict[int | None, Counter[str]] = {}
     for column in SEALED_COLUMNS:
         with translation.override(None):

@@ -116,7 +116,7 @@ def tamper_token(token: str) -> str:
 
 
 def _wallet1(
-    form: str, sheet: PaymentSheet, keys: WalletKeys, root: ec.EllipticCurvePrivateKey, now: datetime, expired: bool
+    form: str, sheet: PaymentSheet, keys: WalletKeys, root: ec.EllipticCurvePrivateKey, now: datetime, _expired: bool
 ) -> str:
     plain = json.dumps(
         {
@@ -252,7 +252,7 @@ def _wallet2(
 
 
 def _wallet3(
-    form: str, sheet: PaymentSheet, keys: WalletKeys, root: ec.EllipticCurvePrivateKey, now: datetime, expired: bool
+    _form: str, sheet: PaymentSheet, keys: WalletKeys, _root: ec.EllipticCurvePrivateKey, now: datetime, _expired: bool
 ) -> str:
     assert isinstance(keys.private, rsa.RSAPrivateKey)
     plain = json.dumps(

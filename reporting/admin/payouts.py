@@ -191,7 +191,7 @@ def _chart_currencies(figures: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
     return found
 
 
-def _summarize_matching(figures: Iterable[dict[str, Any]], first: date) -> dict[str, Any]:
+def _summarize_matching(figures: Iterable[dict[str, Any]], _first: date) -> dict[str, Any]:
     """Records by matching status, in all and by day."""
     days: dict[date, Counter[str]] = {}
     for row in figures:

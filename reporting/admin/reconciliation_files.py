@@ -32,9 +32,10 @@ RECONCILIATION_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("day", date), ("
 MAX_MERCHANT_FILTER_CHOICES: Final = 50
 EXPORT_PERMISSION: Final = "reporting.export_reconciliationfile"
 _STATES: Final = {
-    Delivery.State.WAITING: ("wait", lazy("Waits, or is tried again")), Delivery.State.DONE: ("good", lazy("Sent")),
+    Delivery.State.WAITING: ("wait", lazy("Waits, or is tried again")),
+    Delivery.State.DONE: ("good", lazy("Sent")),
     Delivery.State.FAILED: ("bad", lazy("Given up")),
-}  # fmt: skip
+}
 
 
 class SftpTargetForm(forms.Form):

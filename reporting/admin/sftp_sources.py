@@ -37,7 +37,7 @@ _STATES: Final[dict[str, tuple[str, Any]]] = {
     RemoteFile.State.SEEN: ("wait", lazy("Waits until it is whole")),
     RemoteFile.State.TAKEN: ("good", lazy("Taken in")),
     RemoteFile.State.REFUSED: ("bad", lazy("Refused")),
-}  # fmt: skip
+}
 
 
 class SftpSourceForm(SftpTargetForm):

@@ -38,7 +38,7 @@ _KINDS: Final = (
     (3, "SETTLED", "CREDIT", "NEG"),
     (3, "CHARGEBACK", "DEBIT", "NEG"),
     (2, "CHARGEBACK REVERSAL", "DEBIT", "POS"),
-)  # fmt: skip
+)
 _ANY: Final = date(2026, 1, 1)
 _REASON: Final = "000.100.204"
 

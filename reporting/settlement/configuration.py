@@ -153,7 +153,7 @@ def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> Non
         )
 
 
-def _render_section(target: ConfigurationTarget) -> dict[str, Any]:
+def _render_section(_target: ConfigurationTarget) -> dict[str, Any]:
     rows = SftpSource.objects.filter(institute__active=True).select_related("institute").order_by("institute__key")
     return {
         "sources": [

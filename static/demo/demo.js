@@ -1,6 +1,8 @@
 // The demo shop's page: a cart, the form, and a panel that shows each request and its answer.
-const facts = JSON.parse(document.getElementById("demo-settings").textContent);
-const $ = (id) => document.getElementById(id);
+const facts = JSON.parse(String(document.getElementById("demo-settings")?.textContent));
+/** @param {string} id */
+const $ = (id) => /** @type {any} */ (document.getElementById(id));
+/** @param {string} tag @param {Record<string, string>} [attributes] @param {...(Node | string)} children */
 const make = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -13,6 +15,7 @@ const make = (tag, attributes = {}, ...children) => {
 
 // --- the panel -----------------------------------------------------------------------------------------------------
 let shown = 0;
+/** @param {{ who: string, method: string, path: string, sent?: string[][], status: number, answer: unknown }} given */
 function tell({ who, method, path, sent, status, answer }) {
   shown += 1;
   $("count").textContent = String(shown);
@@ -31,11 +34,12 @@ function tell({ who, method, path, sent, status, answer }) {
 }
 
 // The texts of a form and its brand table fill pages: only their number is shown.
+/** @param {any} answer */
 function shorter(answer) {
   if (!answer || typeof answer !== "object") return answer;
   const found = { ...answer };
   if (found.texts) found.texts = `… ${Object.keys(found.texts).length} texts`;
-  if (Array.isArray(found.brands)) found.brands = found.brands.map((brand) => brand.code);
+  if (Array.isArray(found.brands)) found.brands = found.brands.map((/** @type {{ code: string }} */ brand) => brand.code);
   return found;
 }
 
@@ -45,7 +49,7 @@ if (facts.exchange) tell({ who: "the shop's server", ...facts.exchange });
 const plainFetch = window.fetch.bind(window);
 const SECRET = /number|cvv|token|iban/i;
 window.fetch = async (target, init = {}) => {
-  const url = new URL(typeof target === "string" ? target : target.url, location.href);
+  const url = new URL(target instanceof Request ? target.url : target, location.href);
   const watched = url.pathname.startsWith("/v1/");
   let response;
   try {
@@ -66,16 +70,18 @@ window.fetch = async (target, init = {}) => {
 // --- the cart ------------------------------------------------------------------------------------------------------
 if ($("go")) {
   const KEPT = "tollhouse-demo-cart";
+  /** @type {Record<string, number>} */
   let cart = { mug: 1 };
   try {
-    cart = JSON.parse(localStorage.getItem(KEPT)) || cart;
+    cart = JSON.parse(String(localStorage.getItem(KEPT))) || cart;
   } catch { /* a cart that cannot be read is a new one */ }
+  /** @param {number} cents */
   const money = (cents) => `€${(cents / 100).toFixed(2)}`;
   const cents = () => Object.entries(facts.products).reduce((sum, [sku, [, price]]) => sum + price * (cart[sku] || 0), 0);
 
   function drawCart() {
     const items = Object.values(cart).reduce((sum, number) => sum + number, 0);
-    for (const sku of Object.keys(facts.products)) document.querySelector(`[data-count="${sku}"]`).textContent = String(cart[sku] || 0);
+    for (const sku of Object.keys(facts.products)) /** @type {Element} */ (document.querySelector(`[data-count="${sku}"]`)).textContent = String(cart[sku] || 0);
     $("items").textContent = items === 1 ? "1 item" : `${items} items`;
     $("total").textContent = money(cents());
     $("go").disabled = $("try-fast").disabled = items === 0;
@@ -84,20 +90,25 @@ if ($("go")) {
     } catch { /* nothing is kept */ }
   }
 
+  /** @param {string} sku @param {number} by */
   function change(sku, by) {
     cart[sku] = Math.min(9, Math.max(0, (cart[sku] || 0) + by));
     drawCart();
     clearForm();
   }
-  document.querySelectorAll("[data-more]").forEach((one) => one.addEventListener("click", () => change(one.dataset.more, 1)));
-  document.querySelectorAll("[data-less]").forEach((one) => one.addEventListener("click", () => change(one.dataset.less, -1)));
+  for (const [name, by] of /** @type {[string, number][]} */ ([["more", 1], ["less", -1]])) {
+    const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(`[data-${name}]`));
+    buttons.forEach((one) => one.addEventListener("click", () => change(String(one.dataset[name]), by)));
+  }
 
   // --- the form ----------------------------------------------------------------------------------------------------
+  /** @param {string} text */
   const trouble = (text) => {
     $("trouble").textContent = text || "";
     $("trouble").hidden = !text;
   };
 
+  /** @param {Record<string, string>} [more] */
   async function prepare(more = {}) {
     const body = new URLSearchParams({ returning: $("returning").checked ? "1" : "0", secure: $("secure").checked ? "1" : "0", ...more });
     for (const [sku, number] of Object.entries(cart)) body.set(sku, String(number));
@@ -115,7 +126,9 @@ if ($("go")) {
     $("fast").hidden = true;
   }
 
+  /** @param {string} query @param {string} [integrity] */
   function load(query, integrity) {
+    /** @type {Record<string, string>} */
     const attributes = { src: `${facts.base}v1/paymentWidgets.js${query}`, crossorigin: "anonymous", "data-widget": "" };
     if (integrity) attributes.integrity = integrity;
     const script = make("script", attributes);
@@ -123,10 +136,11 @@ if ($("go")) {
     document.head.append(script);
   }
 
-  const chosen = () => [...document.querySelectorAll("input[name=brand]:checked")].map((one) => one.value);
+  const chosen = () => [.../** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("input[name=brand]:checked"))].map((one) => one.value);
   const words = () => ({ locale: $("locale").value, style: "card" });
 
   // The shop's server deletes a stored card, with its token; the form asked the shopper before.
+  /** @param {{ id: string }} given */
   async function remove({ id }) {
     const response = await fetch("/demo/forget", { method: "POST", body: new URLSearchParams({ id }) });
     const answer = response.ok ? await response.json() : {};
@@ -134,7 +148,9 @@ if ($("go")) {
     return answer.forgotten === 1;
   }
 
+  /** @type {{ id: string, integrity?: string } | null} */
   let open = null;
+  /** @param {{ id: string, integrity?: string }} checkout */
   async function draw(checkout) {
     clearForm();
     open = checkout;
@@ -165,7 +181,7 @@ if ($("go")) {
     window.widgetOptions = {
       ...words(),
       checkout: { amount: (cents() / 100).toFixed(2) },
-      createCheckout: ({ brand }) => prepare({ brand }).then((checkout) => checkout.id),
+      createCheckout: (/** @type {{ brand: string }} */ { brand }) => prepare({ brand }).then((checkout) => checkout.id),
       wallet2: {
         merchantName: "Kiln & Canvas", currencyCode: facts.currency, amount: (cents() / 100).toFixed(2),
         displayItems: Object.entries(facts.products).filter(([sku]) => cart[sku]).map(([sku, [name, price]]) => (
@@ -185,19 +201,20 @@ if ($("go")) {
   $("secure").addEventListener("change", () => open && pay());
 
   // --- tabs --------------------------------------------------------------------------------------------------------
-  const tabs = [...document.querySelectorAll("[role=tab]")];
+  const tabs = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[role=tab]"))];
+  /** @param {HTMLElement} tab */
   function select(tab) {
     tabs.forEach((one) => {
       const mine = one === tab;
       one.setAttribute("aria-selected", String(mine));
       one.tabIndex = mine ? 0 : -1;
-      $(one.getAttribute("aria-controls")).hidden = !mine;
+      $(String(one.getAttribute("aria-controls"))).hidden = !mine;
     });
   }
   tabs.forEach((tab, at) => {
     tab.addEventListener("click", () => select(tab));
     tab.addEventListener("keydown", (event) => {
-      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const by = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
       if (!by) return;
       const next = tabs[(at + by + tabs.length) % tabs.length];
       select(next);

@@ -33,7 +33,7 @@ PRODUCT: Final = "config.wsgi:application"
 BASELINE: Final = "tests.benchmarks.baseline.wsgi:application"
 
 
-class NotReady(Exception):
+class NotReadyError(Exception):
     """Something that is to be measured does not come up."""
 
 
@@ -75,7 +75,7 @@ class Site:
             finally:
                 line.close()
         said = self._program.log.read_text(errors="replace")[-2_000:]
-        raise NotReady(f"{self.name} does not answer:\n{said}")
+        raise NotReadyError(f"{self.name} does not answer:\n{said}")
 
     def stop(self) -> None:
         self._program.stop()
@@ -183,7 +183,7 @@ class Ground:
             check=False,
         )
         if done.returncode != 0:
-            raise NotReady(f"{' '.join(arguments)}:\n{done.stdout[-1_000:]}{done.stderr[-2_000:]}")
+            raise NotReadyError(f"{' '.join(arguments)}:\n{done.stdout[-1_000:]}{done.stderr[-2_000:]}")
         return done.stdout
 
     def open_site(self, name: str, application: str, database: str, *, threads: int = WEB_THREADS, **more: str) -> Site:

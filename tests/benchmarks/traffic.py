@@ -35,7 +35,7 @@ FIELDS: Final = (
     ("billing.city", "Springfield"),
     ("billing.postcode", "12345"),
     ("billing.country", "DE"),
-)  # fmt: skip
+)
 COLUMN_OF: Final = {
     "paymentBrand": "payment_brand", "paymentType": "payment_type", "merchantTransactionId": "merchant_transaction_id",
     "card.number": "card_number", "card.holder": "card_holder", "card.expiryMonth": "card_expiry_month",

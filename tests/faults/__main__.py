@@ -26,7 +26,7 @@ from tests.faults.load import CLIENTS, Load
 from tests.faults.peers.duty import Peers
 from tests.faults.processes import eventually
 from tests.faults.report import say
-from tests.faults.stack import NotUp, Stack
+from tests.faults.stack import NotUpError, Stack
 
 FAULTS: Final = (*on_parts.FAULTS, *AWAY, *PEERS)
 GROUPS: Final = tuple(dict.fromkeys(fault.group for fault in FAULTS))
@@ -88,7 +88,7 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
     stage = Stage(stack=stack, shop=shop, late_ms=LATE_MS, dice=random.Random(seed))
     stage.steer()
     if not stage.recovers():
-        raise NotUp("payments in doubt are not asked about, before anything was done to the product")
+        raise NotUpError("payments in doubt are not asked about, before anything was done to the product")
     load = Load(stack.folder, shop=shop, seed=seed)
     owing = [duty(stack, shop, seed) for duty in duties.DUTIES]
     peers = next(duty for duty in owing if isinstance(duty, Peers))

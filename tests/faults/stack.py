@@ -35,7 +35,7 @@ ROLES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class NotUp(Exception):
+class NotUpError(Exception):
     """The product does not come up, or does not come back."""
 
 
@@ -87,7 +87,7 @@ class Stack:
             )
         if not eventually(lambda: self._is_up() or self._launcher_ended(), UP_WITHIN_S, 0.1) or self._launcher_ended():
             self.stop()
-            raise NotUp((self.folder / "launcher.log").read_text(errors="replace")[-3_000:])
+            raise NotUpError((self.folder / "launcher.log").read_text(errors="replace")[-3_000:])
 
     def stop(self) -> None:
         """Orderly end."""
@@ -151,7 +151,9 @@ class Stack:
 
     def must_find(self, role: str) -> Process:
         if not eventually(lambda: self.find(role) is not None, 30, 0.1):
-            raise NotUp(f"no process of {role}: {(self.folder / 'launcher.log').read_text(errors='replace')[-1_000:]}")
+            raise NotUpError(
+                f"no process of {role}: {(self.folder / 'launcher.log').read_text(errors='replace')[-1_000:]}"
+            )
         found = self.find(role)
         assert found is not None
         return found
@@ -198,11 +200,11 @@ class Stack:
             return False
 
     def configure(self, entity: str, document: Mapping[str, Any]) -> None:
-        """Configure a channel by the product's own command. Raises NotUp when it is refused."""
+        """Configure a channel by the product's own command. Raises NotUpError when it is refused."""
         self.command("configure", "--entity", entity, "-", text=json.dumps(document))
 
     def command(self, *arguments: str, text: str = "") -> str:
-        """What a command of the product's writes, given ``text``. Raises NotUp when it fails."""
+        """What a command of the product's writes, given ``text``. Raises NotUpError when it fails."""
         environment = self.environment | self.facts("run.json")["environment"]
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
@@ -214,7 +216,7 @@ class Stack:
             check=False,
         )
         if done.returncode != 0:
-            raise NotUp(done.stderr[-1_000:])
+            raise NotUpError(done.stderr[-1_000:])
         return done.stdout
 
     def run_beside(self, log: str, module: Sequence[str]) -> subprocess.Popen[bytes]:

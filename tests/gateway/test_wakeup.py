@@ -39,12 +39,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def broker(url: str) -> Iterator[str]:
     """An empty broker, with wake-ups switched on and a sender that knows nothing yet."""
-    with at(url):
+    with BrokerAt(url):
         purge()
         yield url
 
 
-class at:
+class BrokerAt:
     """The application speaks with the broker at ``url`` for the time of the block."""
 
     def __init__(self, url: str) -> None:
@@ -133,7 +133,7 @@ def test_without_a_broker_nobody_waits_and_nothing_is_raised() -> None:
     """A broker that is down, and one that takes connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as deaf:
         for port in (1, deaf.getsockname()[1]):
-            with at(f"redis://127.0.0.1:{port}/0"):
+            with BrokerAt(f"redis://127.0.0.1:{port}/0"):
                 for _ in range(10_000):
                     wakeup.notify_timer("recovery")
                 assert wakeup._sender._pid == os.getpid()
@@ -143,7 +143,7 @@ def test_wake_ups_come_again_after_the_broker_was_away(tmp_path: Path) -> None:
     """It is tried again, by itself."""
     (tmp_path / "log").mkdir()
     broker = Broker(tmp_path)
-    with at(broker.start()):
+    with BrokerAt(broker.start()):
         try:
             wakeup.notify_timer("recovery")
             assert eventually(lambda: waiting() == 1)
@@ -181,7 +181,7 @@ def test_a_forked_child_sends_its_own(broker: str) -> None:
 def test_a_decision_of_the_risk_rules_is_told_at_once(shop: Shop, url: str) -> None:
     """It is an event of its own, and the payment may go on to wait for its shopper for a long time."""
     payment = Payment.objects.get(pk=shop.api.pay().id)
-    with at(url):
+    with BrokerAt(url):
         purge()
         verdict = RiskVerdict(outcome=RiskOutcome.REVIEW, code="000.400.000", score=60)
         assert risk_store.record_decision(payment, verdict, None, answer={}, at=clock.real_now())

@@ -7,7 +7,7 @@ import pytest
 from gateway.core.xml import MAX_XML_DEPTH, MAX_XML_TEXT_CHARS, XmlStreamReader
 
 
-class Wrong(Exception):
+class WrongError(Exception):
     """What the reader wants raised."""
 
 
@@ -21,7 +21,7 @@ def told(*chunks: bytes) -> list[tuple[str, ...]]:
     def end(name: str, text: str) -> None:
         found.append(("end", "/".join(elements.path), text))
 
-    elements = XmlStreamReader(start, end, Wrong)
+    elements = XmlStreamReader(start, end, WrongError)
     for chunk in (*chunks, b""):
         elements.feed(chunk)
     return found
@@ -61,5 +61,5 @@ def test_a_text_is_kept_up_to_its_limit() -> None:
     ],
 )
 def test_what_no_bank_sends_is_refused_in_the_readers_words(octets: bytes, why: str) -> None:
-    with pytest.raises(Wrong, match=why):
+    with pytest.raises(WrongError, match=why):
         told(octets)

@@ -128,12 +128,12 @@ def test_reading_a_statement_goes_on_behind_the_last_batch(shop: Shop, monkeypat
     file = files.receive_file(io.BytesIO(content), name="x.xml", institute=institute(), by=BY, source="upload")
     write, left = intake._write_batch, [2]
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     def dies(*arguments: object) -> None:
         if left[0] == 0:
-            raise Killed
+            raise KilledError
         left[0] -= 1
         write(*arguments)  # type: ignore[arg-type]
 

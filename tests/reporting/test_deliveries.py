@@ -148,7 +148,7 @@ def test_trying_a_target_tells_nothing_of_our_network(shop: Shop, server: sshd.S
         mute.listen()
         Thread(target=lambda: mute.accept()[0].close(), daemon=True).start()
         words = {told(shop, server, port=line.getsockname()[1]) for line in (mute, closed)}
-    assert words == {"connecting failed: nobody who speaks SSH answers there"}
+    assert words == {"connecting failed: no SSH server answers there"}
     database = int(settings.DATABASES["default"]["PORT"])
     assert "gateway's own" in told(shop, server, port=database)
     assert "from 1024" in told(shop, server, port=22)

@@ -291,13 +291,13 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
     file = receive(csv(rows), institute())
     write, batches = intake._write_batch, []
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     def dies_after_one(*arguments: object) -> None:
         write(*arguments)  # type: ignore[arg-type]
         batches.append(1)
-        raise Killed
+        raise KilledError
 
     monkeypatch.setattr(intake, "_write_batch", dies_after_one)
     for _ in range(7):

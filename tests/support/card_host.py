@@ -301,7 +301,7 @@ def _refused(code: str, status: int = 400) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"type": "invalid_request_error", "code": code, "message": code}}
 
 
-class _Hangs(Exception):
+class _HangsError(Exception):
     """The connection ends here."""
 
 
@@ -338,7 +338,7 @@ def _handler(api: CardApi, lines: list[socket.socket]) -> type[BaseHTTPRequestHa
                     self._misbehave(fault)
                 else:
                     self._send(status, text)
-            except (_Hangs, OSError):
+            except (_HangsError, OSError):
                 self.close_connection = True
                 with contextlib.suppress(OSError):
                     self.connection.shutdown(socket.SHUT_RDWR)
@@ -363,7 +363,7 @@ def _handler(api: CardApi, lines: list[socket.socket]) -> type[BaseHTTPRequestHa
             elif (simple := _SIMPLE.get(fault)) is not None:
                 self._send(*simple)
                 return
-            raise _Hangs
+            raise _HangsError
 
         def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
             self.send_response(status)

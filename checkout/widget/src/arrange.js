@@ -1,8 +1,10 @@
 // All ways to pay of one widget: their containers, the rows to choose by, and a way that is taken away.
 import { freshId, h } from "./dom.js";
 import { callPage } from "./options.js";
+/** @import { CardPart, Part, View } from "./types.js" */
 
 // A row to choose by, for each way to pay.
+/** @param {View} view @param {Part} part @param {string} name */
 function addRow(view, part, name) {
   part.radio = h("input", {
     type: "radio", name, class: "wpwl-method-radio",
@@ -17,7 +19,9 @@ function addRow(view, part, name) {
     h("span", { class: "wpwl-method-marks" }, part.badges)));
 }
 
+/** @param {Part} part */
 export function newContainer(part) {
+  /** @type {Record<string, string>} */
   const kinds = { saved: "registration", bank: "directDebit", virtual: "virtualAccount", redirect: "onlineTransfer" };
   const wanted = part.kind === "card" ? "card" : part.saved ? `registration-${part.saved.id}` : part.brand();
   let id = `wpwl-container-${wanted}`;
@@ -27,6 +31,7 @@ export function newContainer(part) {
 
 // All ways to pay, in the page's order. The card form is in the document already and must not move: a frame that is
 // moved loads anew.
+/** @param {View} view @param {CardPart | null} card */
 export function arrange(view, card) {
   const parts = view.parts;
   const many = parts.length > 1 && !view.checkout.registration;
@@ -37,7 +42,7 @@ export function arrange(view, card) {
       passed = true;
     } else {
       part.container = newContainer(part);
-      passed ? view.body.append(part.container) : card.container.before(part.container);
+      passed ? view.body.append(part.container) : /** @type {CardPart} */ (card).container.before(part.container);
     }
     if (many) addRow(view, part, name);
   }
@@ -47,7 +52,7 @@ export function arrange(view, card) {
     view.parts.forEach((one) => {
       one.form.hidden = one !== part;
       one.container.classList.toggle("wpwl-selected", one === part);
-      one.radio.checked = one === part;
+      /** @type {HTMLInputElement} */ (one.radio).checked = one === part;
     });
     if (part.look) part.look();
   };
@@ -58,13 +63,15 @@ export function arrange(view, card) {
   view.choose(firstOf(parts));
 }
 
+/** @param {Part[]} parts */
 const firstOf = (parts) => parts.find((part) => !part.ready && !(part.saved && part.saved.expired)) || parts[0];
 
 // A wallet whose provider has to be asked first: its place stands empty until it says that this shopper can pay.
+/** @param {View} view */
 export function awaitProviders(view) {
   for (const part of view.parts.filter((one) => one.ready)) {
     part.container.hidden = true;
-    part.ready.then((ready) => {
+    /** @type {Promise<boolean>} */ (part.ready).then((ready) => {
       if (view.over) return;
       part.container.hidden = !ready;
       if (!ready) dropPart(view, part);
@@ -73,6 +80,7 @@ export function awaitProviders(view) {
 }
 
 // A way to pay that is gone.
+/** @param {View} view @param {Part} part */
 export function dropPart(view, part) {
   view.parts = view.parts.filter((one) => one !== part);
   (part.fields || []).forEach((field) => field.frame && field.frame.remove());
@@ -81,6 +89,7 @@ export function dropPart(view, part) {
   else if (part.radio && part.radio.checked) view.choose(firstOf(view.parts));
 }
 
+/** @param {View} view */
 export function noBrands(view) {
   view.end("error", view.t("noBrands"));
   view.error("brands", view.t("noBrands"));

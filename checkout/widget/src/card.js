@@ -7,7 +7,15 @@ import { mark } from "./marks.js";
 import { callPage } from "./options.js";
 import { complain, pageOptions } from "./start.js";
 import { payButton, payWords } from "./view.js";
+/** @import { Brand, CardPart, Field, Fields, FieldState, FramedField, HostedField, ParameterError, View } from "./types.js" */
 
+/**
+ * @param {View} view
+ * @param {string} name
+ * @param {string} field
+ * @param {string} group
+ * @param {Record<string, (message?: any) => void>} on
+ */
 function frameBox(view, name, field, group, on) {
   const box = h("div", { class: `wpwl-control wpwl-control-${name} wpwl-control-iframe wpwl-loading` });
   const one = hostedField(view.base, view.checkout.id, field, group, {
@@ -36,6 +44,7 @@ function frameBox(view, name, field, group, on) {
 const FRAME_MS = 15000;
 const HELLO_MS = 4000;
 
+/** @param {View} view */
 function framesLost(view) {
   if (view.over || view.lost) return;
   view.lost = true;
@@ -46,6 +55,7 @@ function framesLost(view) {
   view.error("load", view.t("loadFailed"));
 }
 
+/** @param {View} view */
 function framesFound(view) {
   view.lost = false;
   view.configured = null;
@@ -56,11 +66,19 @@ function framesFound(view) {
 export const secretName = () => Math.random().toString(36).slice(2);
 
 // Both kinds of framed field know how to be judged, told and focused.
+/**
+ * @param {View} view
+ * @param {Field} field
+ * @param {HostedField} one
+ * @param {(reason: string, state: FieldState) => string} texts
+ * @returns {FramedField}
+ */
 function framedField(view, field, one, texts) {
   const fail = field.fail;
-  return Object.assign(field, {
+  return Object.assign(/** @type {FramedField} */ (field), {
     frame: one,
     judge: () => (one.state.valid ? "" : texts(one.state.reason, one.state)),
+    /** @param {string} [text] */
     fail: (text) => {
       fail(text);
       one.send({ t: "describe", error: text || "" });
@@ -69,6 +87,7 @@ function framedField(view, field, one, texts) {
       one.frame.focus();
       one.send({ t: "focus" });
     },
+    /** @param {string} title @param {string} placeholder @param {object} more */
     dress: (title, placeholder, more) => {
       one.frame.title = title;
       one.send({
@@ -78,9 +97,10 @@ function framedField(view, field, one, texts) {
   });
 }
 
+/** @param {View} view @param {string} groupName @param {Record<string, (message?: any) => void>} on */
 export function cvvField(view, groupName, on) {
   const { box, one } = frameBox(view, "cvv", "cvv", groupName, on);
-  const field = group(view, "cvv", box, { label: view.t("cvv") });
+  const field = /** @type {FramedField} */ (group(view, "cvv", box, { label: view.t("cvv") }));
   let digits = 3;
   framedField(view, field, one, () => view.t("cvvError", { n: digits }));
   field.want = (lengths, required) => {
@@ -92,18 +112,23 @@ export function cvvField(view, groupName, on) {
   return field;
 }
 
+/** @param {View} view */
 const cvvWanted = (view) => {
   const { requireCvv } = pageOptions();
   return view.config.cvvRequired || requireCvv !== false;
 };
 
 // Names of parameters and the fields they belong to, for what the server refuses.
+/** @param {View} view @param {Field[]} fields @param {ParameterError[]} wrong */
 export function refuseFields(view, fields, wrong) {
+  /** @type {Record<string, string>} */
   const names = {
     "card.number": "cardNumber", "card.cvv": "cvv", "card.holder": "cardHolder", "card.expiryMonth": "expiry", "card.expiryYear": "expiry",
     "bankAccount.iban": "iban", "bankAccount.holder": "accountHolder", "virtualAccount.accountId": "accountId",
   };
+  /** @type {Record<string, string>} */
   const texts = { cardNumber: "cardNumberError", expiry: "expiryError", cardHolder: "cardHolderError", iban: "ibanError", accountHolder: "accountHolderError", accountId: "accountIdError" };
+  /** @type {Field | null} */
   let first = null;
   for (const { name } of wrong) {
     const known = names[name] || name.replace(/^billing\./, "");
@@ -117,12 +142,16 @@ export function refuseFields(view, fields, wrong) {
 }
 
 // The skeleton and the form are one: it is laid out at once, the words come with the configuration.
+/** @param {View} view @param {string[]} codes @returns {CardPart} */
 export function cardPart(view, codes) {
   const groupName = secretName();
+  /** @type {string | null} */
   let chosen = null; // what the shopper picked of a co-badged card, or from the list
+  /** @type {string[]} */
   let detected = [];
+  /** @type {Brand[]} */
   let brands = [];
-  const part = { kind: "card", fields: [], shown: () => !part.body.hidden };
+  const part = /** @type {CardPart} */ ({ kind: "card", fields: /** @type {Field[]} */ ([]), shown: () => !part.body.hidden });
 
   const marks = h("div", { class: "wpwl-marks" });
   const choice = h("div", { class: "wpwl-group wpwl-group-brand wpwl-cobadge", hidden: true });
@@ -161,17 +190,20 @@ export function cardPart(view, codes) {
   part.node = part.form;
 
   const current = () => chosen || detected.find((code) => codes.includes(code)) || (brands.length === 1 ? brands[0].code : null);
+  /** @param {string | null} code */
   const factsOf = (code) => brands.find((one) => one.code === code);
+  /** @type {string | null} */
   let told = null;
   function brandChanged() {
     const code = current();
     const facts = factsOf(code);
     const known = detected.length > 0 || chosen;
-    badge.replaceChildren(...(known && facts ? [mark(code, view.words.label(facts))] : []));
+    badge.replaceChildren(...(known && facts ? [mark(/** @type {string} */ (code), view.words.label(facts))] : []));
     marks.querySelectorAll(".wpwl-mark").forEach((one) => one.classList.toggle("wpwl-dim", Boolean(known) && !one.classList.contains(`wpwl-brand-${code}`)));
     part.cvv.want(facts && known ? facts.cvv : [3, 4], cvvWanted(view) && !(facts && known && facts.cvvOptional));
     if (code !== told && known) callPage("onChangeBrand", (told = code));
   }
+  /** @param {string[]} found */
   function setDetected(found) {
     const same = found.join() === detected.join();
     detected = found;
@@ -183,6 +215,7 @@ export function cardPart(view, codes) {
     brandChanged();
   }
   // A card that carries two brands: the shopper has the choice, the first is chosen.
+  /** @param {string[]} found */
   function offerChoice(found) {
     const group = freshId("brand");
     choice.hidden = found.length < 2;
@@ -190,7 +223,7 @@ export function cardPart(view, codes) {
       h("fieldset", { class: "wpwl-choices" }, h("legend", { class: "wpwl-label" }, view.t("coBadge")),
         found.map((code, at) => h("label", { class: "wpwl-choice" },
           h("input", { type: "radio", name: group, value: code, checked: at === 0, onchange: () => { chosen = code; number.one.send({ t: "only", code }); brandChanged(); } }),
-          mark(code, "", true), view.words.label(factsOf(code)))))]));
+          mark(code, "", true), view.words.label(/** @type {Brand} */ (factsOf(code))))))]));
   }
 
   // The configuration has come: words, brands, what else is asked.
@@ -205,7 +238,7 @@ export function cardPart(view, codes) {
     part.cvv.rename(t("cvv"));
     part.cvv.dress(t("cvv"), "•••", { mask: options.maskCvv === true });
     part.holder.rename(t("cardHolder"));
-    part.holder.node.querySelector(".wpwl-label").replaceChildren(t("cardHolder"), " ", h("span", { class: "wpwl-optional" }, t("optional")));
+    /** @type {Element} */ (part.holder.node.querySelector(".wpwl-label")).replaceChildren(t("cardHolder"), " ", h("span", { class: "wpwl-optional" }, t("optional")));
     marks.replaceChildren(...own.map((one) => mark(one.code, view.words.label(one))));
     if (options.brandDetection === false && own.length > 1) {
       const select = h("select", { class: "wpwl-control wpwl-control-brand", onchange: () => { chosen = select.value; number.one.send({ t: "only", code: chosen }); brandChanged(); } },
@@ -216,12 +249,12 @@ export function cardPart(view, codes) {
     }
     const billing = billingFields(view, config.billing || []);
     const keep = h("input", { type: "checkbox", class: "wpwl-control wpwl-control-createRegistration" });
-    more.replaceChildren(...[billingSet(view, billing),
-      config.createRegistration && !view.checkout.registration && h("label", { class: "wpwl-check wpwl-group-createRegistration" }, keep, t("saveCard"))].filter(Boolean));
+    more.replaceChildren(.../** @type {HTMLElement[]} */ ([billingSet(view, billing),
+      config.createRegistration && !view.checkout.registration && h("label", { class: "wpwl-check wpwl-group-createRegistration" }, keep, t("saveCard"))].filter(Boolean)));
     part.fields = [part.number, part.expiry, part.cvv, part.holder, ...billing];
     part.billing = billing;
     part.keep = keep;
-    part.button.querySelector(".wpwl-button-text").textContent = payWords(view);
+    /** @type {Element} */ (part.button.querySelector(".wpwl-button-text")).textContent = payWords(view);
     // Some channels take a card without its code, and the page may not want it either.
     part.cvv.node.hidden = !config.cvvRequired && options.requireCvv === false;
     brandChanged();
@@ -235,12 +268,13 @@ export function cardPart(view, codes) {
   part.brand = () => current() || "";
   part.check = () => part.fields
     .filter((field) => !field.node.hidden)
-    .map((field) => [field, field.frame ? field.judge() : view.t2(field.judge())])
+    .map((field) => /** @type {[Field, string]} */ ([field, field.frame ? field.judge() : view.t2(field.judge())]))
     .filter(([field, text]) => { if (!text) field.fail(""); return text; });
   part.send = (common) => {
+    /** @type {Fields} */
     const fields = { ...common, ...part.expiry.values(), ...part.holder.values() };
     part.billing.forEach((field) => Object.assign(fields, field.values()));
-    if (current()) fields.paymentBrand = current();
+    if (current()) fields.paymentBrand = /** @type {string} */ (current());
     if (part.keep.checked) fields.createRegistration = "true";
     return number.one.post(view.gateway.path, fields);
   };

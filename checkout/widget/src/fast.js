@@ -8,9 +8,17 @@ import { gateway } from "./server.js";
 import { complain, pageOptions, warn } from "./start.js";
 import { makeView } from "./view.js";
 import { pressWallet, walletButton } from "./wallets.js";
+/** @import { Field, OtherBrand, Part, View, ViewOptions, Words } from "./types.js" */
 
 const FAST_BRANDS = Object.keys(SHEET_OF);
 
+/**
+ * @param {HTMLFormElement} place
+ * @param {string} base
+ * @param {Words} words
+ * @param {ViewOptions} options
+ * @param {string[]} codes
+ */
 export function fastCheckout(place, base, words, options, codes) {
   const view = makeView(place, base, { id: "", registration: false }, words, options);
   view.root.classList.add("wpwl-fast");
@@ -20,10 +28,10 @@ export function fastCheckout(place, base, words, options, codes) {
       warn(`${brand.code} needs a checkout: load paymentWidgets.js with checkoutId. Brands without one: ${FAST_BRANDS.join(", ")}.`);
       continue;
     }
-    const part = {
-      kind: brand.kind === "redirect" ? "redirect" : "wallet", fields: [], brand: () => brand.code, check: () => [], configure: () => {},
+    const part = /** @type {Part} */ ({
+      kind: brand.kind === "redirect" ? "redirect" : "wallet", fields: /** @type {Field[]} */ ([]), brand: () => brand.code, check: () => /** @type {[Field, string][]} */ ([]), configure: () => {},
       opensWindow: brand.kind === "redirect",
-    };
+    });
     part.button = walletButton(view, brand, () => pressFast(view, part, brand));
     part.press = () => part.button.click();
     part.form = part.node = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]}` }, part.button);
@@ -35,6 +43,7 @@ export function fastCheckout(place, base, words, options, codes) {
   return view;
 }
 
+/** @param {View} view @param {Part} part @param {OtherBrand} brand */
 async function pressFast(view, part, brand) {
   if (view.busy || view.over) return;
   const create = pageOptions().createCheckout;
@@ -51,7 +60,7 @@ async function pressFast(view, part, brand) {
     if (typeof id !== "string" || !/^[A-Za-z0-9.-]{32,48}$/.test(id)) throw new Error(`createCheckout gave ${JSON.stringify(id)}, not a checkout id`);
     view.checkout = { id, registration: false };
     view.gateway = gateway(view.base, view.checkout);
-    view.options.publishId(id);
+    /** @type {any} */ (view.options).publishId(id);
     const { status, body } = await view.gateway.config([brand.code], view.words.locale);
     if (status !== 200) throw new Error(`the checkout ${id} is not known to the gateway`);
     view.config = body;
@@ -73,6 +82,7 @@ async function pressFast(view, part, brand) {
 }
 
 // The amount the page shows must be the one that is charged.
+/** @param {View} view */
 export function checkAmount(view) {
   const { checkout } = pageOptions();
   const charged = view.config.checkout.amount;

@@ -1,6 +1,7 @@
 // The fields that stand in the page itself: each judges, tells and gives its own values.
 import { ICONS, freshId, h, icon } from "./dom.js";
 import { pageOptions, warn } from "./start.js";
+/** @import { Field, Fields, View } from "./types.js" */
 
 /**
  * One field with its label, its hint for errors, and the ties between them that a screen reader follows.
@@ -21,12 +22,14 @@ export function group(view, name, control, { label, hint, optional }) {
     control.setAttribute("aria-describedby", hintId);
   }
   const title = h(isFrame ? "div" : "label", { class: `wpwl-label wpwl-label-${name}`, id: labelId, for: isFrame ? null : controlId });
+  /** @param {string} text */
   const rename = (text) => title.replaceChildren(text, ...(optional ? [" ", h("span", { class: "wpwl-optional" }, optional)] : []));
   rename(label);
   const wrapper = h("div", { class: `wpwl-wrapper wpwl-wrapper-${name}` }, control);
   const node = h("div", { class: `wpwl-group wpwl-group-${name}` }, title, wrapper, hint && h("div", { class: "wpwl-help" }, hint), fault);
-  return {
+  return /** @type {Field} */ ({
     node, name, control, wrapper, rename,
+    /** @param {string} [text] */
     fail: (text) => {
       words.textContent = text || "";
       fault.hidden = !text;
@@ -35,9 +38,10 @@ export function group(view, name, control, { label, hint, optional }) {
       if (!isFrame) text ? control.setAttribute("aria-invalid", "true") : control.removeAttribute("aria-invalid");
     },
     focus: () => control.focus(),
-  };
+  });
 }
 
+/** @param {string} name @param {Record<string, any>} attributes */
 const control = (name, attributes) =>
   h("input", { class: `wpwl-control wpwl-control-${name}`, type: "text", autocapitalize: "off", spellcheck: "false", ...attributes });
 
@@ -47,31 +51,33 @@ const control = (name, attributes) =>
  * @param {string} name
  * @param {{label: string, autocomplete: string, check: (text: string) => string, parameter?: string, value?: string,
  *   optional?: string, inputmode?: string, placeholder?: string, dir?: string, maxlength?: number,
- *   tidy?: (input: HTMLInputElement, event: InputEvent | CompositionEvent | null) => void}} wishes
+ *   tidy?: (input: HTMLInputElement, event: { inputType?: string } | null) => void}} wishes
  */
 export function textField(view, name, { label, autocomplete, check, parameter, value, optional, inputmode, placeholder, dir, maxlength, tidy }) {
   const input = control(name, { autocomplete, inputmode, placeholder, dir, maxlength, value });
   const field = group(view, name, input, { label, optional });
   const judge = () => (input.value.trim() === "" && optional ? "" : check(input.value.trim()));
-  input.addEventListener("input", (event) => {
+  input.addEventListener("input", (/** @type {any} */ event) => {
     if (tidy && !event.isComposing) tidy(input, event);
     if (field.node.classList.contains("wpwl-has-error") && !judge()) field.fail("");
   });
-  input.addEventListener("compositionend", (event) => tidy && tidy(input, event));
+  input.addEventListener("compositionend", (/** @type {any} */ event) => tidy && tidy(input, event));
   input.addEventListener("blur", () => input.value.trim() && !view.pressing && field.fail(view.t2(judge())));
   return Object.assign(field, {
     judge,
-    values: () => (input.value.trim() ? { [parameter]: input.value.trim() } : {}),
+    values: () => (input.value.trim() ? { [/** @type {string} */ (parameter)]: input.value.trim() } : {}),
     input,
   });
 }
 
 // Digits of every script people type in: full-width ones from an IME, Arabic-Indic, Persian, Devanagari.
+/** @param {string} text */
 export function plainDigits(text) {
   return text.normalize("NFKC").replace(/[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g, (one) => String(one.charCodeAt(0) & 15 - (one >= "\u0966" ? 6 : 0)));
 }
 
 // "MM / YY", put right while it is typed: 5 becomes 05, a pasted 2029-05 or 05/2029 is understood.
+/** @param {HTMLInputElement} input @param {{ inputType?: string } | null} event */
 export function tidyExpiry(input, event) {
   const raw = plainDigits(input.value);
   const deleting = event && /^delete/.test(event.inputType || "");
@@ -86,17 +92,19 @@ export function tidyExpiry(input, event) {
   if (digits.length > 2 || (digits.length === 2 && !deleting)) shown = `${digits.slice(0, 2)} / ${digits.slice(2)}`;
   if (deleting && raw.endsWith("/") && digits.length === 2) shown = digits.slice(0, 1);
   if (shown === input.value) return;
-  const before = plainDigits(input.value.slice(0, input.selectionStart)).replace(/\D/g, "").length;
+  const before = plainDigits(input.value.slice(0, /** @type {number} */ (input.selectionStart))).replace(/\D/g, "").length;
   input.value = shown;
   const place = atEnd ? shown.length : before > 2 ? before + 3 : before;
   input.setSelectionRange(place, place);
 }
 
+/** @param {string} text */
 function expiryOf(text) {
   const [, month, year] = text.match(/^(\d\d) \/ (\d\d)$/) || [];
   return month ? { month, year: `20${year}` } : null;
 }
 
+/** @param {string} text */
 function checkExpiry(text) {
   const given = expiryOf(text);
   if (!given || given.month < "01" || given.month > "12") return "expiryError";
@@ -105,18 +113,20 @@ function checkExpiry(text) {
   return ended ? "expiryPast" : Number(given.year) > now.getFullYear() + 30 ? "expiryError" : "";
 }
 
+/** @param {View} view */
 export const expiryField = (view) => {
   const field = textField(view, "expiry", {
     label: view.t("expiryDate"), autocomplete: "cc-exp", inputmode: "numeric", placeholder: view.t("expiryHint"),
     dir: "ltr", maxlength: 9, check: checkExpiry, tidy: tidyExpiry,
   });
   field.values = () => {
-    const { month, year } = expiryOf(field.input.value);
+    const { month, year } = /** @type {{ month: string, year: string }} */ (expiryOf(field.input.value));
     return { "card.expiryMonth": month, "card.expiryYear": year };
   };
   return field;
 };
 
+/** @param {View} view @param {string} [value] */
 export const holderField = (view, value) =>
   textField(view, "cardHolder", {
     label: view.t("cardHolder"), autocomplete: "cc-name", parameter: "card.holder", optional: view.t("optional"), maxlength: 128, value,
@@ -126,10 +136,11 @@ export const holderField = (view, value) =>
 const REGIONS =
   "AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GT GU GW GY HK HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW";
 
+/** @param {View} view @param {string} [value] */
 export function countryField(view, value) {
   const names = new Intl.DisplayNames([view.words.iso, "en"], { type: "region" });
   const order = new Intl.Collator(view.words.iso);
-  const all = REGIONS.split(" ").map((code) => [code, names.of(code)]).sort((a, b) => order.compare(a[1], b[1]));
+  const all = REGIONS.split(" ").map((code) => /** @type {[string, string]} */ ([code, names.of(code)])).sort((a, b) => order.compare(a[1], b[1]));
   const home = value || (navigator.language.match(/-([A-Z]{2})$/) || [])[1] || "";
   const select = h("select", { class: "wpwl-control wpwl-control-country", autocomplete: "country" },
     h("option", { value: "" }, "–"), all.map(([code, name]) => h("option", { value: code, selected: code === home }, name)));
@@ -140,11 +151,13 @@ export function countryField(view, value) {
   return field;
 }
 
+/** @type {Record<string, string>} */
 const AUTOCOMPLETE = {
   street1: "address-line1", street2: "address-line2", city: "address-level2", postcode: "postal-code", state: "address-level1",
 };
 
 // The billing fields the gateway asks for, filled with what the page knows already.
+/** @param {View} view @param {string[]} names */
 export function billingFields(view, names) {
   const known = pageOptions().billingAddress;
   const values = known && typeof known === "object" ? known : {};
@@ -157,6 +170,7 @@ export function billingFields(view, names) {
         }));
 }
 
+/** @param {View} view @param {Field[]} fields */
 export const billingSet = (view, fields) =>
   fields.length > 0 &&
   h("fieldset", { class: "wpwl-billing" }, h("legend", { class: "wpwl-legend" }, view.t("billingAddress")), fields.map((one) => one.node));
@@ -164,6 +178,7 @@ export const billingSet = (view, fields) =>
 // SHOPPER_ parameters that the page sends along; others are not a browser's to set.
 export function shopperParameters() {
   const given = pageOptions().customParameters || {};
+  /** @type {Fields} */
   const fields = {};
   for (const [name, value] of Object.entries(given)) {
     if (name.startsWith("SHOPPER_")) fields[`customParameters[${name}]`] = String(value);

@@ -6,7 +6,9 @@ import { Lost, browserFacts } from "./server.js";
 import { frameSheet, openSheet } from "./sheet.js";
 import { complain } from "./start.js";
 import { CANCELLED, MAY_OPEN, SUCCESS, WAITING, declineKey } from "./view.js";
+/** @import { Answer, Fields, NoteKind, Part, Redirect, State, View } from "./types.js" */
 
+/** @param {View} view @param {Part} part */
 export async function submit(view, part) {
   if (view.busy || view.over || part.leaving) return;
   part.leaving = true;
@@ -37,13 +39,16 @@ export async function submit(view, part) {
   await follow(view, part, sending);
 }
 
+/** @param {View} view */
 export function commonFields(view) {
   const action = view.place.getAttribute("action");
+  /** @type {Fields} */
   const fields = browserFacts();
   if (action) fields.shopperResultUrl = new URL(action, document.baseURI).href;
   return fields;
 }
 
+/** @param {View} view @param {Part} part @param {Promise<Answer<State>>} sending @returns {Promise<void>} */
 export async function follow(view, part, sending) {
   let answer;
   try {
@@ -73,6 +78,7 @@ export async function follow(view, part, sending) {
 }
 
 // Where the page's form leads, for an answer that names no address.
+/** @param {View} view */
 function ownReturn(view) {
   const action = view.place.getAttribute("action");
   if (!action) return "";
@@ -82,9 +88,18 @@ function ownReturn(view) {
   return url.href;
 }
 
+/** @param {Part} part */
 const closeWindow = (part) => part.popup && part.popup.close();
 
 // Back to the form, which keeps what was filled in (never the security code).
+/**
+ * @param {View} view
+ * @param {Part} part
+ * @param {NoteKind} kind
+ * @param {string} text
+ * @param {string} name
+ * @param {object} [more]
+ */
 export function back(view, part, kind, text, name, more) {
   closeWindow(part);
   if (part.clearCvv) part.clearCvv();
@@ -95,16 +110,18 @@ export function back(view, part, kind, text, name, more) {
 
 // The answer got lost: money may have moved. Ask the state until it can be told. null: the gateway has no payment of
 // this press, nor had it a moment before. One that still comes is the checkout's only one: nobody pays twice.
+/** @param {View} view @returns {Promise<Answer<State> | null>} */
 async function whatHappened(view) {
   let none = 0;
   for (let tries = 0; !view.over; tries++) {
     const state = await view.gateway.state().catch(() => null);
-    if (state && state.body.state === "open" && !(state.body.attempts > view.attempts)) {
+    if (state && state.body.state === "open" && !(/** @type {number} */ (state.body.attempts) > view.attempts)) {
       if (++none > 1) return null;
       await wait(1000);
       continue;
     }
     if (state && (state.status === 404 || state.body.state)) return state;
+    /** @type {any} */
     let checkNow;
     const asked = new Promise((resolve) => (checkNow = resolve));
     view.say("info", view.t("unsure"), { label: view.t("checkAgain"), run: checkNow }, tries > 0);
@@ -116,6 +133,7 @@ async function whatHappened(view) {
 }
 
 // Wait until the payment that is under way has ended.
+/** @param {View} view @returns {Promise<Answer<State>>} */
 async function settled(view) {
   for (let tries = 0; !view.over; tries++) {
     await wait(Math.min(500 + 250 * tries, 3000));
@@ -125,6 +143,7 @@ async function settled(view) {
   return { status: 0, body: {} };
 }
 
+/** @param {Redirect} redirect */
 const withParameters = (redirect) => {
   const url = new URL(redirect.url);
   (redirect.parameters || []).forEach(({ name, value }) => url.searchParams.append(name, value));
@@ -132,6 +151,7 @@ const withParameters = (redirect) => {
 };
 
 // Send a window (or this page) where the bank wants the shopper.
+/** @param {Redirect} redirect @param {Window | null} target */
 function go(redirect, target) {
   if (!MAY_OPEN.test(redirect.url)) return complain(`Not going to ${redirect.url}`);
   if (redirect.method !== "POST") {
@@ -146,6 +166,7 @@ function go(redirect, target) {
   form.remove();
 }
 
+/** @param {View} view @param {Part} part @param {Redirect} redirect @returns {Promise<void>} */
 async function redirected(view, part, redirect) {
   const ours = new URL(redirect.url).origin === new URL(view.base).origin;
   // The authentication of a card stays inside the page; so does whatever the page wants inline.
@@ -168,6 +189,7 @@ async function redirected(view, part, redirect) {
 // opener; the window then looks closed at once, though it still has the focus: from then on only the state counts.
 const TIE_CUT_MS = 2500;
 
+/** @param {View} view @param {Window} popup */
 async function windowClosed(view, popup) {
   let left = false;
   const show = h("button", { type: "button", class: "wpwl-button wpwl-button-pay", onclick: () => popup.focus() }, view.t("windowShow"));
@@ -203,6 +225,7 @@ async function windowClosed(view, popup) {
 }
 
 // After a sheet or window: the server says how it went. One that was left early leads back to the filled form.
+/** @param {View} view @param {Part} part @param {string} how @returns {Promise<void>} */
 async function ended(view, part, how) {
   part.popup = null;
   let state = await view.gateway.state().catch(() => null);

@@ -2,6 +2,7 @@
 // between: labels and colours in; "filled", brand codes, "valid" once the field was left, and the gateway's answer out.
 import { h } from "./dom.js";
 import { Lost } from "./server.js";
+/** @import { Answer, FieldState, Fields, FrameMessage, State } from "./types.js" */
 
 const hostedFields = new Set();
 // A frame that says nothing any more must not hold the form: its last word stands.
@@ -16,6 +17,13 @@ addEventListener("message", (event) => {
 });
 
 // field: "number" or "cvv". `on` maps what the frame tells to functions.
+/**
+ * @param {string} base
+ * @param {string} checkoutId
+ * @param {string} field
+ * @param {string} group
+ * @param {Record<string, (message?: any) => void>} on
+ */
 export function hostedField(base, checkoutId, field, group, on) {
   const origin = new URL(base).origin;
   // "null" for a page opened from disk.
@@ -29,18 +37,21 @@ export function hostedField(base, checkoutId, field, group, on) {
   const leaving = new Map();
   let asked = 0;
   let ready = false;
+  /** @type {FrameMessage[]} */
   let queue = [];
+  /** @param {FrameMessage} message */
   const send = (message) => {
     if (!ready) queue.push(message);
     else if (frame.contentWindow) frame.contentWindow.postMessage({ tollhouse: group, ...message }, origin);
   };
   const one = {
     frame, origin, field,
-    state: { empty: true, valid: false, reason: "missing", codes: [] },
+    state: /** @type {FieldState} */ ({ empty: true, valid: false, reason: "missing", codes: [] }),
     send,
+    /** @param {string} path @param {Fields} fields @returns {Promise<Answer<State>>} */
     post: (path, fields) =>
       new Promise((resolve, reject) => {
-        waiting.set(++asked, (answer) =>
+        waiting.set(++asked, (/** @type {FrameMessage} */ answer) =>
           answer.lost ? reject(new Lost(answer.lost)) : resolve({ status: answer.status, body: answer.body || {} }));
         send({ t: "post", n: asked, path, fields });
       }),
@@ -51,6 +62,7 @@ export function hostedField(base, checkoutId, field, group, on) {
         send({ t: "leave", n: asked });
         setTimeout(resolve, LEAVE_MS);
       }),
+    /** @param {FrameMessage} message */
     hear: (message) => {
       if (message.tollhouse !== group) return;
       if (message.t === "hello") {
@@ -67,7 +79,7 @@ export function hostedField(base, checkoutId, field, group, on) {
         leaving.delete(message.n);
         if (then) then();
       } else if (message.t === "change") {
-        one.state = message;
+        one.state = /** @type {any} */ (message);
       }
       if (on[message.t]) on[message.t](message);
     },
@@ -81,6 +93,7 @@ export function hostedField(base, checkoutId, field, group, on) {
 }
 
 // The look of the page's own fields, for the frame to wear.
+/** @param {HTMLElement} control */
 export function lookOf(control) {
   const style = getComputedStyle(control);
   const quiet = getComputedStyle(control).getPropertyValue("--wpwl-soft").trim();

@@ -1,6 +1,9 @@
 // What the widget finds around it: constants that the build puts in, and names of the merchant's page.
 declare const RULES: string;
-declare const CARD_BRANDS: {
+declare const CARD_BRANDS: CardBrand[];
+
+/** A row of the card brands' table: patterns of its numbers. */
+interface CardBrand {
   code: string;
   ranges: [string, string][];
   detect: [string, string][];
@@ -8,11 +11,21 @@ declare const CARD_BRANDS: {
   luhn: boolean;
   beside: string[];
   afterScheme: boolean;
-}[];
+}
+
+/** What the page set: anything may stand there, so `checkOptions` judges it and each reader looks at what it takes. */
+type PageOptions = Record<string, any>;
 
 interface Window {
-  widgetOptions?: Record<string, any>;
-  wpwlOptions?: Record<string, any>;
-  wpwl?: any;
+  widgetOptions?: PageOptions;
+  wpwlOptions?: PageOptions;
+  wpwl?: Published;
   hostedField?: { group: string; field: string; value(): string; fill(value: string): void };
+}
+
+/** `window.wpwl`: what a page may call. */
+interface Published {
+  checkout: { id: string };
+  unload(): void;
+  executePayment(containerId: string): void;
 }

@@ -12,17 +12,22 @@ import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 import { localeOf, speech } from "./texts.js";
 import { endOfTime, makeView, paidBefore } from "./view.js";
 import { walletPart } from "./wallets.js";
+/** @import { Brand, CardPart, Checkout, Config, Part, View, Words } from "./types.js" */
 
+/** @param {HTMLFormElement} form */
 const brandsOf = (form) => (form.getAttribute("data-brands") || "").split(/\s+/).filter(Boolean);
 // Before the configuration has come: does this brand want a card form?
+/** @param {string} code */
 const looksLikeCard = (code) => !/^(DIRECTDEBIT|CREDITTRANSFER|INVOICE|PREPAYMENT|CASHON|INSTALMENTS|GIFTCARD)|WALLET|TRANSFER|ACCOUNT/.test(code);
 const TRAP =
   'A <form> stands around <form class="paymentWidgets">. Browsers drop a form inside a form, so nothing of it would be sent. Move the widget out of the outer form.';
 
 const before = window.wpwl;
+/** @type {{ view: View, form: HTMLFormElement }[]} */
 const drawn = [];
 let stopped = false;
 
+/** @type {Published} */
 const publish = {
   checkout: { id: "" },
   unload: () => {
@@ -45,21 +50,24 @@ const publish = {
       const known = Array.from(document.querySelectorAll(".wpwl-container"), (one) => one.id);
       return complain(`executePayment: no container "${containerId}". There are: ${known.join(", ") || "none"}.`);
     }
-    const part = view.parts.find((one) => one.container === container);
+    const part = /** @type {Part} */ (view.parts.find((one) => one.container === container));
     if (view.choose) view.choose(part);
     part.press();
   },
 };
 
 // A page reads the checkout's id here; fast checkout has it once a button was pressed.
+/** @param {string} id */
 const publishId = (id) => (publish.checkout.id = id);
 
+/** @param {string} text */
 function banner(text) {
   addRules(true);
   document.body.prepend(h("div", { class: "wpwl-banner", role: "alert" }, `Test: ${text}`));
 }
 
 // The parser drops the inner form without a trace: what is left is a page with a form, and none of ours.
+/** @param {string} base @param {Checkout} checkout */
 async function explainMissing(base, checkout) {
   if (document.querySelector("[data-wpwl]")) return;
   if (!document.forms.length) return complain('There is no <form class="paymentWidgets" data-brands="…"> in this page.');
@@ -68,6 +76,7 @@ async function explainMissing(base, checkout) {
   if (answer && answer.body.test) banner(TRAP);
 }
 
+/** @param {View} view @param {Brand} brand */
 function partOf(view, brand) {
   if (brand.kind === "bank") return bankPart(view, brand);
   if (brand.kind === "virtual") return virtualPart(view, brand);
@@ -75,15 +84,17 @@ function partOf(view, brand) {
   return redirectPart(view, brand);
 }
 
+/** @param {View} view @param {Words} words */
 function setWords(view, words) {
   view.words = words;
   view.t = words.t;
   view.t2 = (key) => (key ? words.t(key) : "");
   view.root.lang = words.iso;
   view.root.dir = words.dir;
-  view.root.querySelector(".wpwl-clock button").textContent = words.t("goOn");
+  /** @type {Element} */ (view.root.querySelector(".wpwl-clock button")).textContent = words.t("goOn");
 }
 
+/** @param {string} base @param {string} locale @param {PageOptions} options */
 async function wordsWithout(base, locale, options) {
   for (const one of [locale, "en"]) {
     const answer = await textsWithout(base, one).catch(() => null);
@@ -95,9 +106,16 @@ async function wordsWithout(base, locale, options) {
   return speech("en", "ltr", { loadFailed: "The payment form could not be loaded.", tryAgain: "Try again", expiredTitle: "Your session has expired" }, options);
 }
 
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} base
+ * @param {Checkout} checkout
+ * @param {PageOptions} options
+ * @param {string} style
+ */
 async function draw(form, base, checkout, options, style) {
   const codes = brandsOf(form);
-  const nested = form.parentElement.closest("form");
+  const nested = /** @type {HTMLElement} */ (form.parentElement).closest("form");
   if (nested) complain(TRAP);
   form.dataset.wpwl = "on";
   form.hidden = true;
@@ -127,7 +145,7 @@ async function draw(form, base, checkout, options, style) {
   setWords(view, await wordsWithout(base, locale, options));
   if (answer && answer.status === 404) return endOfTime(view);
   view.end("error", view.t("loadFailed"));
-  view.body.firstChild.append(h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: again }, view.t("tryAgain")));
+  /** @type {Element} */ (view.body.firstChild).append(h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: again }, view.t("tryAgain")));
   view.error("load", view.t("loadFailed"));
 }
 
@@ -136,6 +154,14 @@ function again() {
   begin();
 }
 
+/**
+ * @param {View} view
+ * @param {Config} config
+ * @param {CardPart | null} card
+ * @param {string[]} codes
+ * @param {PageOptions} options
+ * @param {Element | null} nested
+ */
 function configure(view, config, card, codes, options, nested) {
   setWords(view, speech(config.locale, config.dir, config.texts, options));
   view.config = config;
@@ -152,6 +178,7 @@ function configure(view, config, card, codes, options, nested) {
   const saved = view.checkout.registration ? [] : (config.registrations || []).map((one) => savedPart(view, one));
   const onlySaved = saved.length && wishes.hideInitialPaymentForms === true;
   const cards = config.brands.filter((one) => one.kind === "card");
+  /** @type {Part[]} */
   const others = [];
   for (const brand of onlySaved ? [] : config.brands) {
     if (brand.kind !== "card") others.push(partOf(view, brand));
@@ -229,7 +256,7 @@ addEventListener("pageshow", async (event) => {
     if (!state) continue;
     if (state.status === 404 || state.body.state === "expired") view.expire();
     else if (state.body.state === "done") paidBefore(view);
-    else view.setSecondsLeft(state.body.secondsLeft);
+    else view.setSecondsLeft(/** @type {number} */ (state.body.secondsLeft));
   }
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>

@@ -2,6 +2,7 @@
 // (x y width height), t = text (size x, then the words), p = path. A brand that is not here shows its name.
 import { icon, svg } from "./dom.js";
 
+/** @type {Record<string, string[]>} */
 const MARKS = {
   VISA: ["#fff", "t 11.5 18 #1a1f71 VISA i"],
   VISAELECTRON: ["#fff", "t 10 18 #1a1f71 VISA i", "r 9 18.5 18 1.8 #f2ae14"],
@@ -25,6 +26,7 @@ const MARKS = {
   TROY: ["#fff", "t 10 18 #00838a troy"],
 };
 
+/** @type {Record<string, string>} */
 export const KIND_ICONS = {
   card: "M2 4h16v12H2Zm1.6 1.6v1.6h12.8V5.6Zm0 4.2v4.6h12.8V9.8Z",
   bank: "M10 2 2.5 6v1.6h15V6Zm-5.8 7v5h1.7V9Zm5 0v5h1.7V9Zm4.9 0v5h1.7V9ZM2.5 15.4V17h15v-1.6Z",
@@ -33,13 +35,14 @@ export const KIND_ICONS = {
   wallet: "M3 4h12v2.4h2V16H3Zm1.7 4v6.3h10.6V8Zm7.5 2.2h2v2h-2Z",
 };
 
+/** @param {string} text */
 function shape(text) {
   const [kind, ...rest] = text.split(" ");
   if (kind === "c") return svg("circle", { cx: rest[0], cy: rest[1], r: rest[2], fill: rest[3] });
   if (kind === "r") return svg("rect", { x: rest[0], y: rest[1], width: rest[2], height: rest[3], fill: rest[4], rx: 1 });
   if (kind === "p") return svg("path", { d: rest[0], fill: rest[1] });
   const words = svg("text", {
-    x: rest[1], y: 12 + rest[0] * 0.36, "text-anchor": "middle", fill: rest[2], "font-size": rest[0],
+    x: rest[1], y: 12 + /** @type {any} */ (rest[0]) * 0.36, "text-anchor": "middle", fill: rest[2], "font-size": rest[0],
     "font-family": "Arial, Helvetica, sans-serif", "font-weight": 800, "font-style": rest[4] ? "italic" : "normal",
   });
   words.textContent = rest[3].replace(/\|/g, " ");
@@ -47,6 +50,7 @@ function shape(text) {
 }
 
 // The mark of a brand as a picture with its name; `quiet` leaves the name to the words beside it.
+/** @param {string} code @param {string} label @param {boolean} [quiet] */
 export function mark(code, label, quiet) {
   const known = MARKS[code];
   const kind = /^WALLET|WALLET$/.test(code) ? "wallet" : /DEBIT|TRANSFER/.test(code) ? "bank" : "virtual";

@@ -33,6 +33,7 @@ export const OPTIONS = {
 };
 
 // How many letters must change to make one word of the other.
+/** @param {string} from @param {string} to */
 function distance(from, to) {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let i = 1; i <= from.length; i++) {
@@ -45,14 +46,16 @@ function distance(from, to) {
   return row[to.length];
 }
 
+/** @param {string} word @param {string[]} known */
 function nearest(word, known) {
   const low = String(word).toLowerCase();
   const [best] = known
-    .map((name) => [distance(low, name.toLowerCase()), name])
+    .map((name) => /** @type {[number, string]} */ ([distance(low, name.toLowerCase()), name]))
     .sort((a, b) => a[0] - b[0]);
   return best && best[0] <= Math.max(2, word.length / 3) ? ` Did you mean ${best[1]}?` : "";
 }
 
+/** @type {Record<string, (value: unknown) => boolean>} */
 const FITS = {
   [AN_AMOUNT]: (value) => /^\d{1,10}(\.\d{2})?$/.test(String(value)),
   [A_LIST]: Array.isArray,
@@ -60,6 +63,7 @@ const FITS = {
 };
 
 // Warn about names nobody reads and values of the wrong type.
+/** @param {PageOptions} given @param {Record<string, any>} known @param {string} path */
 export function checkOptions(given, known, path) {
   for (const [name, value] of Object.entries(given)) {
     const wanted = known[name];
@@ -76,6 +80,7 @@ export function checkOptions(given, known, path) {
   }
 }
 
+/** @param {PageOptions} options */
 export function styleOf(options) {
   if (options.style === undefined || STYLES.includes(options.style)) return options.style || "card";
   warn(`widgetOptions.style "${options.style}" is none of ${STYLES.join(", ")}.${nearest(options.style, STYLES)} Taking card.`);
@@ -83,6 +88,7 @@ export function styleOf(options) {
 }
 
 // Call a function of the page. A fault in it is the page's, and is said so.
+/** @param {string} name @param {...unknown} values */
 export function callPage(name, ...values) {
   const hook = pageOptions()[name];
   if (typeof hook !== "function") return undefined;
@@ -95,9 +101,11 @@ export function callPage(name, ...values) {
 }
 
 // The name of each wallet's own options, and of its sheet.
+/** @type {Record<string, string>} */
 export const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
 
 // Options of one wallet, under its name or under the brand's code.
+/** @param {string} code */
 export function walletOptions(code) {
   const options = pageOptions();
   return options[SHEET_OF[code]] || options[code] || {};

@@ -5,11 +5,14 @@
 import { h } from "./dom.js";
 import { SHEET_OF, walletOptions } from "./options.js";
 import { warn } from "./start.js";
+/** @import { OtherBrand, ParameterError, Provider, SheetAnswer, View } from "./types.js" */
 
 const scripts = new Map();
 
+/** @param {string} address */
 const policyWords = (address) => `does the page's Content-Security-Policy name ${new URL(address).origin}?`;
 
+/** @param {string | undefined} src */
 function loadScript(src) {
   if (!src) return Promise.resolve();
   if (!scripts.has(src)) {
@@ -25,15 +28,18 @@ function loadScript(src) {
 }
 
 // What the provider's script put into the page, by its dotted name.
+/** @param {string} name */
 function offeredAs(name) {
-  const found = name.split(".").reduce((at, part) => (at == null ? at : at[part]), window);
+  const found = name.split(".").reduce((at, part) => (at == null ? at : at[part]), /** @type {any} */ (window));
   if (typeof found !== "function") throw new Error(`there is no ${name} in this page`);
   return found;
 }
 
+/** @param {unknown} one */
 const isFunction = (one) => typeof one === "function";
 
 // The client of wallet 2's provider. The page's callbacks are its own: what they answer goes to the sheet as it is.
+/** @param {OtherBrand} brand @param {Provider} provider @param {{ amount?: string }} agreed */
 function clientSetUp(brand, provider, agreed) {
   const wishes = walletOptions(brand.code);
   const { parameters, type } = provider.tokenization;
@@ -44,9 +50,10 @@ function clientSetUp(brand, provider, agreed) {
   const merchantInfo = {
     merchantId: wishes.merchantId || provider.merchantId, merchantName: wishes.merchantName || provider.merchantName,
   };
+  /** @type {Record<string, (given: any) => unknown>} */
   const callbacks = {};
   if (isFunction(wishes.onPaymentDataChanged)) {
-    callbacks.onPaymentDataChanged = async (changed) => {
+    callbacks.onPaymentDataChanged = async (/** @type {any} */ changed) => {
       const update = (await wishes.onPaymentDataChanged(changed)) || {};
       agreed.amount = (update.newTransactionInfo || {}).totalPrice || agreed.amount;
       return update;
@@ -68,6 +75,12 @@ function clientSetUp(brand, provider, agreed) {
 }
 
 const VERSION = { apiVersion: 2, apiVersionMinor: 0 };
+/**
+ * @type {Record<Provider["api"], {
+ *   ready(view: View, brand: OtherBrand, provider: Provider): unknown,
+ *   open(view: View, brand: OtherBrand, provider: Provider, agreed: { amount: string, currency: string }): Promise<SheetAnswer | null>,
+ * }>}
+ */
 const PROVIDERS = {
   client: {
     ready: async (view, brand, provider) => {
@@ -95,7 +108,7 @@ const PROVIDERS = {
         ...(intents && { callbackIntents: intents }),
         ...(wishes.shippingAddressRequired && { shippingAddressRequired: true, shippingAddressParameters: wishes.shippingAddressParameters }),
         ...(wishes.emailRequired && { emailRequired: true }),
-      }).catch((fault) => {
+      }).catch((/** @type {any} */ fault) => {
         if (fault && fault.statusCode === "CANCELED") return null;
         throw new Error((fault && (fault.statusMessage || fault.statusCode)) || fault);
       });
@@ -117,18 +130,19 @@ const PROVIDERS = {
         countryCode: wishes.countryCode || provider.countryCode, currencyCode: currency,
         supportedNetworks: provider.networks, merchantCapabilities: provider.capabilities,
         total: { label: wishes.merchantName || provider.displayName, amount, type: "final" },
-        ...(wishes.displayItems && { lineItems: wishes.displayItems.map((one) => ({ label: one.label, amount: one.price })) }),
+        ...(wishes.displayItems && { lineItems: wishes.displayItems.map((/** @type {any} */ one) => ({ label: one.label, amount: one.price })) }),
         ...((wishes.billingAddressRequired || view.config.billing.length > 0) && { requiredBillingContactFields: ["postalAddress"] }),
       });
-      session.onvalidatemerchant = async ({ validationURL }) => {
+      session.onvalidatemerchant = async (/** @type {any} */ { validationURL }) => {
         const { status, body } = await view.gateway.vouch(brand.code, validationURL).catch((fault) => ({ status: 0, body: fault }));
         if (status === 200) return session.completeMerchantValidation(body.session);
         session.abort();
         const errors = (body.result && body.result.parameterErrors) || [];
-        reject(new Error(`the provider was not asked: ${errors.map((one) => `${one.name} ${one.message}`).join("; ") || (body.result || body).description || body.message}`));
+        reject(new Error(`the provider was not asked: ${errors.map((/** @type {ParameterError} */ one) => `${one.name} ${one.message}`).join("; ") || (body.result || body).description || body.message}`));
       };
       session.oncancel = () => resolve(null);
-      session.onpaymentauthorized = async ({ payment }) => {
+      session.onpaymentauthorized = async (/** @type {any} */ { payment }) => {
+        /** @param {boolean | null} good */
         const complete = (good) => (good === null ? session.abort() : session.completePayment({ status: good ? own.STATUS_SUCCESS : own.STATUS_FAILURE }));
         if (isFunction(wishes.onPaymentAuthorized)) {
           const verdict = (await Promise.resolve(wishes.onPaymentAuthorized(payment)).catch(() => null)) || {};
@@ -155,7 +169,7 @@ const PROVIDERS = {
         throw new Error(`${fault.message} (${policyWords(provider.method)})`);
       });
       if (!answer) return null;
-      const token = provider.token.split(".").reduce((at, name) => (at || {})[name], answer.details);
+      const token = provider.token.split(".").reduce((at, name) => (at || {})[name], /** @type {any} */ (answer.details));
       return {
         token: typeof token === "string" ? token : JSON.stringify(token), amount, address: {},
         complete: (good) => answer.complete(good === null ? "unknown" : good ? "success" : "fail"),
@@ -164,6 +178,7 @@ const PROVIDERS = {
   },
 };
 
+/** @param {View} view @param {OtherBrand} brand @param {Provider} provider */
 function requestOf(view, brand, provider) {
   const { amount, currency } = view.config.checkout;
   const total = { label: walletOptions(brand.code).merchantName || view.t("total"), amount: { currency, value: amount } };
@@ -171,6 +186,7 @@ function requestOf(view, brand, provider) {
 }
 
 // Whether the shopper of this browser can pay with it; never rejects.
+/** @param {View} view @param {OtherBrand} brand @param {Provider} provider */
 export async function providerReady(view, brand, provider) {
   try {
     await loadScript(provider.script);
@@ -181,6 +197,7 @@ export async function providerReady(view, brand, provider) {
   }
 }
 
+/** @param {View} view @param {OtherBrand} brand @param {Provider} provider */
 export async function providerSheet(view, brand, provider) {
   await loadScript(provider.script);
   return PROVIDERS[provider.api].open(view, brand, provider, view.config.checkout);

@@ -8,16 +8,18 @@ import { mark } from "./marks.js";
 import { complain, pageOptions } from "./start.js";
 import { isolated } from "./texts.js";
 import { payButton } from "./view.js";
+/** @import { CardPart, Field, FramedField, Saved, SavedPart, View } from "./types.js" */
 
+/** @param {View} view @param {Saved} saved @returns {SavedPart} */
 export function savedPart(view, saved) {
   const wishes = pageOptions().registrations || {};
   const wantsCvv = saved.cvvRequired || (wishes.requireCvv === true && saved.cvv.length > 0);
-  const part = { kind: "saved", fields: [], saved, shown: () => !part.form.hidden };
+  const part = /** @type {SavedPart} */ ({ kind: "saved", fields: /** @type {Field[]} */ ([]), saved, shown: () => !part.form.hidden });
   const { t } = view;
   const groupName = secretName();
   if (wantsCvv && !saved.expired) {
     part.cvv = cvvField(view, groupName, {
-      change: (state) => (state.valid || state.empty) && part.cvv.fail(""),
+      change: (state) => (state.valid || state.empty) && /** @type {FramedField} */ (part.cvv).fail(""),
       enter: () => part.form.requestSubmit(),
     });
     part.fields = [part.cvv];
@@ -26,9 +28,10 @@ export function savedPart(view, saved) {
   const until = saved.expiryMonth ? isolated(`${saved.expiryMonth} / ${String(saved.expiryYear).slice(-2)}`) : "";
   part.detail = saved.expired ? t("expired") : until && t("expires", { date: until });
   part.badges = [mark(saved.brand, "", true)];
+  /** @param {string} words @param {() => void} onclick */
   const small = (words, onclick) => h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick }, words);
   // Another card in place of one that has ended; kept, where the shop lets shoppers choose that.
-  const another = () => view.parts.find((one) => one.kind === "card");
+  const another = () => /** @type {CardPart} */ (view.parts.find((one) => one.kind === "card"));
   const replace = saved.expired && small(t("replaceCard"), () => {
     view.choose(another());
     if (another().keep) another().keep.checked = true;
@@ -39,7 +42,7 @@ export function savedPart(view, saved) {
   const remove = () => small(t("remove"), () => {
     const yes = small(t("remove"), () => forget(view, part, wishes.onDelete));
     tools.replaceChildren(h("span", { class: "wpwl-tools-words" }, t("removeAsk", { what: part.title })), yes,
-      small(t("cancel"), () => { offer(); tools.lastChild.focus(); }));
+      small(t("cancel"), () => { offer(); /** @type {HTMLElement} */ (tools.lastChild).focus(); }));
     yes.focus();
     view.announce(t("removeAsk", { what: part.title }));
   });
@@ -60,7 +63,7 @@ export function savedPart(view, saved) {
   };
   part.look = () => part.cvv && part.cvv.frame.send({ t: "style", style: lookOf(part.cvv.control) });
   part.brand = () => saved.brand;
-  part.check = () => part.fields.map((field) => [field, field.judge()]).filter(([field, text]) => { if (!text) field.fail(""); return text; });
+  part.check = () => part.fields.map((field) => /** @type {[Field, string]} */ ([field, field.judge()])).filter(([field, text]) => { if (!text) field.fail(""); return text; });
   part.send = (common) => {
     const fields = { ...common, registrationId: saved.id };
     return part.cvv ? part.cvv.frame.post(view.gateway.path, fields) : view.gateway.post(fields);
@@ -69,6 +72,7 @@ export function savedPart(view, saved) {
   return part;
 }
 
+/** @param {View} view @param {SavedPart} part @param {(saved: Pick<Saved, "id" | "brand" | "last4">) => unknown} ask */
 async function forget(view, part, ask) {
   if (view.busy || view.over) return;
   view.setBusy(part, true);

@@ -1,5 +1,6 @@
 // Sheets over the page: one of our own, and the bank's page in one.
 import { ICONS, freshId, h, icon } from "./dom.js";
+/** @import { View } from "./types.js" */
 
 /**
  * A sheet over the page: native dialog, so focus stays inside, Escape closes, and all else is inert.
@@ -10,6 +11,7 @@ export function openSheet(view, { name, title, content, onClose, wide }) {
   const heading = freshId("title");
   const before = /** @type {HTMLElement} */ (document.activeElement);
   let open = true;
+  /** @param {string} [why] */
   const close = (why) => {
     if (!open) return;
     open = false;
@@ -31,13 +33,14 @@ export function openSheet(view, { name, title, content, onClose, wide }) {
   const sheet = { dialog, close, over: () => {}, get open() { return open; } };
   view.root.append(dialog);
   dialog.showModal();
-  dialog.querySelector(".wpwl-sheet-title").focus();
+  /** @type {HTMLElement} */ (dialog.querySelector(".wpwl-sheet-title")).focus();
   view.sheets.add(sheet);
   sheet.over = () => view.sheets.delete(sheet);
   return sheet;
 }
 
 // The bank's page inside the sheet. `done` resolves with "done" when it says so, with "closed" when the shopper goes.
+/** @param {View} view @param {string} url @param {string} title */
 export function frameSheet(view, url, title) {
   return new Promise((resolve) => {
     const origin = new URL(view.base).origin;
@@ -45,6 +48,7 @@ export function frameSheet(view, url, title) {
     const sheet = openSheet(view, {
       name: "challenge", title, wide: true, content: frame, onClose: () => end("closed"),
     });
+    /** @param {MessageEvent} event */
     const heard = (event) => {
       const said = event.source === frame.contentWindow && event.origin === origin && event.data;
       if (said && said.source === "tollhouse" && said.event === "ended") end("done");
@@ -55,6 +59,7 @@ export function frameSheet(view, url, title) {
       if (state && state.body.state && state.body.state !== "action") end("done");
     }, 2500);
     let over = false;
+    /** @param {string} how */
     const end = (how) => {
       if (over) return;
       over = true;

@@ -9,10 +9,13 @@ const scriptUrl = new URL(script && script.src ? script.src : location.href, loc
 
 export const pageOptions = () => window.widgetOptions || window.wpwlOptions || {};
 
+/** @param {unknown} text */
 export const complain = (text) => console.error(`[widget] ${text}`);
+/** @param {unknown} text */
 export const warn = (text) => console.warn(`[widget] ${text}`);
 
 // The checkout of this page: {id, registration}. "{id}/registration" asks for a card to be kept, not charged.
+/** @param {PageOptions} options */
 export function checkoutOf(options) {
   const given =
     scriptUrl.searchParams.get("checkoutId") || options.checkoutId || (options.checkout && options.checkout.id) || "";
@@ -21,6 +24,7 @@ export function checkoutOf(options) {
 }
 
 // The gateway's address, with its slash. Throws an Error that names the option when the page gave one without.
+/** @param {PageOptions} options */
 export function baseOf(options) {
   if (options.baseUrl === undefined) return scriptUrl.href.split(/v1\/paymentWidgets/)[0].split(/[?#]/)[0];
   if (!/^https?:\/\/.*\/$/.test(options.baseUrl)) {

@@ -1,25 +1,33 @@
 // Words in the shopper's language. The spec's language codes stay (dk, se, cz, gr, cn, no); ISO codes are accepted,
 // and the lang attribute carries ISO.
+/** @import { BrandName } from "./types.js" */
+/** @type {Record<string, string>} */
 const TO_ISO = { dk: "da", se: "sv", cz: "cs", gr: "el", cn: "zh", no: "nb" };
+/** @type {Record<string, string>} */
 const FROM_ISO = { nn: "no", ...Object.fromEntries(Object.entries(TO_ISO).map(([ours, iso]) => [iso, ours])) };
 
+/** @param {PageOptions} options */
 export function localeOf(options) {
   const wanted = String(options.locale || document.documentElement.lang || navigator.language || "en").toLowerCase();
   const language = wanted.split(/[-_/]/)[0];
   return FROM_ISO[language] || language;
 }
 
+/** @param {string} locale */
 const isoOf = (locale) => TO_ISO[locale] || locale;
 
 // {t, money, list, iso, dir} for one set of words. Labels and error messages of the page win over ours.
+/** @param {string} locale @param {string} dir @param {Record<string, string>} texts @param {PageOptions} options */
 export function speech(locale, dir, texts, options) {
   const words = { ...texts, ...(options.labels || {}), ...(options.errorMessages || {}) };
   const iso = isoOf(locale);
   // Arabic words, western digits: a card number is read from left to right everywhere.
   const tag = `${iso}-u-nu-latn`;
+  /** @param {string} key @param {Record<string, string | number>} [values] */
   const t = (key, values) =>
     String(words[key] === undefined ? key : words[key]).replace(/\{(\w+)\}/g, (all, name) =>
-      values && values[name] !== undefined ? values[name] : all);
+      /** @type {string} */ (values && values[name] !== undefined ? values[name] : all));
+  /** @param {string} amount @param {string} currency */
   const money = (amount, currency) => {
     try {
       const whole = new Intl.NumberFormat(tag, { style: "currency", currency });
@@ -28,6 +36,7 @@ export function speech(locale, dir, texts, options) {
       return `${amount} ${currency}`;
     }
   };
+  /** @param {BrandName} brand */
   const label = (brand) => {
     const code = brand.code.replace(/_SEPA$/, "");
     const own = words[`brand.${code}`] || (/^WALLET\d$/.test(code) && t("brand.WALLET", { n: code.slice(-1) }));
@@ -39,4 +48,5 @@ export function speech(locale, dir, texts, options) {
 const BIDI_OPEN = "\u2068";
 const BIDI_CLOSE = "\u2069";
 // Keep a number or a name in one piece inside words that run the other way.
+/** @param {string} text */
 export const isolated = (text) => `${BIDI_OPEN}${text}${BIDI_CLOSE}`;

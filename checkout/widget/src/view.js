@@ -4,6 +4,7 @@ import { callPage } from "./options.js";
 import { gateway } from "./server.js";
 import { complain } from "./start.js";
 import { isolated } from "./texts.js";
+/** @import { Checkout, Config, Gateway, HostedField, Part, Sheet, View, ViewOptions, Words } from "./types.js" */
 
 /** @type {[string, RegExp][]} */
 const DECLINES = [
@@ -15,6 +16,7 @@ const DECLINES = [
   ["declinedCard", /^(100\.100|100\.2[01])/],
   ["declinedRisk", /^(100\.400|800\.[123]|800\.400\.1)/],
 ];
+/** @param {string} code */
 export const declineKey = (code) => (DECLINES.find(([, family]) => family.test(code)) || ["declinedTechnical"])[0];
 export const SUCCESS = /^(000\.000\.|000\.100\.1|000\.[36]|000\.400\.[12]10|000\.400\.1?[012]0|000\.400\.100)/;
 // The state of a checkout that nobody tried to pay, and of one whose shopper went back on the bank's page.
@@ -27,6 +29,14 @@ const SLOW_MS = 5000;
 // gateway's (gateway/catalogue/formats.py, may_be_opened): what is allowed, since new schemes that run or read something may come.
 export const MAY_OPEN = /^(https?|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+):/i;
 
+/**
+ * @param {HTMLElement} place
+ * @param {string} base
+ * @param {Checkout} checkout
+ * @param {Words} words
+ * @param {ViewOptions} options
+ * @returns {View}
+ */
 export function makeView(place, base, checkout, words, options) {
   const root = h("div", { class: `wpwl-widget wpwl-style-${options.style}`, lang: words.iso, dir: words.dir });
   const note = h("div", { class: "wpwl-notes" });
@@ -34,16 +44,17 @@ export function makeView(place, base, checkout, words, options) {
   const body = h("div", { class: "wpwl-body" });
   root.append(note, body, live);
   place.after(root);
-  const view = {
-    root, body, base, checkout, words, options, place, parts: [], sheets: new Set(), frames: [], timers: [], busy: false, over: false,
+  const view = /** @type {View} */ ({
+    root, body, base, checkout, words, options, place, parts: /** @type {Part[]} */ ([]), sheets: /** @type {Set<Sheet>} */ (new Set()), frames: /** @type {HostedField[]} */ ([]), timers: /** @type {number[]} */ ([]), busy: false, over: false,
     t: words.t,
     t2: (key) => (key ? words.t(key) : ""),
-    gateway: checkout.id ? gateway(base, checkout) : null,
+    gateway: /** @type {Gateway} */ (checkout.id ? gateway(base, checkout) : null),
     later: (job, ms) => view.timers.push(setTimeout(job, ms)),
-  };
+  });
 
   // While a button is pressed no error may appear: it would push the button away from under the finger.
-  const pressing = (on) => (event) => (view.pressing = on && Boolean(event.target.closest("button")));
+  /** @param {boolean} on */
+  const pressing = (on) => (/** @type {any} */ event) => (view.pressing = on && Boolean(event.target.closest("button")));
   root.addEventListener("pointerdown", pressing(true));
   root.addEventListener("click", pressing(false));
   root.addEventListener("pointercancel", pressing(false));
@@ -77,7 +88,7 @@ export function makeView(place, base, checkout, words, options) {
     view.unsay();
     body.replaceChildren(h("div", { class: `wpwl-end wpwl-end-${kind}`, tabindex: "-1" },
       icon(kind === "done" ? ICONS.done : ICONS.alert), h("strong", {}, title), text && h("p", {}, text)));
-    body.firstChild.focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (body.firstChild).focus({ preventScroll: true });
     view.announce(`${title} ${text || ""}`);
   };
   view.expire = () => {
@@ -92,7 +103,7 @@ export function makeView(place, base, checkout, words, options) {
     root.classList.toggle("wpwl-busy", busy);
     root.querySelectorAll(".wpwl-button-pay").forEach((button) => {
       button.setAttribute("aria-disabled", String(busy));
-      button.classList.toggle("wpwl-spinning", busy && Boolean(part) && part.node.contains(button));
+      button.classList.toggle("wpwl-spinning", busy && Boolean(part) && /** @type {Part} */ (part).node.contains(button));
     });
     clearTimeout(view.slow);
     if (busy) {
@@ -159,18 +170,21 @@ export function makeView(place, base, checkout, words, options) {
 }
 
 // The button at the end of each part, with the amount.
+/** @param {View} view @param {string} [text] */
 export function payButton(view, text) {
   // A button submits its form without saying so; a page's reset of [type="submit"] does not meet it then.
   return h("button", { class: "wpwl-button wpwl-button-pay" },
     h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }, text || payWords(view)));
 }
+/** @param {View} view */
 export function payWords(view) {
-  const { amount, currency } = view.config ? view.config.checkout : {};
+  const { amount, currency } = /** @type {Config["checkout"]} */ (view.config ? view.config.checkout : {});
   if (view.checkout.registration) return view.t("save");
   return amount ? view.t("pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t("payNow");
 }
 
 // Nobody may read that they were not charged who was: another tab may have paid, or this one before it was left.
+/** @param {View} view */
 export async function endOfTime(view) {
   const state = await view.gateway.state().catch(() => null);
   if (view.over || view.busy) return;
@@ -179,11 +193,12 @@ export async function endOfTime(view) {
 }
 
 // Back from the bank by the browser's "back": the order may be paid by now.
+/** @param {View} view */
 export async function paidBefore(view) {
   const state = await view.gateway.state().catch(() => null);
   view.end("done", view.t("paidAlready"));
   const url = state && state.body.returnTo;
   if (url && MAY_OPEN.test(url)) {
-    view.body.firstChild.append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
+    /** @type {Element} */ (view.body.firstChild).append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
   }
 }

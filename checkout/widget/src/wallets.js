@@ -9,7 +9,9 @@ import { providerReady, providerSheet } from "./providers.js";
 import { openSheet } from "./sheet.js";
 import { complain, warn } from "./start.js";
 import { isolated } from "./texts.js";
+/** @import { Field, Fields, OtherBrand, Part, View, Wallet } from "./types.js" */
 
+/** @param {View} view @param {OtherBrand} brand @param {(event: Event) => void} onclick */
 export function walletButton(view, brand, onclick) {
   const wishes = walletOptions(brand.code);
   const button = h("button", {
@@ -21,11 +23,12 @@ export function walletButton(view, brand, onclick) {
 }
 
 // A part whose form is only a button.
+/** @param {View} view @param {OtherBrand} brand */
 export function walletPart(view, brand) {
-  const part = {
-    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: [], title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
-    shown: () => !part.form.hidden, brand: () => brand.code, check: () => [],
-  };
+  const part = /** @type {Part} */ ({
+    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: /** @type {Field[]} */ ([]), title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
+    shown: () => !part.form.hidden, brand: () => brand.code, check: () => /** @type {[Field, string][]} */ ([]),
+  });
   const { provider } = (view.config.wallets || {})[brand.code] || {};
   if (provider) part.ready = providerReady(view, brand, provider);
   part.button = walletButton(view, brand, () => pressWallet(view, part, brand));
@@ -35,6 +38,7 @@ export function walletPart(view, brand) {
   return part;
 }
 
+/** @param {View} view @param {Part} part @param {OtherBrand} brand */
 export async function pressWallet(view, part, brand) {
   if (view.busy || view.over) return;
   const { provider, ...wallet } = (view.config.wallets || {})[brand.code] || {};
@@ -55,6 +59,7 @@ export async function pressWallet(view, part, brand) {
     return view.say("info", view.t("stopped"), null, true);
   }
   if (sheet.popup) part.popup = sheet.popup;
+  /** @type {Fields} */
   const fields = { ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code };
   if (sheet.token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = sheet.token;
   for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];
@@ -65,20 +70,23 @@ export async function pressWallet(view, part, brand) {
 }
 
 // What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile.
+/** @param {View} view @param {string} amount */
 async function stillFor(view, amount) {
   const same = () => !amount || !view.config.checkout.amount || Number(amount) === Number(view.config.checkout.amount);
   if (same()) return true;
-  const { status, body } = await view.gateway.config([], view.words.locale).catch(() => ({}));
+  const { status, body } = await view.gateway.config([], view.words.locale).catch(() => /** @type {any} */ ({}));
   if (status === 200) Object.assign(view.config.checkout, body.checkout);
   if (!same()) complain(`The sheet showed ${amount}, the checkout's amount is ${view.config.checkout.amount}: update the checkout before you show another total.`);
   return same();
 }
 
+/** @param {View} view @param {string} label @param {string} price @param {string} currency @param {string} [classes] */
 const priceRow = (view, label, price, currency, classes) =>
   h("div", { class: `wpwl-price ${classes || ""}` }, h("dt", {}, label), h("dd", {}, view.words.money(price, currency)));
 
 // Our own sheet: what the shopper buys, for how much, with which (test) card. Resolves with the fields of the payment,
 // or null when it was closed.
+/** @param {View} view @param {OtherBrand} brand @param {Wallet} wallet */
 function walletSheet(view, brand, wallet) {
   return new Promise((resolve) => {
     const { t } = view;
@@ -93,17 +101,19 @@ function walletSheet(view, brand, wallet) {
 
     const list = h("dl", { class: "wpwl-prices" });
     const showPrices = () => list.replaceChildren(
-      ...items.map((one) => priceRow(view, one.label, one.price, currency, `wpwl-price-${String(one.type || "LINE_ITEM").toLowerCase()}`)),
+      ...items.map((/** @type {any} */ one) => priceRow(view, one.label, one.price, currency, `wpwl-price-${String(one.type || "LINE_ITEM").toLowerCase()}`)),
       priceRow(view, estimated ? t("estimated") : t("total"), amount, currency, "wpwl-total"));
     const fault = h("div", { class: "wpwl-note wpwl-note-error", hidden: true, role: "alert" }, icon(ICONS.alert), h("div", {}));
+    /** @param {string} [text] */
     const fail = (text) => {
       fault.hidden = !text;
-      fault.lastChild.textContent = text || "";
+      /** @type {Node} */ (fault.lastChild).textContent = text || "";
     };
 
     // Shipping is asked by an online shop's wallet that ships; a billing address where the page wants one.
     const parameters = wishes.billingAddressParameters || {};
     const wanted = wishes.billingAddressRequired || wishes.productType === "PayAndShip";
+    /** @param {string} text */
     const blank = (text) => (text ? "" : "fieldError");
     const full = parameters.format !== "MIN";
     const address = !wanted ? [] : [
@@ -127,13 +137,15 @@ function walletSheet(view, brand, wallet) {
         mark(card.network || "VISA", "", true), h("span", {}, isolated(`•••• ${card.last4}`), " · ", t(card.outcome === "declined" ? "testDeclined" : "testApproved")))));
 
     const pay = h("button", { class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
-    const showPay = () => (pay.lastChild.textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
+    const showPay = () => (/** @type {Node} */ (pay.lastChild).textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
     let working = false;
+    /** @param {boolean} on */
     const work = (on) => {
       working = on;
       pay.classList.toggle("wpwl-spinning", on);
       pay.setAttribute("aria-disabled", String(on));
     };
+    /** @param {string} trigger */
     const changed = async (trigger) => {
       if (typeof wishes.onPaymentDataChanged !== "function") return;
       work(true);
@@ -158,7 +170,7 @@ function walletSheet(view, brand, wallet) {
       const wrong = address.map((field) => [field, view.t2(field.judge())]).filter(([field, text]) => { field.fail(text); return text; });
       if (wrong.length) return wrong[0][0].focus();
       const popup = isShop ? window.open("about:blank", freshId("window"), "popup,width=480,height=720") : null;
-      const card = choices ? cards[Number(form.querySelector(`[name="${picks}"]:checked`).value)] : null;
+      const card = choices ? cards[Number(/** @type {HTMLInputElement} */ (form.querySelector(`[name="${picks}"]:checked`)).value)] : null;
       work(true);
       if (typeof wishes.onPaymentAuthorized === "function") {
         let verdict;

@@ -132,7 +132,7 @@ class AccessTokenAdmin(MerchantPage):
         (gettext_lazy("Limits of its own"), {"fields": TOKEN_LIMIT_FIELDS}),
         (gettext_lazy("Use"), {"fields": ("state", "hint", "last_used_at", "last_used_ip", "calls")}),
         (gettext_lazy("Where it comes from"), {"fields": (*TOKEN_ORIGIN_FIELDS, "replaces", "revoked_at")}),
-    )  # fmt: skip
+    )
     add_fieldsets = (
         (None, {"fields": ("name", "merchant", "channel", "scopes", "ends_at")}),
         (gettext_lazy("Limits of its own"), {"fields": TOKEN_LIMIT_FIELDS}),

@@ -241,9 +241,10 @@ def _add_breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
 
 
 _WORDS: Final = {
-    "closed": gettext_noop("closed again"), "half-open": gettext_noop("half open: single payments try it"),
+    "closed": gettext_noop("closed again"),
+    "half-open": gettext_noop("half open: single payments try it"),
     "open": gettext_noop("open: left alone"),
-}  # fmt: skip
+}
 
 
 def _add_links(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:

@@ -172,6 +172,7 @@ def _write_csv(
 
 
 def escape_cell(cell: ExportCell) -> str:
+    """A cell as text that no spreadsheet runs as a formula."""
     if cell is None:
         return ""
     return f"{cell:.2f}" if isinstance(cell, Decimal) else escape_formula(cell)

@@ -110,7 +110,7 @@ def _match_pattern(pattern: str) -> Callable[[str], str | None]:
     return lambda text: text if compiled.fullmatch(text) else None
 
 
-def _by_id(value: str, merchants: Sequence[UUID]) -> Q:
+def _by_id(value: str, _merchants: Sequence[UUID]) -> Q:
     """A payment by its own id, else by its registration's or its authentication's."""
     ident = UUID(value)
     if Payment.objects.filter(pk=ident).exists():
@@ -133,7 +133,7 @@ def _by_registration(registration: Registration) -> Q:
     return made
 
 
-def _by_ndc(value: str, merchants: Sequence[UUID]) -> Q:
+def _by_ndc(value: str, _merchants: Sequence[UUID]) -> Q:
     asked = identifiers.parse_ndc(value)
     if asked is None:
         return Q(pk__in=[])
@@ -141,7 +141,7 @@ def _by_ndc(value: str, merchants: Sequence[UUID]) -> Q:
     return Q(pk=logged) if logged is not None else Q(pk__in=[])
 
 
-def _by_short_id(value: str, merchants: Sequence[UUID]) -> Q:
+def _by_short_id(value: str, _merchants: Sequence[UUID]) -> Q:
     return Q(number=identifiers.parse_short_id(value))
 
 
@@ -176,7 +176,7 @@ def _parse_search_amount(text: str) -> str | None:
     return " ".join(part for part in (f"{found[1]}.{found[2] or '00'}", found[3]) if part)
 
 
-def _by_amount(value: str, merchants: Sequence[UUID]) -> Q:
+def _by_amount(value: str, _merchants: Sequence[UUID]) -> Q:
     amount, _, currency = value.partition(" ")
     asked = Q(amount=Decimal(amount)) | Q(approved=Decimal(amount))
     return asked & Q(currency=currency) if currency else asked

@@ -120,6 +120,7 @@ def find_original_outcome(payment: Payment) -> RiskOutcome:
 
 
 def choose_stricter_outcome(one: RiskOutcome, other: RiskOutcome) -> RiskOutcome:
+    """The stricter of two outcomes."""
     order = list(RiskOutcome)
     return max(one, other, key=order.index)
 

@@ -112,7 +112,7 @@ def compute_velocity_lookback(rules: RuleSet) -> timedelta:
     return max((counting.within for counting in rules.countings), default=timedelta(0))
 
 
-def try_rules_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
+def try_rules_slice(row: BackgroundWork, _folder: AttemptFolder, alive: Callable[[], None]) -> queue.SliceResult:
     """Process the next TRIAL_SLICE_PAYMENTS payments. Running a slice twice writes its rows once: their key is the
     payment."""
     trial = RiskTrial.objects.filter(pk=UUID(row.parameters["trial"])).select_related("merchant").first()

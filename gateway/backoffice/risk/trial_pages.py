@@ -141,6 +141,7 @@ class RiskTrialAdmin(ReadOnlyPage):
 
 
 def format_last_trial_day(row: RiskTrial) -> str:
+    """The last day that a trial covers, YYYY-MM-DD."""
     return f"{row.until - timedelta(days=1):%Y-%m-%d}"
 
 

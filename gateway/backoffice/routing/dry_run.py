@@ -160,7 +160,7 @@ def _add_to_sums(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, 
 
 
 def _build_csv_line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:
-    over = "; ".join(f"{name}: {why}" for name, why in choice.over)
+    over = "; ".join(f"{name}: {why}" for name, why in choice.rejected)
     return [
         f"{payment.created_at:%Y-%m-%d %H:%M:%S}",
         payment.id.hex,

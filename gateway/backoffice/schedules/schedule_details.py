@@ -178,10 +178,12 @@ def list_possible_actions(job: Job) -> list[tuple[str, str]]:
 
 
 def list_runs_if_resumed(job: Job, now: datetime) -> list[datetime]:
+    """The next three runs of a suspended schedule if it were resumed now."""
     return plans.plan_from_job(job).runs(now, 3)
 
 
 def describe_schedule_change(job: Job) -> str:
+    """What the change that was just made to a schedule means."""
     if job.state == Job.State.ENDED:
         return _("Cancelled: it has ended.")
     if job.state == Job.State.ENDING:
@@ -280,6 +282,7 @@ def find_schedules(term: str) -> list[UUID]:
 
 
 def parse_resume_time(text: str) -> datetime | None:
+    """An ISO 8601 time, in UTC unless it names an offset; None for anything else."""
     try:
         found = datetime.fromisoformat(text.replace(" ", "+"))
     except ValueError:

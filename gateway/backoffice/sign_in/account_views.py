@@ -50,7 +50,7 @@ def show_account(site: Any, request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/account.html", context)
 
 
-def _end_one_session(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _end_one_session(_site: Any, request: HttpRequest) -> HttpResponse | None:
     key = _parse_uuid(request.POST.get("session", ""))
     if key is None:
         _end_sessions(request, SignIn.objects.none())
@@ -59,7 +59,7 @@ def _end_one_session(site: Any, request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def _end_other_sessions(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _end_other_sessions(_site: Any, request: HttpRequest) -> HttpResponse | None:
     _end_sessions(request, session.list_other_sign_ins(request))
     return None
 
@@ -78,7 +78,7 @@ def _has_single_sign_on(request: HttpRequest) -> bool:
     return bool(SocialAccount.objects.filter(user=request.user.pk).exists())
 
 
-def _unlink_single_sign_on(site: Any, request: HttpRequest) -> HttpResponse | None:
+def _unlink_single_sign_on(_site: Any, request: HttpRequest) -> HttpResponse | None:
     assert request.user.is_authenticated
     if SocialAccount.objects.filter(user=request.user.pk).delete()[0]:
         audit_log.record_audit_entry(
@@ -163,7 +163,7 @@ def build_account_urls(site: Any) -> list[URLPattern]:
         return page
 
     return [
-        path("set-up/", signed_in(lambda site, request: sign_in_views.choose_factor_setup(request)), name="set_up"),
+        path("set-up/", signed_in(lambda _site, request: sign_in_views.choose_factor_setup(request)), name="set_up"),
         path("account/", signed_in(show_account), name="account"),
         path("welcome/<str:ident>/<str:token>/", open_to_all(accept_invitation), name="welcome"),
     ]

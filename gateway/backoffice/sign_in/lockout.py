@@ -52,7 +52,7 @@ def resolve_attempt_address(request: HttpRequest) -> str | None:
     return network_of(resolve_client_ip(request))
 
 
-def digest_attempt_name(request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
+def digest_attempt_name(_request: HttpRequest, credentials: Mapping[str, Any] | None) -> str:
     """A digest of the name. People type passwords and card numbers into the name's field, and counters are stored in
     clear."""
     return _digest(_normalize_name(credentials))

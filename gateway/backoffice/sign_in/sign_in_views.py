@@ -440,7 +440,8 @@ def _wrap_provider_view(view: Any) -> Callable[..., HttpResponse]:
     return never_cache(shown)
 
 
-def redirect_to_account(request: HttpRequest) -> HttpResponse:
+def redirect_to_account(_request: HttpRequest) -> HttpResponse:
+    """To the page of one's own account."""
     return HttpResponseRedirect(reverse("admin:account"))
 
 

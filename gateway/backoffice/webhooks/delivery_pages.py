@@ -317,6 +317,7 @@ def list_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> list[di
 
 
 def describe_delivery_target(endpoint: WebhookEndpoint | None) -> str:
+    """Where a delivery goes, for a list."""
     if endpoint is None:
         return "–"
     return _("Inspector") if endpoint.is_inspector else str(endpoint)

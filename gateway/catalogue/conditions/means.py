@@ -27,7 +27,8 @@ MEANS_NAMES = tuple(name for names in MEANS_PARAMETERS for name in names)
 REQUIRED_BY_MEANS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "card": (("card.number",), ("card.expiryMonth",), ("card.expiryYear",)),
     "bankAccount": (
-        ("bankAccount.holder",), ("bankAccount.iban", "bankAccount.number"),
+        ("bankAccount.holder",),
+        ("bankAccount.iban", "bankAccount.number"),
         ("bankAccount.bic", "bankAccount.bankCode"),
     ),
     "virtualAccount": (("virtualAccount.accountId",),),
@@ -35,7 +36,7 @@ REQUIRED_BY_MEANS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "wallet2": (("wallet2.paymentToken",),),
     "wallet3": (("wallet3.paymentToken",),),
     "giftCard": (("giftCard.number",),),
-}  # fmt: skip
+}
 """Means of a brand (gateway.core.brands) → the parameters to ask for, all at once; any one of a group."""
 
 
@@ -206,11 +207,12 @@ def _network_token_unproved(sent: RuleInput) -> Iterator[RuleBreach]:
 NETWORK_TOKEN_PROOF: tuple[ParameterRule, ...] = (
     build_rule(
         "tokenAccount.type NETWORK needs cryptogram or dtvc, unless the merchant initiates the payment",
-        ("tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc"), _network_token_unproved,
+        ("tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc"),
+        _network_token_unproved,
         keeps={"tokenAccount.type": "NETWORK", "standingInstruction.source": "MIT"},
         breaks={"tokenAccount.type": "NETWORK", "standingInstruction.source": "CIT"},
     ),
-)  # fmt: skip
+)
 
 
 def _cvv_wanted(sent: RuleInput) -> bool:

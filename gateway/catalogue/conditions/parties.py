@@ -37,11 +37,12 @@ def _money_transfer(sent: RuleInput) -> bool:
 PURPOSE_CODE: tuple[ParameterRule, ...] = (
     required_when(
         "for money transfers to recipients in Argentina, Bangladesh, Chile, Colombia, Egypt and India",
-        _money_transfer, "transactionPurposeCode",
+        _money_transfer,
+        "transactionPurposeCode",
         keeps={"transactionProcessingCode": "PAYMENT", "recipient.country": "DEU"},
         breaks={"transactionProcessingCode": "PAYMENT", "recipient.country": "IND"},
     ),
-)  # fmt: skip
+)
 
 
 _REFERENCE = {"referenceUuid": "8a829449515d198b01517d5601df5584"}
@@ -70,8 +71,9 @@ def _sends_the_shopper_away(sent: RuleInput) -> bool:
 SHOPPER_RESULT_URL: tuple[ParameterRule, ...] = (
     required_when(
         "with a brand that sends the shopper away to pay",
-        _sends_the_shopper_away, "shopperResultUrl",
+        _sends_the_shopper_away,
+        "shopperResultUrl",
         keeps={"paymentBrand": "WEBWALLET", "shopperResultUrl": "https://shop.example/result"},
         breaks={"paymentBrand": "WEBWALLET"},
     ),
-)  # fmt: skip
+)

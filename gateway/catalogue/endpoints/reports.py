@@ -43,7 +43,7 @@ SETTLEMENTS_ENDPOINT = _endpoint(
 )
 SETTLEMENT_ENDPOINT = _endpoint(
     "settlement", "/v1/reports/reconciliations/{id}", "Read a settlement's records", _RECORDS, _DETAIL
-)  # fmt: skip
+)
 AGGREGATIONS_ENDPOINT = _endpoint(
     "aggregations",
     "/reports/v1/reconciliations/aggregations",

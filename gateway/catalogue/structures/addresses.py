@@ -30,9 +30,10 @@ PERSON_NAME_FIELD = AN(1, 255, words="AN").eg("Jane")
 COMPANY = AN(1, 60).eg("Jones & Co")
 PHONE_TEXT = AN(1, 25).eg("+49 89 1234567")
 PHONE = phone(
-    6, 26,
+    6,
+    26,
     words="6-26 chars, first char + or digit, then digits, space, dot, parentheses, slash, hyphen",
-)  # fmt: skip
+)
 EMAIL = AN(6, 128).eg("jane@mail.example")
 NORMALIZED = AN(1, 255).eg("12 Main Street, 80331 Munich, DE")
 VALIDATION_STATUS = AN(1, 255).eg("validated")

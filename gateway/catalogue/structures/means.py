@@ -69,10 +69,11 @@ def _wallet(n: int) -> Structure:
 WALLETS = tuple(_wallet(n) for n in (1, 2, 3))
 
 VIRTUAL_ACCOUNT = structure(
-    "Virtual account", "Part A", "virtualAccount",
-    ("accountId", AN(1, 100).eg("shopper@mail.example"), R,
-     "The shopper's id at the provider of the account."),
-)  # fmt: skip
+    "Virtual account",
+    "Part A",
+    "virtualAccount",
+    ("accountId", AN(1, 100).eg("shopper@mail.example"), R, "The shopper's id at the provider of the account."),
+)
 
 
 def _letters_and_digits(low: int, high: int, words: str, example: str) -> Format:
@@ -127,15 +128,16 @@ CRYPTOGRAM_FIELD = literal(
 )  # fmt: skip
 
 TOKEN_ACCOUNT = structure(
-    "Token account", "Part A", "tokenAccount",
-    ("number", N(12, 19).eg("4200000000000000", "4200 0000"), R,
-     "The token of an external provider.", NEVER_ECHOED),
+    "Token account",
+    "Part A",
+    "tokenAccount",
+    ("number", N(12, 19).eg("4200000000000000", "4200 0000"), R, "The token of an external provider.", NEVER_ECHOED),
     ("type", one_of("EXTERNAL", "NETWORK"), R),
     ("expiryMonth", MONTH_NUMBER, O),
     ("expiryYear", YEAR_NUMBER, O),
     ("cryptogram", CRYPTOGRAM_FIELD, C, "Dynamic data that proves the use of the token.", NEVER_ECHOED),
     ("dtvc", N(3, 4).eg("123", "12"), C, "Dynamic one-time token verification code.", NEVER_ECHOED),
-)  # fmt: skip
+)
 
 GIFT_CARD = structure(
     "Gift card", "Part B", "giftCard",

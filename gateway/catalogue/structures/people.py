@@ -28,9 +28,10 @@ from gateway.catalogue.structure import NEVER, C, Echo, O, structure
 MASKED_PERSON_FIELD = {"echo": Echo.MASK}
 CUSTOMER_EMAIL = AN(6, 128).eg("jane@mail.example")
 CUSTOMER_PHONE = phone(
-    1, 25,
+    1,
+    25,
     words="up to 25; first char + or digit, then digits, space, dot, parentheses, slash, hyphen",
-)  # fmt: skip
+)
 TIMEZONE = literal(
     "1-5", "-[0-9]{1,4}|[0-9]{1,5}",
     expects="must be minutes, at most 5 characters, with a minus when local time is ahead of UTC",
@@ -115,9 +116,7 @@ def _code(example: str, words: str = "letters, digits, whitespace, up to 50") ->
 
 
 NATIONALITY = person_name(1, 50, words="letters and whitespace, up to 50").eg("German")
-BIRTH_COUNTRY = chars(
-    "upper-case letters", "[A-Z]", 1, 3, example="DEU", bad="deu", words="up to 3 letters (alpha-3)"
-)  # fmt: skip
+BIRTH_COUNTRY = chars("upper-case letters", "[A-Z]", 1, 3, example="DEU", bad="deu", words="up to 3 letters (alpha-3)")
 BIRTH_DATE = with_words("date yyyy-MM-dd", DATE).eg("1990-05-14")
 SOURCES_OF_FUNDS = {
     "01": "credit",

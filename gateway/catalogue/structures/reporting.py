@@ -11,7 +11,7 @@ from gateway.catalogue.structures.periods import build_period_rule
 
 _ORDER = publish_values(
     value_list("ASC", "DESC", "asc", "desc"), "ASC", "DESC", taken_too="asc and desc are taken, too."
-)  # fmt: skip
+)
 
 REPORTING = structure(
     "Reporting parameters", "Part B", "",

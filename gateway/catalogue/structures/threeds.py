@@ -43,7 +43,7 @@ _INDICATORS = (
 )  # fmt: skip
 _AUTHENTICATION_IND = publish_values(
     value_list(*_INDICATORS, also=("DELAYED_SHIPMENT",)), *_INDICATORS, taken_too="DELAYED_SHIPMENT is taken, too."
-)  # fmt: skip
+)
 _TRANSACTION_ID = AN(36, 36, words="36 chars").eg("c5b808e7-1de1-4069-a17b-f70d3b3b1645")
 _VERSION = literal(
     "form 1.x.y or 2.x.y, for example 2.1.0 or 2.2.0", r"[12]\.[0-9]{1,3}\.[0-9]{1,3}",

@@ -112,7 +112,7 @@ def _amount_reader(name: str) -> Callable[[AcquirerRequest, Mapping[str, Any]], 
     return read
 
 
-def _no_amount(request: AcquirerRequest, resource: Mapping[str, Any]) -> Money | None:
+def _no_amount(request: AcquirerRequest, _resource: Mapping[str, Any]) -> Money | None:
     return request.money if not request.money else None
 
 

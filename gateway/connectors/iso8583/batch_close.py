@@ -124,7 +124,7 @@ def accept_unbalanced_batch(batch: CaptureBatch, why: str) -> int:
 
     Each of them was granted by itself. Returns how many count as taken now.
     """
-    finding = f"taken on somebody's word: {why}"[:255]
+    finding = f"accepted by hand: {why}"[:255]
     rows = CaptureBatch.objects.select_for_update().filter(pk=batch.pk, state=CaptureBatch.State.DIFFERS)
     row = rows.first()
     if row is None:

@@ -66,59 +66,59 @@ def _local_time(sums: BatchSums, terminal: Terminal) -> datetime:
 
 
 def _zeros(digits: int) -> Callable[[BatchSums, Terminal], str]:
-    return lambda sums, terminal: "0" * digits
+    return lambda _sums, _terminal: "0" * digits
 
 
 TOTALS_ELEMENTS: Final = (
     TotalsElement(
         number="3",
         about="920000; 960000 after an upload",
-        fill=lambda s, t: RECONCILE_UPLOADS if s.round else RECONCILE_ADVICES,
+        fill=lambda s, _t: RECONCILE_UPLOADS if s.round else RECONCILE_ADVICES,
     ),
     TotalsElement(
         number="7",
         about="when the batch was decided, UTC",
-        fill=lambda s, t: f"{s.opened_at.astimezone(ZoneInfo('UTC')):%m%d%H%M%S}",
+        fill=lambda s, _t: f"{s.opened_at.astimezone(ZoneInfo('UTC')):%m%d%H%M%S}",
     ),
     TotalsElement(
         number="11",
         about="trace number, out of the batch's id",
-        fill=lambda s, t: build_stan(s.batch, f"sums{s.round}"),
+        fill=lambda s, _t: build_stan(s.batch, f"sums{s.round}"),
     ),
     TotalsElement(number="12", about="the same time, local", fill=lambda s, t: f"{_local_time(s, t):%H%M%S}"),
     TotalsElement(number="13", about="its day, local", fill=lambda s, t: f"{_local_time(s, t):%m%d}"),
     TotalsElement(number="15", about="the same day", fill=lambda s, t: f"{_local_time(s, t):%m%d}"),
-    TotalsElement(number="24", about="the account's nii", fill=lambda s, t: t.nii),
-    TotalsElement(number="32", about="the account's institution", fill=lambda s, t: t.institution),
+    TotalsElement(number="24", about="the account's nii", fill=lambda _s, t: t.nii),
+    TotalsElement(number="32", about="the account's institution", fill=lambda _s, t: t.institution),
     TotalsElement(
-        number="37", about="reference number, out of the batch's id", fill=lambda s, t: build_rrn(s.batch, s.opened_at)
+        number="37", about="reference number, out of the batch's id", fill=lambda s, _t: build_rrn(s.batch, s.opened_at)
     ),
-    TotalsElement(number="41", about="the account's terminal", fill=lambda s, t: f"{t.terminal:8}"),
+    TotalsElement(number="41", about="the account's terminal", fill=lambda _s, t: f"{t.terminal:8}"),
     TotalsElement(
         number="42",
         about="the merchant's id at the acquirer",
-        fill=lambda s, t: f"{replace_unencodable(t.merchant)[:15]:15}",
+        fill=lambda _s, t: f"{replace_unencodable(t.merchant)[:15]:15}",
     ),
-    TotalsElement(number="50", about="currency, ISO 4217 number", fill=lambda s, t: currency_number(s.total.currency)),
+    TotalsElement(number="50", about="currency, ISO 4217 number", fill=lambda s, _t: currency_number(s.total.currency)),
     TotalsElement(
         number="60",
         about="batch number, six digits; every message of the batch has it",
-        fill=lambda s, t: format_batch_number(s.number),
+        fill=lambda s, _t: format_batch_number(s.number),
     ),
     TotalsElement(number="74", about="0: refunds go as they are made", fill=_zeros(10), compared=True),
     TotalsElement(number="75", about="0", fill=_zeros(10), compared=True),
     TotalsElement(
-        number="76", about="captures that the host has granted", fill=lambda s, t: f"{s.count:010}", compared=True
+        number="76", about="captures that the host has granted", fill=lambda s, _t: f"{s.count:010}", compared=True
     ),
     TotalsElement(number="77", about="0: reversals go as they are made", fill=_zeros(10), compared=True),
     TotalsElement(number="86", about="0", fill=_zeros(16), compared=True),
     TotalsElement(number="87", about="0", fill=_zeros(16), compared=True),
     TotalsElement(
-        number="88", about="their sum in minor units", fill=lambda s, t: f"{s.total.minor_units():016}", compared=True
+        number="88", about="their sum in minor units", fill=lambda s, _t: f"{s.total.minor_units():016}", compared=True
     ),
     TotalsElement(number="89", about="0", fill=_zeros(16), compared=True),
     TotalsElement(
-        number="97", about="D and the same sum", fill=lambda s, t: f"D{s.total.minor_units():016}", compared=True
+        number="97", about="D and the same sum", fill=lambda s, _t: f"D{s.total.minor_units():016}", compared=True
     ),
 )
 

@@ -184,7 +184,7 @@ def _write_message_in_doubt(request: AcquirerRequest, *, repeat: bool, void: boo
         raise OutcomeUnknownError(str(fault), {}) from None
 
 
-def _exchange(request: AcquirerRequest, written: _Written) -> dict[str, str]:
+def _exchange(_request: AcquirerRequest, written: _Written) -> dict[str, str]:
     """Send and wait for the answer; connecting and answering together take the acquirer's timeout at most."""
     deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
     try:

@@ -114,7 +114,7 @@ def _approved_amount(asked: IsoRequest, answer: Mapping[str, str], code: str, se
     try:
         return Money.from_minor_units(units, money.currency)
     except ValueError:
-        raise nonsense("is for an amount nobody can write") from None
+        raise nonsense("is for an amount out of range") from None
 
 
 def _units(answer: Mapping[str, str]) -> int:

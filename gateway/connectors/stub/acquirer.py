@@ -178,6 +178,7 @@ async def serve_stub_acquirer(port: int, log: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Run the stub acquirer as a program."""
     parser = argparse.ArgumentParser(
         prog="python -m gateway.connectors.stub.acquirer",
         description=__doc__,

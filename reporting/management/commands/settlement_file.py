@@ -58,7 +58,7 @@ class Command(BaseCommand):
     def _show(self, found: files.FilePreview) -> None:
         self.stdout.write(f"{found.format}, {found.lines:,} lines, {found.faults:,} of them faulty; nothing is written")
         if found.unused:
-            self.stdout.write(f"columns that nobody reads: {', '.join(found.unused)}")
+            self.stdout.write(f"columns that are not read: {', '.join(found.unused)}")
         if "said" in found.totals and found.totals["said"] != found.totals.get("read"):
             self.stdout.write(f"the file says {found.totals['said']:,} lines and has {found.totals['read']:,}")
         for one in found.first:

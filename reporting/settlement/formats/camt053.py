@@ -37,7 +37,7 @@ def _begins(head: bytes) -> bool:
     return b"camt.053" in head and b"<" in head
 
 
-def _open(stream: BinaryIO, after: int, at: int) -> OpenedFile:
+def _open(stream: BinaryIO, after: int, _at: int) -> OpenedFile:
     """Open the statement. Resuming parses from the start and skips lines that were read: XML has no other way."""
     totals: dict[str, Any] = {}
     return OpenedFile(present=COLUMN_NAMES, lines=_lines(stream, after, totals), totals=totals)

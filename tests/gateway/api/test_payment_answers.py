@@ -52,9 +52,10 @@ REDIRECTING = next(code for code, brand in PAYMENT_BRANDS.items() if brand.redir
 CARD = {"paymentBrand": "VISA", "card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034"}
 MONEY = {"amount": "9.00", "currency": "EUR", "paymentType": "DB"}
 MIT = {
-    "standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT",
+    "standingInstruction.mode": "REPEATED",
+    "standingInstruction.source": "MIT",
     "standingInstruction.type": "UNSCHEDULED",
-}  # fmt: skip
+}
 CIT = {**MIT, "standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
 
 

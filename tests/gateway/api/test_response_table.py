@@ -54,7 +54,7 @@ ANSWERS: Final[dict[str, tuple[str, Callable[[Api], Answer]]]] = {
     "a prepayment": ("Payment", lambda api: api.pay(paymentBrand="PREPAYMENT", **AWAY)),
     "a registration": ("Registration", lambda api: api.post("/v1/registrations", STORED)),
     "a checkout": ("Checkout", lambda api: create(api)),
-}  # fmt: skip
+}
 IDS: Final = {"Payment": "id (payment)", "Registration": "id (registration)", "Checkout": "id (checkout)"}
 
 

@@ -40,9 +40,10 @@ PLACES: Final = {
 }
 """Where the rows of a list are sent: its first place, and one far off."""
 KEYS: Final = {
-    "customParameters[name]": "customParameters[order.ref_7]", "risk.parameters[name]": "risk.parameters[loyalty]",
+    "customParameters[name]": "customParameters[order.ref_7]",
+    "risk.parameters[name]": "risk.parameters[loyalty]",
     "merchant.data[key]": "merchant.data[till.no]",
-}  # fmt: skip
+}
 SHOWN_BY_ITS_END: Final = (".identificationDocId", ".identificationValue", ".accountNumber", "giftCard.number")
 NEVER_SHOWN: Final = {"merchantMemo", "giftCard.pin"}
 OLD_VERSION: Final = re.compile(r"1\.|2\.[01]\.")

@@ -432,7 +432,7 @@ def test_the_health_page_counts_own_accounts_and_tells_of_breakers_and_faults(
     assert "Not ours" not in page
     assert "100.0 %" in page
     assert "open: left alone" in page
-    assert "2 of 2 questions found nobody" in page
+    assert "2 of 2 calls did not reach the acquirer" in page
     assert "no line" in page
     assert "host.example:4711" in page
     assert "signed on" in page

@@ -36,9 +36,10 @@ AMOUNT = {
     "then": {"verdict": "decline"},
 }
 OFTEN = {
-    "name": "often", "when": {"kind": "velocity", "per": "customer.ip", "count": "payments", "over": 2, "within": "1h"},
+    "name": "often",
+    "when": {"kind": "velocity", "per": "customer.ip", "count": "payments", "over": 2, "within": "1h"},
     "then": {"verdict": "review"},
-}  # fmt: skip
+}
 
 
 def document(*rules: dict[str, Any], **more: Any) -> dict[str, Any]:

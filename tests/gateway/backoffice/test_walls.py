@@ -21,9 +21,7 @@ from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 PAGES = sorted(admin.site._registry.items(), key=lambda each: each[0]._meta.label)
-each_page = pytest.mark.parametrize(
-    ("model", "page"), PAGES, ids=[model._meta.label for model, _page in PAGES]
-)  # fmt: skip
+each_page = pytest.mark.parametrize(("model", "page"), PAGES, ids=[model._meta.label for model, _page in PAGES])
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def let_in(found: CircuitBreaker) -> int:
 def opened(now: Time) -> CircuitBreaker:
     found = breaker(now)
     for _ in range(LIMITS.least):
-        moved = found.failed("no line", let_in(found))
+        moved = found.record_failure("no line", let_in(found))
     assert moved is not None
     assert moved.state is BreakerState.OPEN
     assert "no line" in moved.why
@@ -69,8 +69,8 @@ def test_a_breaker_opens_by_the_share_of_questions_that_found_nobody() -> None:
     mixed = breaker(now)
     for _ in range(3):
         mixed.record_success(let_in(mixed))
-    assert [mixed.failed("x", let_in(mixed)) for _ in range(2)] == [None, None]
-    assert mixed.failed("x", let_in(mixed)) is not None
+    assert [mixed.record_failure("x", let_in(mixed)) for _ in range(2)] == [None, None]
+    assert mixed.record_failure("x", let_in(mixed)) is not None
 
 
 def test_a_few_questions_and_old_ones_open_nothing() -> None:
@@ -78,7 +78,7 @@ def test_a_few_questions_and_old_ones_open_nothing() -> None:
     now = Time()
     found = breaker(now)
     for _ in range(20):
-        assert found.failed("x", let_in(found)) is None
+        assert found.record_failure("x", let_in(found)) is None
         now.at += LIMITS.window_s / 2
     assert found.state is BreakerState.CLOSED
 
@@ -107,7 +107,7 @@ def test_a_try_that_finds_nobody_opens_it_again_and_one_that_says_nothing_frees_
     found = opened(now)
     now.at += LIMITS.pause_s
     found.release(let_in(found))
-    moved = found.failed("still nobody", let_in(found))
+    moved = found.record_failure("still nobody", let_in(found))
     assert moved is not None
     assert moved.state is BreakerState.OPEN
     assert found.acquire() == (None, None)
@@ -117,17 +117,17 @@ def test_inquiries_are_counted_and_decide_nothing_while_payments_try() -> None:
     """Recovery's inquiries are not blocked, and feed it."""
     now = Time()
     found = breaker(now)
-    moves = [found.failed("x") for _ in range(LIMITS.least)]
+    moves = [found.record_failure("x") for _ in range(LIMITS.least)]
     assert moves[-1] is not None
     now.at += LIMITS.pause_s - 1
-    assert found.failed("x") is None
+    assert found.record_failure("x") is None
     now.at += 2
     assert found.acquire() == (None, None)
     now.at += LIMITS.pause_s
     assert found.acquire()[0] is not None
     for _ in range(PROBES_TO_CLOSE):
         assert found.record_success() is None
-    assert found.failed("x") is None
+    assert found.record_failure("x") is None
     assert found.state is BreakerState.HALF_OPEN
 
 
@@ -137,7 +137,7 @@ def test_inquiries_that_find_nobody_for_ever_keep_no_account_shut() -> None:
     found = opened(now)
     for _ in range(10 * MAX_PAUSES):
         now.at += LIMITS.pause_s / 2
-        found.failed("the host did not take it back: 21")
+        found.record_failure("the host did not take it back: 21")
         if found.acquire()[0] is not None:
             break
     assert found.state is BreakerState.HALF_OPEN
@@ -150,12 +150,12 @@ def test_payments_sent_before_it_opened_are_no_tries_and_open_nothing_once_it_is
     found = breaker(now)
     early = [let_in(found) for _ in range(40)]
     for _ in range(LIMITS.least):
-        found.failed("no line", let_in(found))
+        found.record_failure("no line", let_in(found))
     now.at += LIMITS.pause_s
     permit = let_in(found)
     # Neither an answer, nor a silence, nor a fault of ours of the early ones changes anything, or lets another try.
     assert [found.record_success(early.pop()) for _ in range(PROBES_TO_CLOSE + 1)] == [None] * (PROBES_TO_CLOSE + 1)
-    assert found.failed("late silence", early.pop()) is None
+    assert found.record_failure("late silence", early.pop()) is None
     found.release(early.pop())
     assert found.acquire() == (None, None)
     assert found.state is BreakerState.HALF_OPEN
@@ -163,7 +163,7 @@ def test_payments_sent_before_it_opened_are_no_tries_and_open_nothing_once_it_is
     moved = found.record_success(let_in(found))
     assert moved is not None
     assert moved.state is BreakerState.CLOSED
-    assert [found.failed("late silence", permit) for permit in early] == [None] * len(early)
+    assert [found.record_failure("late silence", permit) for permit in early] == [None] * len(early)
     assert found.state is BreakerState.CLOSED
 
 

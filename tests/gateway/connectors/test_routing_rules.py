@@ -133,7 +133,7 @@ def test_the_first_rule_that_fits_decides_also_where_none_of_its_accounts_can() 
     rules = (rule("A", brands=frozenset({"MASTER"})), rule("B"), rule("C"))
     assert names(rank_accounts(table(*rules), FACTS, CONNECTORS)) == ["B"]
     found = rank_accounts(table(rule("D"), rule("A"), accounts=(A, dollars)), FACTS, CONNECTORS)
-    assert (names(found), found.over) == ([], (("D", "it does not take EUR"),))
+    assert (names(found), found.rejected) == ([], (("D", "it does not take EUR"),))
 
 
 def test_without_a_rule_that_fits_the_accounts_are_taken_in_their_order() -> None:
@@ -147,7 +147,7 @@ def test_without_a_rule_that_fits_the_accounts_are_taken_in_their_order() -> Non
     )
     found = rank_accounts(table(rule("later", brands=frozenset({"AMEX"})), accounts=accounts), FACTS, CONNECTORS)
     assert names(found) == ["right", "later"]
-    assert [name for name, _ in found.over] == ["dollars", "master", "gone"]
+    assert [name for name, _ in found.rejected] == ["dollars", "master", "gone"]
 
 
 REASONS = (
@@ -223,7 +223,7 @@ def test_an_account_of_weight_0_comes_last_and_is_taken_when_it_is_the_only_one(
 def test_what_is_kept_of_a_choice_is_short_and_complete() -> None:
     """The choice and its reason kept on the payment."""
     accounts = (A, account("off", active=False), B)
-    told = rank_accounts(table(rule(("A", 1), "off", ("B", 0)), accounts=accounts), FACTS, CONNECTORS).told()
+    told = rank_accounts(table(rule(("A", 1), "off", ("B", 0)), accounts=accounts), FACTS, CONNECTORS).build_audit()
     assert told == {
         "rule": "rule",
         "name": "A",
@@ -231,8 +231,8 @@ def test_what_is_kept_of_a_choice_is_short_and_complete() -> None:
         "over": [["off", "it is switched off"]],
         "next": [["stub", "B", "B"]],
     }
-    assert rank_accounts(table(), FACTS, CONNECTORS).told()["next"] == [["stub", "B", "B"], ["stub", "C", "C"]]
-    told = rank_accounts(table(rule("A", "B")), FACTS, CONNECTORS).told()
+    assert rank_accounts(table(), FACTS, CONNECTORS).build_audit()["next"] == [["stub", "B", "B"], ["stub", "C", "C"]]
+    told = rank_accounts(table(rule("A", "B")), FACTS, CONNECTORS).build_audit()
     assert 0 <= told["draw"] < 1
 
 

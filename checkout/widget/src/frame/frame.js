@@ -1,18 +1,20 @@
 // One hosted field: the card number or the security code. What is typed here never leaves for the page; the number's
 // frame takes the code from its sibling (same origin) and posts both to the gateway itself.
+/** @import { Fields, FrameMessage } from "../types.js" */
 const [field, group] = location.hash.slice(1).split(".");
 const page = new URLSearchParams(location.search).get("parent");
 // A page opened from disk has no origin to name; nothing that is said to it is a secret.
-const target = page === "null" ? "*" : page;
+const target = /** @type {string} */ (page === "null" ? "*" : page);
 const isNumber = field === "number";
 const input = /** @type {HTMLInputElement} */ (document.getElementById("field"));
-const error = document.getElementById("error");
+const error = /** @type {HTMLElement} */ (document.getElementById("error"));
 const POST_TO = /^v1\/checkouts\/[A-Za-z0-9.-]{32,48}\/(payment|registration)$/;
 const STYLES = ["color", "fontFamily", "fontSize", "fontWeight", "letterSpacing"];
 const MOST_DIGITS = 19;
 // Which numbers are which brand's is the gateway's knowledge, put in (CARD_BRANDS) when this document is built. The page
 // says which brands it offers and hears which of them it is: ranges and lengths of its own would spell out the number.
 const KNOWN = CARD_BRANDS;
+/** @type {CardBrand[]} */
 let brands = [];
 let only = "";
 // The shopper is in the field, or has left it since the last digit: before that nobody is told whether it is right.
@@ -22,15 +24,19 @@ let lengths = [3, 4];
 let required = true;
 let posting = false;
 
+/** @param {FrameMessage} message */
 const tell = (message) => parent.postMessage({ tollhouse: group, ...message }, target);
+/** @param {string} text */
 const digitsOf = (text) =>
   text.normalize("NFKC").replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (one) => String(one.charCodeAt(0) & 15)).replace(/\D/g, "");
 
 // --- what the digits say -----------------------------------------------------------------------------------------
+/** @param {[string, string][]} ranges @param {string} digits */
 const prefixOf = (ranges, digits) =>
   Math.max(0, ...ranges.filter(([low, high]) => digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
 
 // Offered brands of a number, the best first: the most specific range, schemes before those that share their numbers.
+/** @param {string} digits */
 function brandsOf(digits) {
   const found = brands
     .map((brand, at) => ({ brand, at, prefix: prefixOf(brand.detect, digits) }))
@@ -41,6 +47,7 @@ function brandsOf(digits) {
   return best ? [best, ...rest.filter((one) => (best.beside || []).includes(one.code) || (one.beside || []).includes(best.code))] : [];
 }
 
+/** @param {string} digits */
 function luhn(digits) {
   let sum = 0;
   for (let at = 0; at < digits.length; at++) {
@@ -59,32 +66,36 @@ function judge() {
   const found = digits.length < 4 ? [] : brandsOf(digits);
   const brand = brands.find((one) => one.code === only) || found[0];
   const known = brands.length ? brand : { lengths: [13, 14, 15, 16, 17, 18, 19], luhn: true };
-  const fits = known && (!only || !brands.length || prefixOf(known.ranges, digits) > 0);
+  const fits = known && (!only || !brands.length || prefixOf(/** @type {CardBrand} */ (known).ranges, digits) > 0);
   const valid = Boolean(fits) && known.lengths.includes(digits.length) && (!known.luhn || luhn(digits));
   const reason = !digits ? "missing" : digits.length >= 6 && !fits ? "brand" : "invalid";
   return verdict(digits, valid, valid ? "" : reason, found.map((one) => one.code));
 }
 // What the page hears. Whether digits are right it hears once the field was left: typed one by one, each prefix's
 // check digit and length would tell of the number.
+/** @param {string} digits @param {boolean} valid @param {string} reason @param {string[]} codes */
 const verdict = (digits, valid, reason, codes) => ({ empty: !digits, codes, ...(left || !digits ? { valid, reason } : { valid: false, reason: "typing" }) });
 
 // --- how they are shown ------------------------------------------------------------------------------------------
+/** @param {string} digits */
 function gapsOf(digits) {
   if (!isNumber) return [];
   if (/^3[47]/.test(digits)) return [4, 10];
   if (/^3(0[0-5]|095|6|[89])/.test(digits) && digits.length <= 14) return [4, 10];
   return [4, 8, 12, 16];
 }
+/** @param {string} digits */
 const grouped = (digits) => {
   const gaps = gapsOf(digits);
   return Array.from(digits, (one, at) => (gaps.includes(at) ? ` ${one}` : one)).join("");
 };
 
 let before = "";
+/** @param {{ isComposing?: boolean; inputType?: string } | null} event */
 function tidy(event) {
   if (event && event.isComposing) return;
   const deleting = event && /^delete/.test(event.inputType || "");
-  let place = digitsOf(input.value.slice(0, input.selectionStart)).length;
+  let place = digitsOf(input.value.slice(0, /** @type {number} */ (input.selectionStart))).length;
   let digits = digitsOf(input.value);
   // Only a gap was deleted: the digit beside it is what was meant.
   if (deleting && digits === digitsOf(before) && input.value.length < before.length) {
@@ -104,6 +115,7 @@ function tidy(event) {
   tell({ t: "change", ...judge() });
 }
 // The shopper goes elsewhere, or sends the form.
+/** @param {string} then */
 function leave(then) {
   left = true;
   const found = judge();
@@ -111,7 +123,7 @@ function leave(then) {
   tell({ t: then, ...found });
 }
 
-input.addEventListener("input", tidy);
+input.addEventListener("input", /** @type {(event: Event) => void} */ (tidy));
 input.addEventListener("compositionend", () => tidy(null));
 input.addEventListener("focus", () => {
   inside = true;
@@ -121,7 +133,7 @@ input.addEventListener("blur", () => {
   inside = false;
   leave("blur");
 });
-document.querySelector("form").addEventListener("submit", (event) => {
+/** @type {HTMLFormElement} */ (document.querySelector("form")).addEventListener("submit", (event) => {
   event.preventDefault();
   leave("enter");
 });
@@ -142,7 +154,7 @@ if (isNumber) {
   const companions = [
     ["cc-exp", (value) => tell({ t: "fill", expiry: value })],
     ["cc-name", (value) => tell({ t: "fill", holder: value })],
-    ["cc-csc", (value) => sibling() && sibling().fill(value)],
+    ["cc-csc", (value) => sibling() && /** @type {any} */ (sibling()).fill(value)],
   ];
   for (const [name, give] of companions) {
     const companion = document.createElement("input");
@@ -152,7 +164,7 @@ if (isNumber) {
       if (companion.value) give(companion.value);
       companion.value = "";
     });
-    document.querySelector("form").append(companion);
+    /** @type {HTMLFormElement} */ (document.querySelector("form")).append(companion);
   }
 }
 
@@ -177,6 +189,7 @@ function sibling() {
   return null;
 }
 
+/** @param {{ n: number; path: string; fields: Fields }} given */
 async function post({ n, path, fields }) {
   if (posting || !POST_TO.test(path)) return;
   posting = true;
@@ -198,6 +211,7 @@ async function post({ n, path, fields }) {
 }
 
 // --- what the page says ------------------------------------------------------------------------------------------
+/** @type {Record<string, (message: any) => void>} */
 const heard = {
   init: (message) => {
     document.documentElement.lang = message.lang;
@@ -207,8 +221,8 @@ const heard = {
     input.setAttribute("aria-label", message.label);
     input.placeholder = message.placeholder;
     if (message.brands) {
-      const offered = message.brands.map((one) => one.code || one);
-      brands = offered.map((code) => KNOWN.find((one) => one.code === code)).filter(Boolean);
+      const offered = message.brands.map((/** @type {any} */ one) => one.code || one);
+      brands = offered.map((/** @type {string} */ code) => KNOWN.find((one) => one.code === code)).filter(Boolean);
     }
     wear(message.style);
     if (input.value) tidy(null);
@@ -245,10 +259,11 @@ const heard = {
   },
   post,
 };
+/** @param {Record<string, string>} style */
 function wear(style) {
   for (const name of STYLES) {
     const value = String(style[name] || "");
-    if (value.length < 300 && !/url|[;{}<>\\]/i.test(value)) document.body.style[name] = value;
+    if (value.length < 300 && !/url|[;{}<>\\]/i.test(value)) /** @type {any} */ (document.body.style)[name] = value;
   }
   document.documentElement.style.colorScheme = style.scheme === "dark" ? "dark" : "light";
   if (/^[#\w(), .%-]{1,60}$/.test(style.placeholder)) document.body.style.setProperty("--placeholder", style.placeholder);

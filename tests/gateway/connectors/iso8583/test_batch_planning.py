@@ -295,7 +295,7 @@ def test_sums_that_differ_can_be_taken_on_the_acquirers_word(shop: Shop, host: I
     batched_captures.apply_capture_outcomes()
     batch.refresh_from_db()
     assert (status(capture)[0], batch.state) == ("APPROVED", "BALANCED")
-    assert batch.findings[-1] == "taken on somebody's word: Ms Example of the acquirer, by phone"
+    assert batch.findings[-1] == "accepted by hand: Ms Example of the acquirer, by phone"
 
 
 def test_a_granted_capture_that_the_upload_refuses_is_declined_and_found(
@@ -621,7 +621,7 @@ def test_an_open_breaker_keeps_no_capture_out_of_the_books_and_they_do_not_close
     pa = authorised(shop)
     with override_settings(GATEWAY_BREAKER_LEAST=1, GATEWAY_BREAKER_SHARE=0.01, GATEWAY_BREAKER_PAUSE_S=3600.0):
         own = get_account_circuit("iso8583", accounts.load_connector_account(ISO8583, shop.channel.pk, "MERCHANT-1"))
-        own.breaker.failed("test")
+        own.breaker.record_failure("test")
         capture = shop.api.follow(pa, "CP", "60.00")
         assert capture.code == WAITS
         assert shop.api.follow(capture.id, "RV").code == OK
