@@ -256,6 +256,7 @@ INSTALLED_APPS = [
 # API requests pass the middleware of gateway.api.middleware untouched: they have no session, form or page.
 MIDDLEWARE = [
     "gateway.api.middleware.TlsOnlyMiddleware",
+    "gateway.api.middleware.NullByteMiddleware",
     "gateway.api.middleware.OpenerPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
