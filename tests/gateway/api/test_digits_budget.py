@@ -81,7 +81,7 @@ def test_a_shoppers_form_full_of_digits_is_refused_with_little_search(api: Api, 
     browser = open_checkout(api)
     looked.chars = 0
     dense = {f"customParameters[key{at}]": (DENSE * 38)[:299] for at in range(500)}
-    answer = browser.pay(**{name: value for name, value in dense.items()})
+    answer = browser.pay(**dense)
     assert (answer.status, answer.code) == (400, "200.300.404")
     assert len(answer.errors) >= len(dense)
     assert looked.chars <= 4_000
