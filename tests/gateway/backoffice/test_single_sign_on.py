@@ -22,9 +22,8 @@ from tests.support.provider import apps, consent, provider
 
 pytestmark = pytest.mark.django_db
 START, AGAIN = "/admin/login/sso/", "/admin/again/"
-# A moment to come counts as the sign-in: the provider writes what it is given, and the tests may take long.
 PEOPLE: list[dict[str, Any]] = [
-    {"sub": "clara-1", "email": "clara@shop.example", "email_verified": True, "auth_time": 4_000_000_000},
+    {"sub": "clara-1", "email": "clara@shop.example", "email_verified": True},
     {"sub": "unverified", "email": "clara@shop.example", "email_verified": False},
     {"sub": "in-words", "email": "clara@shop.example", "email_verified": "true"},
     {"sub": "stranger", "email": "stranger@shop.example", "email_verified": True},
@@ -32,8 +31,6 @@ PEOPLE: list[dict[str, Any]] = [
     {"sub": "clara-2", "email": "clara@shop.example", "email_verified": True},
     {"sub": "look-alike", "email": "cl\u0131ra@shop.example", "email_verified": True},
     {"sub": "x" * 230, "email": "clara@shop.example", "email_verified": True},
-    {"sub": "asked-long-ago", "email": "clara@shop.example", "email_verified": True, "auth_time": 1_700_000_000},
-    {"sub": "not-said", "email": "clara@shop.example", "email_verified": True, "auth_time": None},
     {"sub": "root", "email": "root@shop.example", "email_verified": True},
 ]
 
@@ -171,16 +168,6 @@ def test_who_has_no_password_proves_themselves_by_it(client: Client, clara: User
     assert come(client, "clara-1", next="/admin/account/")["Location"] == "/admin/account/"
     assert client.post("/admin/account/", {"act": "unlink"}).status_code == 302
     assert not SocialAccount.objects.exists()
-
-
-@pytest.mark.parametrize("who", ["asked-long-ago", "not-said"])
-def test_a_provider_that_did_not_ask_again_proves_nothing_new(client: Client, clara: User, who: str) -> None:
-    """OpenID Connect Core 1.0, 2: ``auth_time``. They are let in, but not to what needs a fresh proof."""
-    assert come(client, who)["Location"] == "/admin/"
-    assert client.get("/admin/").status_code == 200
-    assert client.get("/admin/passkeys/add/")["Location"].startswith(AGAIN)
-    come(client, who)
-    assert client.get("/admin/passkeys/add/")["Location"].startswith(AGAIN)
 
 
 def test_a_manager_undoes_it(clara: User, shop: Shop) -> None:
