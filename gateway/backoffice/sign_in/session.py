@@ -181,7 +181,8 @@ def apply_password_change(request: HttpRequest) -> None:
 
 def is_recently_authenticated(request: HttpRequest) -> bool:
     """Whether the user signed in or reauthenticated within ACCOUNT_REAUTHENTICATION_TIMEOUT. Single sign-on counts from
-    the moment at which the provider asked the user: it may let somebody through whom it asked hours ago. Where it does not say, from our own record."""
+    the moment at which the provider asked the user: it may let somebody through whom it asked hours ago. Where it
+    does not say, our own record counts."""
     asked_at = float(request.session.get(PROVIDER_AUTHENTICATED_AT_KEY) or "inf")
     times = [
         min(float(record["at"]), asked_at) if record["method"] == "socialaccount" else float(record["at"])
