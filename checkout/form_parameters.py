@@ -13,18 +13,24 @@ from typing import Any, Final
 
 from gateway.catalogue import conditions, structures
 from gateway.catalogue.endpoints import PAY_CHECKOUT_ENDPOINT, PAYMENT_ENDPOINT, REFUSE_FOLLOW_UP_TYPES
-from gateway.catalogue.errors import hide_reported_value, shorten_reported_value
+from gateway.catalogue.errors import (
+    MAX_ERROR_SEARCH_CHARS,
+    SearchBudget,
+    hide_reported_value,
+    mask_reported_value,
+)
 from gateway.catalogue.errors import render_reported_value as shown_value
 from gateway.catalogue.parse import Catalogue, InvalidParametersError, ParameterError, Parameters, UnknownNamePolicy
 from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue, reveal_text
 from gateway.core.card_number import detect_brand_of_number
-from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 
 PreparedValues = Mapping[str, ParameterValue]
 """The merchant's prepared parameters, by full name."""
 PAGE_PARAMETER_PREFIX: Final = "SHOPPER_"
 CUSTOM_PARAMETER_PREFIX: Final = "customParameters["
+MAX_FORM_SEARCH_CHARS: Final = 1_500
+"""Characters searched for card numbers to show a browser's refused values."""
 REGISTRATION_ID_FIELD: Final = "registrationId"
 OVERRIDE_TYPE_PREFIX: Final = "overridePaymentType["
 _OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX)
@@ -83,7 +89,8 @@ def merge_form_parameters(
 ) -> MergedForm:
     """Merge ``prepared`` and ``form`` by the ``catalogue`` endpoint of a checkout's payment or another. ``masks``: mask
     card data in free text. Raises InvalidParametersError with every error at once."""
-    taken, errors = _filter_pairs(prepared, form)
+    budget = SearchBudget(MAX_ERROR_SEARCH_CHARS if form.trusted else MAX_FORM_SEARCH_CHARS)
+    taken, errors = _filter_pairs(prepared, form, budget)
     names = {name for name, _ in taken}
     registration = next((reveal_text(value) for name, value in taken if name == REGISTRATION_ID_FIELD), "")
     pairs = ParameterPairs(
@@ -100,7 +107,7 @@ def merge_form_parameters(
     pairs = _apply_type_override(pairs, prepared)
     try:
         parameters = (catalogue or _PAYMENT).parse(
-            pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks
+            pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks, budget=budget
         )
     except InvalidParametersError as fault:
         raise InvalidParametersError([*errors, *fault.errors]) from None
@@ -123,7 +130,9 @@ def _apply_type_override(pairs: ParameterPairs, prepared: PreparedValues) -> Par
     return ParameterPairs((name, override if override and name == "paymentType" else value) for name, value in pairs)
 
 
-def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[ParameterPairs, list[ParameterError]]:
+def _filter_pairs(
+    prepared: PreparedValues, form: SubmittedForm, budget: SearchBudget
+) -> tuple[ParameterPairs, list[ParameterError]]:
     """The accepted pairs of the form, and the refused ones by name."""
     taken = ParameterPairs()
     errors: list[ParameterError] = []
@@ -142,8 +151,12 @@ def _filter_pairs(prepared: PreparedValues, form: SubmittedForm) -> tuple[Parame
         if why is None:
             continue
         if why:
-            shown = shown_value(found[0].param, value) if found is not None else hide_reported_value(name, value, None)
-            errors.append(ParameterError(name=shorten_reported_value(mask_text(name)), value=shown, message=why))
+            shown = (
+                shown_value(found[0].param, value, budget)
+                if found is not None
+                else hide_reported_value(name, value, None, budget)
+            )
+            errors.append(ParameterError(name=mask_reported_value(name, budget), value=shown, message=why))
         else:
             taken.append((name, value))
     return taken, errors

@@ -257,6 +257,7 @@ INSTALLED_APPS = [
 # API requests pass the middleware of gateway.api.middleware untouched: they have no session, form or page.
 MIDDLEWARE = [
     "gateway.api.middleware.TlsOnlyMiddleware",
+    "gateway.api.middleware.NullByteMiddleware",
     "gateway.api.middleware.OpenerPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -386,8 +387,9 @@ SOCIALACCOUNT_LOGIN_ON_GET = False
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
-        # For re-authentication the provider must ask the user again, not only recognise them.
-        "AUTH_PARAMS": {"prompt": "login"},
+        # For re-authentication the provider must ask the user again, not only recognise them. It says when it did
+        # (auth_time), which it has to where max_age is sent (OpenID Connect Core 1.0, 3.1.2.1).
+        "AUTH_PARAMS": {"prompt": "login", "max_age": "0"},
         "APPS": [
             {
                 "provider_id": "sso", "name": GATEWAY_OIDC_NAME, "client_id": GATEWAY_OIDC_CLIENT_ID,

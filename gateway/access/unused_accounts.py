@@ -61,7 +61,20 @@ def disable_unused(_: Merchant | None) -> int:
     stale = User.objects.filter(is_active=True, date_joined__lt=limit).exclude(last_login__gte=limit)
     if (needed := _last_superuser()) is not None:
         stale = stale.exclude(pk=needed)
-    return sum(_disable(user, days) for user in stale.order_by("pk") if last_used(user) < limit)
+    unused = [user for user in stale.order_by("pk") if last_used(user) < limit]
+    return sum(_disable(user, days) for user in unused if not _record_enabling(user))
+
+
+def _record_enabling(user: User) -> bool:
+    """Write the missing audit entry if the account was enabled past the back office, such as by ``manage.py shell``:
+    from then on it counts as used."""
+    entries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), after__has_key="is_active")
+    last = entries.order_by("-id").first()
+    if last is None or last.after["is_active"]:
+        return False
+    after = {"is_active": True, "where": "not in the back office"}
+    audit_log.record_audit_entry(BY, "change", user, before={"is_active": False}, after=after)
+    return True
 
 
 @transaction.atomic

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
 from gateway.api.envelope import build_plain_response
-from gateway.api.middleware import is_api_path
+from gateway.api.middleware import NULL_BYTE_TEXT, is_api_path
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE
 
 MAX_ANONYMOUS_FORM_BYTES: Final = 8 * 1024
@@ -102,13 +102,21 @@ def _find_body_refusal(
     length = int(announced) if announced.isdecimal() and len(announced) < 20 else 0
     if request.content_type == "multipart/form-data":
         return _find_upload_refusal(request, length, uploads, kwargs)
-    if length <= MAX_ANONYMOUS_FORM_BYTES:
-        return None
-    if not request.user.is_authenticated:
+    if length > MAX_ANONYMOUS_FORM_BYTES and not request.user.is_authenticated:
         return _build_too_large_refusal(MAX_ANONYMOUS_FORM_BYTES)
     if length > MAX_FORM_BYTES:
         return _build_too_large_refusal(MAX_FORM_BYTES)
-    return None if request.body.count(b"%") <= MAX_FORM_ESCAPES else _build_too_large_refusal(MAX_FORM_BYTES)
+    try:
+        return _find_form_refusal(request.body)
+    except UnreadablePostError:
+        return _Refusal(status=400, words="the body ended early")
+
+
+def _find_form_refusal(body: bytes) -> _Refusal | None:
+    if body.count(b"%") > MAX_FORM_ESCAPES:
+        return _build_too_large_refusal(MAX_FORM_BYTES)
+    # No text of PostgreSQL can hold it.
+    return _Refusal(status=400, words=NULL_BYTE_TEXT) if b"%00" in body or b"\0" in body else None
 
 
 def _find_upload_refusal(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from allauth.account.middleware import AccountMiddleware
 from csp.middleware import CSPMiddleware, PolicyParts
@@ -33,6 +33,7 @@ def is_api_path(path: str) -> bool:
     return bool(_API.match(path))
 
 
+NULL_BYTE_TEXT: Final = "no parameter takes the character NUL"
 INTERNAL_PATHS = ("/metrics",)
 """Paths requested from inside the network, with a token of their own."""
 
@@ -59,6 +60,31 @@ class TlsOnlyMiddleware:
         answer = HttpResponse(status=307)
         answer["Location"] = settings.GATEWAY_BASE_URL + request.get_full_path()
         return answer
+
+
+class NullByteMiddleware:
+    """Refuses NUL, which no text of PostgreSQL can hold: in any path (404, no resource has such a name), and in the
+    query and the cookies of a page (400). Forms of pages: gateway.api.body_limits. The API's parameters are refused by
+    name, with the catalogue's other errors; the back office leaves them out of a query
+    (gateway.backoffice.sign_in.session)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "\0" in request.path:
+            return build_plain_response(404, "200.300.404", "no such path or version")
+        if not is_api_path(request.path) and _has_null_byte(request):
+            return build_plain_response(400, "200.300.404", NULL_BYTE_TEXT)
+        return self.get_response(request)
+
+
+def _has_null_byte(request: HttpRequest) -> bool:
+    # A cookie's value may be quoted, with octal escapes.
+    query, cookies = request.META.get("QUERY_STRING", ""), request.META.get("HTTP_COOKIE", "")
+    if "\\000" in cookies or "\0" in cookies:
+        return True
+    return ("%00" in query or "\0" in query) and not request.path.startswith("/admin/")
 
 
 POPUP_PATHS = ("/shopper/", "/simulator/")

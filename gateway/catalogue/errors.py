@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.catalogue.structure import Param
+from gateway.core.card_data import may_contain_card_number
 from gateway.core.masking import mask_pan, mask_text
 from gateway.core.secret import Secret
 
@@ -46,6 +47,28 @@ class ParameterError:
         return body
 
 
+@dataclass(slots=True)
+class SearchBudget:
+    """How much of one request's values is still searched for card numbers, for its errors or its log. Searching digit
+    text costs some 1 µs a character; what is beyond is not shown at all. ``left``: characters."""
+
+    left: int
+
+    def mask(self, text: str) -> str:
+        """``text`` with card data masked; HIDDEN_VALUE when too much was searched before."""
+        if may_contain_card_number(text):
+            self.left -= len(text)
+            if self.left < 0:
+                return HIDDEN_VALUE
+        return mask_text(text)
+
+
+MAX_ERROR_SEARCH_CHARS: Final = 100_000
+"""Characters searched for the errors of a request with a token."""
+MAX_LOG_SEARCH_CHARS: Final = 1_500
+"""Characters searched for the log row of a refused request, which may be a shopper's."""
+
+
 class InvalidParametersError(Exception):
     """The request has errors; ``errors`` holds all of them: in the order sent, then what is missing."""
 
@@ -54,9 +77,10 @@ class InvalidParametersError(Exception):
         self.errors = tuple(errors)
 
 
-def mask_reported_value(value: str) -> str:
+def mask_reported_value(value: str, budget: SearchBudget | None = None) -> str:
     """A value for an error or a log: cut before it is searched for card numbers, since it may be megabytes."""
-    return shorten_reported_value(mask_text(value[:MAX_REPORTED_NAME_CHARS]))
+    cut = value[:MAX_REPORTED_NAME_CHARS]
+    return shorten_reported_value(mask_text(cut) if budget is None else budget.mask(cut))
 
 
 def shorten_reported_value(text: str) -> str:
@@ -64,20 +88,20 @@ def shorten_reported_value(text: str) -> str:
     return text if len(text) <= MAX_REPORTED_CHARS else text[: MAX_REPORTED_CHARS - 1] + "…"
 
 
-def render_reported_value(param: Param, value: str | Secret) -> str:
+def render_reported_value(param: Param, value: str | Secret, budget: SearchBudget | None = None) -> str:
     """A sent value for an error: secrets and any card numbers masked, shortened."""
     if param.name == "number" and (number := _mask_number(value)):
         return number
     if isinstance(value, Secret) or param.secret:
         return HIDDEN_VALUE
-    return mask_reported_value(value)
+    return mask_reported_value(value, budget)
 
 
-def hide_reported_value(name: str, value: str | Secret, meant: Param | None) -> str:
+def hide_reported_value(name: str, value: str | Secret, meant: Param | None, budget: SearchBudget | None = None) -> str:
     """The value of an unknown name, or of one that probably meant ``meant``, for an error."""
     if meant is not None:
-        return render_reported_value(meant, value)
-    return HIDDEN_VALUE if isinstance(value, Secret) or is_secret_name(name) else mask_reported_value(value)
+        return render_reported_value(meant, value, budget)
+    return HIDDEN_VALUE if isinstance(value, Secret) or is_secret_name(name) else mask_reported_value(value, budget)
 
 
 def is_secret_name(name: str) -> bool:

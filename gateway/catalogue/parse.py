@@ -13,9 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from gateway.catalogue.errors import (
     HIDDEN_VALUE,
     INVALID_PARAMETER_CODE,
+    MAX_ERROR_SEARCH_CHARS,
+    MAX_LOG_SEARCH_CHARS,
     MAX_REPORTED_NAME_CHARS,
     InvalidParametersError,
     ParameterError,
+    SearchBudget,
     hide_reported_value,
     mask_reported_value,
     render_reported_value,
@@ -118,12 +121,15 @@ class Catalogue:
         policy: str = UnknownNamePolicy.NORMAL,
         literal: bool | None = None,
         masks: bool = True,
+        budget: SearchBudget | None = None,
     ) -> Parameters:
         """Check ``pairs`` and return them as Parameters. Raises InvalidParametersError with every error at once.
         ``literal``: only the specification's spellings of values are accepted; by default that is what the strict
-        ``policy`` does. ``masks``: card data in free text is masked, which a channel may switch off."""
+        ``policy`` does. ``masks``: card data in free text is masked, which a channel may switch off. ``budget``:
+        of the searches for the errors, MAX_ERROR_SEARCH_CHARS by default."""
         literal = policy == UnknownNamePolicy.STRICT if literal is None else literal
         run = _RequestParser(self, facts, policy, literal=literal, masks=masks)
+        run.budget = budget or run.budget
         run.take_all(pairs)
         return run.finish()
 
@@ -141,17 +147,24 @@ class Catalogue:
             if isinstance(number, Secret) and len(number) >= MIN_SEARCHED_DIGITS
             else set()
         )
+        budget = SearchBudget(MAX_LOG_SEARCH_CHARS)
         return [
-            [self.loggable(name, "")[0], HIDDEN_VALUE] if name in holders else list(self.loggable(name, value))
+            [self.loggable(name, "", budget)[0], HIDDEN_VALUE]
+            if name in holders
+            else list(self.loggable(name, value, budget))
             for name, value in pairs[:most]
         ]
 
-    def loggable(self, name: str, value: str | Secret) -> tuple[str, str]:
+    def loggable(self, name: str, value: str | Secret, budget: SearchBudget | None = None) -> tuple[str, str]:
         """A sent pair for a log: shortened, secrets hidden, card numbers masked."""
         name = name[:MAX_REPORTED_NAME_CHARS]
         found = self.find(self.aliases.get(name, name))
-        shown_value = render_reported_value(found[0].param, value) if found else hide_reported_value(name, value, None)
-        return shorten_reported_value(mask_text(name)).replace("\0", "�"), shown_value.replace("\0", "�")
+        shown_value = (
+            render_reported_value(found[0].param, value, budget)
+            if found
+            else hide_reported_value(name, value, None, budget)
+        )
+        return mask_reported_value(name, budget).replace("\0", "�"), shown_value.replace("\0", "�")
 
     def is_known_elsewhere(self, name: str) -> bool:
         return find_parameter(name, self._known, self._known_maps) is not None
@@ -209,6 +222,7 @@ class _RequestParser:
         "_seen",
         "_unknown",
         "_used",
+        "budget",
         "params",
     )
 
@@ -225,6 +239,7 @@ class _RequestParser:
         self._seen: dict[str, str] = {}  # the name → the spelling that it was sent in
         self._unknown = 0
         self._long_name_seen = False
+        self.budget = SearchBudget(MAX_ERROR_SEARCH_CHARS)
         self._used: dict[tuple[str, tuple[int, ...]], Structure] = {}
         self.params = Parameters()
 
@@ -238,7 +253,7 @@ class _RequestParser:
                 self._errors.append(ParameterError(name=shorten_reported_value(mask_text(name)), message=message))
             return
         known = self._catalogue.find(name) is not None
-        shown_name = shorten_reported_value(mask_text(name))
+        shown_name = mask_reported_value(name, self.budget)
         self._errors.append(
             ParameterError(name=shown_name, message=message, value=value, code=code, known=known, meant=meant)
         )
@@ -287,7 +302,7 @@ class _RequestParser:
         if param.format.usual is not None and not self._literal:
             text = param.format.usual(text)
         if problem := param.format.problem(text):
-            self.fault(name, problem, render_reported_value(param, value))
+            self.fault(name, problem, render_reported_value(param, value, self.budget))
             return
         self.params.values[name] = text
         self.params.items.append((row, indexes, key, text))
@@ -314,7 +329,7 @@ class _RequestParser:
 
     def _take_secret(self, name: str, value: Secret, row: CompiledParam, indexes: tuple[int, ...]) -> None:
         if problem := row.param.format.problem(value.reveal()):
-            self.fault(name, problem, render_reported_value(row.param, value))
+            self.fault(name, problem, render_reported_value(row.param, value, self.budget))
             return
         self.params.secrets[name] = value
         if row.param.echo is Echo.MASK:
@@ -347,11 +362,13 @@ class _RequestParser:
             self.fault(
                 name,
                 "is not an allowed parameter here: another endpoint takes it",
-                hide_reported_value(name, value, None),
+                hide_reported_value(name, value, None, self.budget),
             )
             return
         if example := self._catalogue.find_map_key_hint(name):
-            self.fault(name, f"takes a key, e.g. {name}[{example}]", hide_reported_value(name, value, None))
+            self.fault(
+                name, f"takes a key, e.g. {name}[{example}]", hide_reported_value(name, value, None, self.budget)
+            )
             return
         if row := self._catalogue.find_ignoring_index(name):
             example = row.structure.full(row.param.name).replace("[n]", "[0]")
@@ -363,7 +380,10 @@ class _RequestParser:
             hint = f" - did you mean {meant[0]}?" if meant else self._allowed_instead(name)
             said = f"is not an allowed parameter{hint}"
             self.fault(
-                name, said, hide_reported_value(name, value, meant and meant[1].param), meant=meant[0] if meant else ""
+                name,
+                said,
+                hide_reported_value(name, value, meant and meant[1].param, self.budget),
+                meant=meant[0] if meant else "",
             )
             return
         self._ignored.append(name)
@@ -444,7 +464,9 @@ class _RequestParser:
         if value is None:
             return None
         found = self._catalogue.find(full)
-        return render_reported_value(found[0].param, value) if found else hide_reported_value(full, value, None)
+        if found is None:
+            return hide_reported_value(full, value, None, self.budget)
+        return render_reported_value(found[0].param, value, self.budget)
 
     def _mask_free_text(self) -> None:
         """Mask card data in stored values: in each value, then a number that is split over two values sent one after

@@ -117,7 +117,20 @@ _RANGES: Final = {
     length: _merge_ranges([each for brand in CARD_BRANDS.values() if length in brand.lengths for each in brand.ranges])
     for length in range(12, MAX_PAN_DIGITS + 1)
 }
-_FIRST: Final = frozenset(low[0] for brand in CARD_BRANDS.values() for low, _ in brand.ranges)
+
+
+def _list_lengths_by_prefix() -> tuple[list[int], list[tuple[int, ...]]]:
+    """Eight-digit prefixes at which the possible lengths change, in order, and the lengths from each on."""
+    spans = {length: list(zip(*ranges, strict=True)) for length, ranges in _RANGES.items()}
+    edges = sorted({0, *(edge for each in spans.values() for low, high in each for edge in (low, high + 1))})
+    lengths = [
+        tuple(length for length, each in spans.items() if any(low <= edge <= high for low, high in each))
+        for edge in edges
+    ]
+    return edges, lengths
+
+
+_PREFIXES: Final = _list_lengths_by_prefix()
 _EVEN: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
@@ -225,22 +238,30 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
     plain = "".join([chain[at] for at in places])
     digits = plain if plain.isascii() else fold_digits(plain)
     sums = _luhn_sums(digits)
-    for first, (start, _) in enumerate(groups):
-        if start < len(digits) and digits[start] in _FIRST:
-            for last in range(first, len(groups)):
-                end = groups[last][1]
-                if end - start > MAX_PAN_DIGITS or (last > first and "\0" in between[last]):
-                    break
-                if (
-                    end - start >= shortest
-                    and _passes_luhn(sums, start, end)
-                    and is_in_card_range(digits[start:end])
-                    and _is_printed_grouping(groups[first : last + 1], between[first + 1 : last + 1])
-                    and not _is_other_number(
-                        digits[start:end], first == last, first == 0 and _follows_plus(text, offset)
-                    )
-                ):
-                    yield [offset + at for at in places[start:end]]
+    # The first group of those that end at one digit; a group without digits follows it.
+    groups_by_end = {end: at for at, (start, end) in reversed([*enumerate(groups)]) if end > start}
+    for first, (start, first_end) in enumerate(groups):
+        if start == first_end:
+            continue
+        for length in _find_card_lengths(digits[start : start + _BIN]):
+            last = groups_by_end.get(start + length)
+            if (
+                last is not None
+                and length >= shortest
+                and _passes_luhn(sums, start, start + length)
+                and not any("\0" in separator for separator in between[first + 1 : last + 1])
+                and _is_printed_grouping(groups[first : last + 1], between[first + 1 : last + 1])
+                and not _is_other_number(
+                    digits[start : start + length], first == last, first == 0 and _follows_plus(text, offset)
+                )
+            ):
+                yield [offset + at for at in places[start : start + length]]
+
+
+def _find_card_lengths(prefix: str) -> tuple[int, ...]:
+    """How many digits cards with these first eight may have, in order; none for fewer digits."""
+    edges, lengths = _PREFIXES
+    return lengths[bisect_right(edges, int(prefix)) - 1] if len(prefix) == _BIN else ()
 
 
 def _luhn_sums(digits: str) -> tuple[list[int], list[int]]:

@@ -412,7 +412,7 @@ def test_a_checkout_ends_after_exactly_thirty_minutes(shop: Shop) -> None:
     assert shop.api.read(Payment.objects.get().id.hex).status == 200
 
 
-@pytest.mark.parametrize("ident", ["0" * 32 + "-node01", "nonsense", "A" * 32, "0" * 32 + "-" + "x" * 16, "%00"])
+@pytest.mark.parametrize("ident", ["0" * 32 + "-node01", "nonsense", "A" * 32, "0" * 32 + "-" + "x" * 16])
 def test_an_unknown_id_names_nothing(api: Api, ident: str) -> None:
     """A27.6; D4."""
     browser = Browser(ident)

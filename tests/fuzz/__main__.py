@@ -1,6 +1,9 @@
 """`make fuzz`: a million requests to every route there is, in several processes, on a PostgreSQL of its own.
 
-python -m tests.fuzz --number 1000000 --seconds 7200 --processes 2 --table docs/fuzz.md
+nice python -m tests.fuzz --number 1000000 --seconds 7200 --processes 2 --table docs/fuzz.md
+
+Each process has a seed of its own: --seed and the numbers after it. It says how far it is once a minute. SIGTERM or
+Ctrl-C ends it early: the table of what was sent so far is printed and written.
 """
 
 from __future__ import annotations
@@ -8,7 +11,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import queue
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -16,23 +21,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from config.launcher.postgres import Postgres
-from tests.fuzz.process import one
+from tests.fuzz.process import fuzz_in_process
 
 if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+    from multiprocessing.queues import Queue
+
     from tests.fuzz.run import Found
 
 MB: Final = 1_000_000
+PROGRESS_EVERY_S: Final = 60.0
 
 
 def main() -> int:
     asked = _arguments()
+    # Before the requests begin: the database is stopped and its files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     var = Path(tempfile.mkdtemp(prefix="tollhouse-fuzz-"))
     var.chmod(0o711)
     postgres = Postgres(var, durable=False)
     os.environ.update(_environment(var, postgres.start()))
     try:
         _migrate()
-        found = _run(asked)
+        found, finished = _run(asked)
     finally:
         postgres.stop()
         shutil.rmtree(var, ignore_errors=True)
@@ -42,7 +53,7 @@ def main() -> int:
         _write(Path(asked.table), text)
     for fault in sorted(set(found.faults))[:200]:
         sys.stderr.write(f"✗ {fault}\n")
-    return 1 if found.faults else 0
+    return 1 if found.faults or not finished else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -86,17 +97,49 @@ def _migrate() -> None:
     connections.close_all()
 
 
-def _run(asked: argparse.Namespace) -> Found:
+def _run(asked: argparse.Namespace) -> tuple[Found, bool]:
+    """What was found, and whether each process came to its end."""
     from tests.fuzz.run import Found
 
     context = multiprocessing.get_context("spawn")
+    results: Queue[tuple[int, Found]] = context.Queue()
     share = -(-asked.number // asked.processes)
-    each = [(asked.seed + at, share, asked.seconds) for at in range(asked.processes)]
+    seeds = range(asked.seed, asked.seed + asked.processes)
+    workers = [
+        context.Process(target=fuzz_in_process, args=(seed, share, asked.seconds, results), daemon=True)
+        for seed in seeds
+    ]
+    for worker in workers:
+        worker.start()
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(wanted, lambda *_: _stop(workers))
+    latest: dict[int, Found] = {}
+    told = time.monotonic()
+    while True:
+        running = any(worker.is_alive() for worker in workers)
+        try:
+            seed, found = results.get(timeout=1)
+        except queue.Empty:
+            if not running:
+                break
+            continue
+        latest[seed] = found
+        if time.monotonic() - told > PROGRESS_EVERY_S:
+            told = time.monotonic()
+            sent, faults = (
+                sum(each) for each in zip(*((f.number, len(f.faults)) for f in latest.values()), strict=True)
+            )
+            sys.stderr.write(f"{sent:,} of {asked.number:,} requests, {faults} above a bound or answered 5xx\n")
     whole = Found()
-    with context.Pool(asked.processes) as pool:
-        for found in pool.imap_unordered(one, each):
-            whole.add(found)
-    return whole
+    for found in latest.values():
+        whole.add(found)
+    return whole, all(worker.exitcode == 0 for worker in workers)
+
+
+def _stop(workers: list[SpawnProcess]) -> None:
+    for worker in workers:
+        if worker.is_alive():
+            worker.terminate()
 
 
 def _table(found: Found, asked: argparse.Namespace) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import signal
+from multiprocessing.queues import Queue
 from typing import Any
 
 
-def one(told: tuple[int, int, float]) -> Any:
-    """Seed, number of requests and seconds, to what was found."""
+def fuzz_in_process(seed: int, number: int, seconds: float, results: Queue[Any]) -> None:
+    """Run a share of the requests. Puts (seed, what was found so far) on ``results`` now and then, and at the end;
+    SIGTERM and SIGINT end it early."""
     import django
 
     django.setup()
     logging.disable(logging.CRITICAL)
     from tests.fuzz.run import Fuzz
 
-    seed, number, seconds = told
     fuzz = Fuzz(seed)
-    return fuzz.go(number=number, seconds=seconds)
+    for number_of_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number_of_signal, lambda *_: fuzz.stop())
+    fuzz.go(number=number, seconds=seconds, report=lambda found: results.put((seed, found)))

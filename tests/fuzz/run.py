@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -44,9 +44,10 @@ API_ROUNDS: Final = 4
 """The routes of the API are a tenth of all, and have the most to parse: they come so often in a round."""
 EXACT_EVERY: Final = 16
 EXACT_FROM_BYTES: Final = 32_768
-CHECKED_AGAIN: Final = 4
-"""A request that took too much is measured again so often, and the least counts: the first loads what all need, and a
-machine has other things to do."""
+CHECKED_AGAIN: Final = 2
+"""A request that took too much is sent again so often, alone, and the least counts: the first loads what all need, and
+on a busy machine the thread's CPU includes what others cost it (caches, interrupts)."""
+REPORT_EVERY_S: Final = 15.0
 
 
 @dataclass(slots=True)
@@ -105,6 +106,7 @@ class Fuzz:
         self._client = self._signed_in()
         self._known = self._ids()
         self.found = Found()
+        self._stopped = False
 
     def _signed_in(self) -> Client:
         return signed_in(User.objects.filter(pk=self._user.pk).first() or User.objects.create_superuser("again"))
@@ -125,15 +127,25 @@ class Fuzz:
             "path": [*uuids, str(self._user.pk), "1"],
         }
 
-    def go(self, *, number: int, seconds: float) -> Found:
-        """``number`` requests, or fewer when the time is over."""
-        started = time.monotonic()
+    def go(self, *, number: int, seconds: float, report: Callable[[Found], None] = lambda found: None) -> Found:
+        """``number`` requests, or fewer when the time is over or :meth:`stop` was called. ``report``: is called with
+        what was found so far, every few seconds and at the end."""
+        started = reported = time.monotonic()
         for at, request in enumerate(self._requests()):
-            if at >= number or time.monotonic() - started > seconds:
+            now = time.monotonic()
+            self.found.seconds = now - started
+            if at >= number or now - started > seconds or self._stopped:
                 break
+            if now - reported > REPORT_EVERY_S:
+                reported = now
+                report(self.found)
             self._judge(request, at)
-        self.found.seconds = time.monotonic() - started
+        report(self.found)
         return self.found
+
+    def stop(self) -> None:
+        """End after the request that is being made."""
+        self._stopped = True
 
     def _requests(self) -> Iterator[Request]:
         while True:

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from urllib.request import build_opener
 
 import requests
+from django.conf import settings
 
 from tests.support.ports import free_port
 
@@ -60,7 +61,7 @@ def apps(issuer: str) -> dict[str, Any]:
         "secret": CLIENT["GATEWAY_OIDC_CLIENT_SECRET"],
         "settings": {"server_url": issuer},
     }
-    providers = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+    providers = {"openid_connect": {**settings.SOCIALACCOUNT_PROVIDERS["openid_connect"], "APPS": [app]}}
     return {
         "GATEWAY_OIDC_ISSUER": issuer,
         "GATEWAY_OIDC_NAME": "The bank's sign-in",

@@ -216,6 +216,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
+        request.session[session.PROVIDER_AUTHENTICATED_AT_KEY] = _read_auth_time(sociallogin)
         if sociallogin.is_existing:
             return
         user = _find_user_by_email(sociallogin)
@@ -236,6 +237,12 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
     """The provider's claims about the person."""
     return sociallogin.account.get_provider_account().get_user_data() or {}
+
+
+def _read_auth_time(sociallogin: SocialLogin) -> float:
+    """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say."""
+    said = (sociallogin.account.extra_data.get("id_token") or {}).get("auth_time")
+    return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else 0.0
 
 
 def _find_user_by_email(sociallogin: SocialLogin) -> User | None:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from gateway.catalogue.errors import MAX_ERROR_SEARCH_CHARS
 from gateway.catalogue.parse import MAX_SEARCHED_CHARS
 from gateway.core import card_data
 from gateway.models import Payment
 from tests.support.client import Api, payment
+from tests.support.shopper import open_checkout
 
 pytestmark = pytest.mark.django_db
 
@@ -72,3 +74,24 @@ def test_long_texts_without_digits_do_not_count(api: Api) -> None:
     texts = dict.fromkeys(CUSTOM, "a mug of blue china, 4 by 4 " * 70)
     assert sum(map(len, texts.values())) > 3 * MAX_SEARCHED_CHARS
     assert api.post("/v1/payments", payment() | texts).status == 200
+
+
+def test_a_shoppers_form_full_of_digits_is_refused_with_little_search(api: Api, looked: Counting) -> None:
+    """Fields of three hundred digits each, which no browser sends: the first are shown in the errors, and logged."""
+    browser = open_checkout(api)
+    looked.chars = 0
+    dense = {f"customParameters[key{at}]": (DENSE * 38)[:299] for at in range(500)}
+    answer = browser.pay(**dense)
+    assert (answer.status, answer.code) == (400, "200.300.404")
+    assert len(answer.errors) >= len(dense)
+    assert looked.chars <= 4_000
+    shown = [error.get("value", "") for error in answer.body["result"]["parameterErrors"]]
+    assert shown[0].startswith("4 4")
+    assert shown[-1] == "•••"
+
+
+def test_five_thousand_errors_show_the_first_values_only(api: Api, looked: Counting) -> None:
+    dense = {f"cart.items[{at}].{name}": DENSE * 35 for at in range(1_000) for name in ("quantity", "price", "tax")}
+    answer = api.post("/v1/payments", payment() | dense)
+    assert answer.status == 400
+    assert looked.chars <= 2 * MAX_ERROR_SEARCH_CHARS

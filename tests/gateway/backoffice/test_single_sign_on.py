@@ -251,7 +251,7 @@ def test_what_the_provider_is_asked_is_ours_to_say(client: Client, clara: User) 
     answer = client.post(f"{START}?auth_params=prompt%3Dnone&scope=admin&process=connect", {"scope": "x"})
     asked = parse_qs(urlsplit(answer["Refresh"].removeprefix("0; url=")).query)
     assert set(asked["scope"][0].split()) == {"openid", "profile", "email"}
-    assert "prompt" not in asked
+    assert (asked["prompt"], asked["max_age"]) == (["login"], ["0"])
 
 
 def test_a_sign_in_within_a_session_ends_the_sessions_row(client: Client, clara: User, shop: Shop) -> None:

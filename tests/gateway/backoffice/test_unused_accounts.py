@@ -125,3 +125,14 @@ def test_the_days_are_the_operators(shop: Shop, settings: Any, days: int, left: 
     aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
     disable_unused(None)
     assert active() == left
+
+
+def test_who_is_switched_on_by_a_shell_has_ninety_days_more(shop: Shop) -> None:
+    """It leaves no entry in the trail: the timer writes it, and switches them off only later."""
+    gone = aged(person("gone", Role.CLERK, shop.merchant), joined=400, login=100)
+    assert disable_unused(None) == 1
+    User.objects.filter(pk=gone.pk).update(is_active=True)
+    assert (disable_unused(None), disable_unused(None)) == (0, 0)
+    entry = AuditEntry.objects.filter(subject_id=str(gone.pk)).latest("id")
+    assert (entry.actor, entry.before, entry.after["is_active"]) == ("unused accounts", {"is_active": False}, True)
+    assert active() == {"gone"}
