@@ -23,8 +23,8 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Para
 from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
 from gateway.core import identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.stored_answer import read_private_facts
 
 UNKNOWN_REFERENCE_CODE: Final = "700.100.100"
 NOT_INITIAL_PAYMENT_CODE: Final = "700.400.590"
@@ -276,7 +276,8 @@ def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
     as a parameter; empty if it has none."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
-    return {INITIAL_TRANSACTION_ID: answer[NETWORK_REFERENCE_KEY]} if answer.get(NETWORK_REFERENCE_KEY) else {}
+    network_reference = read_private_facts(answer).network_reference
+    return {INITIAL_TRANSACTION_ID: network_reference} if network_reference else {}
 
 
 def _build_scheme_references(agreement: Agreement, channel: Channel) -> dict[str, str]:

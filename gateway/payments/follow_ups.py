@@ -42,7 +42,7 @@ from gateway.payments.operations import (
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
-from gateway.payments.process import submit_payment
+from gateway.payments.process import complete_unless_recovered, submit_payment
 from gateway.payments.refusal import (
     CONCURRENT_UPDATE_CODE,
     TYPE_NOT_OFFERED_CODE,
@@ -114,12 +114,9 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
         before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
-        submit_payment(
-            row,
-            CONNECTORS[row.connector],
-            _build_follow_up_acquirer_request(row, target, means, request, before),
-            request,
-        )
+        acquirer_request = _build_follow_up_acquirer_request(row, target, means, request, before)
+        outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
+        complete_unless_recovered(row, outcome, request)
     return row
 
 

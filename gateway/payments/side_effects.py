@@ -23,8 +23,9 @@ from gateway.core import identifiers
 from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
 from gateway.payments import job_records, mandate_mails
 from gateway.payments.job_records import DISPLAYED_MEANS
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY, deep_merge
+from gateway.payments.nested_values import deep_merge
 from gateway.payments.states import FINAL_STATUSES
+from gateway.payments.stored_answer import PrivateFacts
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
@@ -77,7 +78,7 @@ def build_completion_effects(
         rows.append((Agreement, agreed))
         answer = _build_agreement_references(payment, agreed)
     elif registered is not None and (network := parse_scheme_reference(reply.network_reference)):
-        answer = {NETWORK_REFERENCE_KEY: network}
+        answer = PrivateFacts(network_reference=network).as_json()
     if registration is not None and "job" in payment.request:
         started = job_records.start_job(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
         rows += started.rows

@@ -33,7 +33,7 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import advice, brands, result_codes
 from gateway.core.result_codes import ResultFamily
-from gateway.payments.process import OUTCOME_UNKNOWN_CODE
+from gateway.payments.outcomes import OUTCOME_UNKNOWN_CODE
 from gateway.threeds.acs import ONE_TIME_CODE
 from gateway.wallets.formats import WALLET_FORMATS
 

@@ -22,12 +22,12 @@ from gateway.payments import agreements, job_records, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
 from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
 from gateway.payments.job_validation import parse_job_plan
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.process import resolve_route
 from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
+from gateway.payments.stored_answer import read_private_facts
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling.job_runs import build_run_request
 from gateway.scheduling.models import Job, JobRun
@@ -132,7 +132,7 @@ def _resolve_job_agreement(
         registration.id,
         parameters.values,
         reference=reference or registration.payment.hex,
-        network_reference=answer.get(NETWORK_REFERENCE_KEY, ""),
+        network_reference=read_private_facts(answer).network_reference,
         at=now,
     ), True
 
