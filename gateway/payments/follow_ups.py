@@ -49,6 +49,7 @@ from gateway.payments.refusal import (
     VAULT_ERROR_CODE,
     RequestRefusedError,
 )
+from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
 MAX_FOLLOW_UP_TRIES = 100
@@ -254,7 +255,7 @@ def build_follow_up(
 ) -> Payment:
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
-    echo, answer = apply_target_descriptor(parameters.echo(), target)
+    echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
     return Payment(
         id=request.payment,
         merchant_id=target.merchant_id,

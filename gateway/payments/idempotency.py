@@ -22,6 +22,7 @@ from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.payments.responses import RenderedResponse
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import current_vault
 
 IDEMPOTENCY_RETENTION: Final = timedelta(hours=24)
@@ -154,3 +155,11 @@ def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:
         {"limit": now - IDEMPOTENCY_RETENTION, "most": limit},
     )
     return int(rows[0][0])
+
+
+TIMER: Final = Timer(
+    name="idempotency keys",
+    run=lambda _: delete_expired_idempotency_keys(clock.real_now(), limit=MAX_SWEPT_ROWS),
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget keys after 24 hours.",
+)

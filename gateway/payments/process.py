@@ -66,6 +66,7 @@ from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, Screenin
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import PrivateFacts
+from gateway.payments.stored_request import build_stored_request
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
 
@@ -225,7 +226,9 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
-    echo, default = apply_descriptor(parameters.echo(), chosen=channel_default, otherwise=displayed_default)
+    echo, default = apply_descriptor(
+        build_stored_request(parameters), chosen=channel_default, otherwise=displayed_default
+    )
     return Payment(
         id=request.payment,
         merchant_id=request.merchant.id,

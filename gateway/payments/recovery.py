@@ -38,7 +38,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.core.money import Money
 from gateway.db.statement import execute_sql
-from gateway.models import OpenPayment, Payment, Status
+from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
 from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
 from gateway.payments.follow_ups import load_chain_means
@@ -52,6 +52,7 @@ from gateway.payments.outcomes import (
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError
 
 RECOVERY_BATCH_SIZE: Final = 32
@@ -383,3 +384,11 @@ def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, A
     return InquiryExchange(
         kind=kind, at=clock.real_now(), sent=dict(sent), received=dict(received), duration_ms=duration_ms
     )
+
+
+def _run_recovery(merchant: Merchant | None) -> int:
+    """Real time: a merchant's clock has no effect on an acquirer that does not answer."""
+    return recover_due_payments().claimed if merchant is None else 0
+
+
+TIMER: Final = Timer(name="recovery", run=_run_recovery, about="Ask the acquirer about payments without an answer.")

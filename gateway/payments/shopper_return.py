@@ -38,6 +38,7 @@ from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import merge_shown_facts, read_private_facts
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationOutcome, AuthenticationPassed, AuthenticationRejected
+from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError, current_vault
 
 SHOPPER_TIMEOUT_CODE: Final = "100.396.103"
@@ -322,3 +323,19 @@ def build_shopper_return_url(url: str, path: str) -> str:
         netloc = f"{user}{at}{host.encode('idna').decode()}"
     query = f"{parts.query}&{added}" if parts.query else added
     return iri_to_uri(urlunsplit(parts._replace(netloc=netloc, query=query)))
+
+
+TIMERS: Final = (
+    Timer(
+        name="shopper deadlines",
+        run=lambda merchant: expire_due_suspensions(merchant=merchant),
+        next_at=find_next_suspension_deadline,
+        about="End payments whose shopper never came back, on the word of whoever they were sent to.",
+    ),
+    Timer(
+        name="authentications",
+        run=lambda merchant: complete_due_authentications(merchant=merchant),
+        next_at=authentications.next_authentication_due,
+        about="Decoupled 3-D Secure answers, and authentications alone that ran out of time.",
+    ),
+)

@@ -18,10 +18,8 @@ from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.core import clock, identifiers
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration
-from gateway.payments import agreements, job_records, registrations, store
+from gateway.payments import agreements, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
-from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
-from gateway.payments.job_validation import parse_job_plan
 from gateway.payments.process import resolve_route
 from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
@@ -29,7 +27,10 @@ from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
 from gateway.payments.stored_answer import read_private_facts
 from gateway.scheduling import job_plans as plans
+from gateway.scheduling import job_records
+from gateway.scheduling.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
 from gateway.scheduling.job_runs import build_run_request
+from gateway.scheduling.job_validation import parse_job_plan
 from gateway.scheduling.models import Job, JobRun
 
 UNKNOWN_SCHEDULE_CODE: Final = "700.400.580"

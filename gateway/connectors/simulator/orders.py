@@ -23,6 +23,7 @@ from gateway.connectors.simulator.cards import SIMULATED_SUCCESS
 from gateway.core import clock, languages
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import OpenPayment, SimulatedOrder, Suspension
+from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 SIMULATED_ORDER_RETENTION: Final = timedelta(days=90)
 """How long a decided order is kept, real time."""
@@ -211,3 +212,11 @@ def describe_simulated_order(order: SimulatedOrder) -> dict[str, str]:
 def resolve_order_language(locale: str) -> str:
     """The page's language for a ``locale`` such as de, de_DE or de-DE: English if there is no other."""
     return languages.resolve_language(locale) or languages.DEFAULT_LANGUAGE
+
+
+TIMER: Final = Timer(
+    name="simulated orders",
+    run=lambda merchant: delete_old_simulated_orders(limit=MAX_SWEPT_ROWS) if merchant is None else 0,
+    every_s=3600.0,
+    about="Forget orders at the simulator 90 days after they were decided.",
+)

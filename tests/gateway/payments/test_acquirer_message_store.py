@@ -64,12 +64,6 @@ def test_whatever_was_sent_comes_back(sent: dict[str, Any], ours: bool) -> None:
     assert told_again(message, payment) == message
 
 
-def test_rows_of_earlier_releases_are_read_as_before() -> None:
-    payment = payment_of(REQUEST)
-    row = AcquirerExchange(payment=payment, sent={"amount": "92.00", "asRequested": ["customer"]})
-    assert acquirer_message_store.restore_message(row, payment) == {"amount": "92.00", "customer": REQUEST["customer"]}
-
-
 @pytest.mark.django_db
 def test_a_payment_by_card_keeps_little_of_its_message(api: Api) -> None:
     """Goals, P4; decision 0044."""
