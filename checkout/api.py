@@ -53,6 +53,7 @@ from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
 from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments import token_limits
@@ -139,7 +140,7 @@ class UpdateCheckoutView(CheckoutApiView):
                 response: HttpResponse = Response(body, headers=context.headers)
                 log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
                 return response
-        raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
 class ShopperApiView(CheckoutApiView):
@@ -215,7 +216,7 @@ class ShopperApiView(CheckoutApiView):
         self._check_kind(row)
         if row.payment is None:
             return Response(
-                build_envelope(widget_responses.CHECKOUT_PENDING_CODE, context.trace.ndc, **passed_over),
+                build_envelope(AWAITING_SHOPPER_CODE, context.trace.ndc, **passed_over),
                 headers=context.headers,
             )
         session.mark_result_fetched(row)
@@ -388,7 +389,7 @@ def _check_refusals(parameters: Parameters) -> None:
 def _choose_state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
-    return "processing" if response.data["result"]["code"] == session.CHECKOUT_IN_PROGRESS_CODE else "open"
+    return "processing" if response.data["result"]["code"] == CONCURRENT_UPDATE_CODE else "open"
 
 
 def _to_printable(text: str) -> str:

@@ -20,6 +20,7 @@ from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT, PAYMENT_ENDPOINT, ST
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.core.compact_json import encode_json
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.models import Channel, Payment
 from gateway.payments import token_limits
 from gateway.payments.channel_dispatch import choose_channel
@@ -50,7 +51,6 @@ from gateway.payments.responses import (
 )
 from gateway.payments.store import IdempotencyKeyTakenError
 
-PAYMENT_NOT_FOUND_CODE = "700.400.580"
 REPLAYED_HEADER = "Idempotent-Replayed"
 
 

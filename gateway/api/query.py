@@ -9,7 +9,6 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE
 from gateway.catalogue.endpoints import (
     QUERY_ENDPOINT,
     QUERY_ONE_ENDPOINT,
@@ -19,6 +18,7 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.parse import Parameters
 from gateway.core import identifiers
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.payments import transaction_query
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import build_envelope_fields, render_ignored_parameters

@@ -9,10 +9,11 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, resolve_request_channel
+from gateway.api.payments import resolve_request_channel
 from gateway.catalogue.endpoints import READ_AUTHENTICATION_ENDPOINT, STANDALONE_AUTHENTICATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers, result_codes
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.models import Authentication
 from gateway.payments import standalone_authentication
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError

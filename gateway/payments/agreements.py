@@ -92,11 +92,12 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementUse:
     """The agreement of one request. ``agreement``: the row as it was read; None for a reference of another processor.
-    ``counts``: the payment counts towards its limits. ``expiry``: the request's own standingInstruction.expiry.
+    ``counts_towards_limits``: the payment counts towards its limits. ``expiry``: the request's own
+    standingInstruction.expiry.
     ``scheme_references``: the references for the acquirer, by parameter name."""
 
     agreement: Agreement | None
-    counts: bool
+    counts_towards_limits: bool
     expiry: date | None
     scheme_references: Mapping[str, str]
 
@@ -128,7 +129,11 @@ def resolve_agreement(
         and payment_type in _AUTHORIZING
     )
     if not merchant_initiated and not (use is AgreementUseType.CARDHOLDER_INITIATED and named):
-        return AgreementUse(agreement=None, counts=False, expiry=expiry, scheme_references={}) if expiry else None
+        return (
+            AgreementUse(agreement=None, counts_towards_limits=False, expiry=expiry, scheme_references={})
+            if expiry
+            else None
+        )
     if named or registration is None:
         if registration is None:
             _check_required_ids(parameters, channel)
@@ -141,7 +146,7 @@ def resolve_agreement(
         references = {} if named or registration is None else _find_first_scheme_reference(registration)
     return AgreementUse(
         agreement=agreement,
-        counts=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
+        counts_towards_limits=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
         expiry=expiry,
         scheme_references=references,
     )
@@ -152,7 +157,10 @@ def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
     return AgreementUse(
-        agreement=agreement, counts=True, expiry=expiry, scheme_references=_build_scheme_references(agreement, channel)
+        agreement=agreement,
+        counts_towards_limits=True,
+        expiry=expiry,
+        scheme_references=_build_scheme_references(agreement, channel),
     )
 
 
@@ -170,7 +178,7 @@ def find_agreement_violation(
         return ParameterError(
             name="standingInstruction.expiry", message=message, code=AGREEMENT_EXPIRED_CODE, known=True
         )
-    if agreement is None or not agreement_use.counts or not has_agreement_limits(agreement):
+    if agreement is None or not agreement_use.counts_towards_limits or not has_agreement_limits(agreement):
         return None
     made, last = _count_authorizations(agreement)
     if agreement.most is not None and made >= agreement.most:
@@ -198,7 +206,10 @@ def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
     assert agreement_use.agreement is not None
     agreement = Agreement.objects.get(pk=agreement_use.agreement.pk)
     return AgreementUse(
-        agreement=agreement, counts=True, expiry=agreement_use.expiry, scheme_references=agreement_use.scheme_references
+        agreement=agreement,
+        counts_towards_limits=True,
+        expiry=agreement_use.expiry,
+        scheme_references=agreement_use.scheme_references,
     )
 
 

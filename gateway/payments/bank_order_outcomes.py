@@ -23,13 +23,14 @@ from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.connectors.sepa.connector import reply_from_bank_order
 from gateway.core import clock
 from gateway.core.money import Money
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
 from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.outcomes import outcome_from_reply
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 

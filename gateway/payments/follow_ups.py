@@ -26,6 +26,7 @@ from gateway.connectors.means import Means
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
@@ -43,12 +44,7 @@ from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.process import complete_unless_recovered, submit_payment
-from gateway.payments.refusal import (
-    CONCURRENT_UPDATE_CODE,
-    TYPE_NOT_OFFERED_CODE,
-    VAULT_ERROR_CODE,
-    RequestRefusedError,
-)
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 

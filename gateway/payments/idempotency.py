@@ -17,10 +17,11 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core import clock
 from gateway.core.masking import mask_text
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import RenderedResponse
 from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import current_vault

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from django.conf import settings
 
 from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
 from gateway.core import result_codes
 from gateway.core.masking import mask_text
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.core.secret import Secret
 from gateway.models import Suspension
 from gateway.payments.states import LifecycleEvent
-
-OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
-AWAITING_SHOPPER_CODE: Final = "000.200.000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

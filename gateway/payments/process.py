@@ -38,6 +38,7 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, O
 from gateway.connectors.routing import NoRouteError, Route, route_payment
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RoutingFacts
 from gateway.core import brands, clock, result_codes
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import (
@@ -154,7 +155,11 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
             request.parameters.refusals = (error,)
         payment = build_payment(request, chosen_route)
         code = request.parameters.refusals[0].code if request.parameters.refusals else ""
-        agreement = agreement_use.agreement if agreement_use is not None and agreement_use.counts and not code else None
+        agreement = (
+            agreement_use.agreement
+            if agreement_use is not None and agreement_use.counts_towards_limits and not code
+            else None
+        )
         payment.agreement = agreement.id if agreement is not None else None
         parent = agreement if agreement is not None and has_agreement_limits(agreement) else None
         try:
@@ -168,7 +173,7 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
             raise ConcurrentPaymentUpdateError
         assert agreement_use is not None  # without the caller's rows, only the agreement's count can have changed
         agreement_use = reload_agreement_use(agreement_use)
-    raise refusal.RequestRefusedError(refusal.CONCURRENT_UPDATE_CODE)
+    raise refusal.RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
 def advance_payment(payment: Payment, connector: Connector, request: PaymentRequest, plan: ScreeningPlan) -> None:

@@ -37,13 +37,13 @@ from gateway.connectors.port import (
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.core.money import Money
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
 from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
 from gateway.payments.follow_ups import load_chain_means
 from gateway.payments.outcomes import (
-    OUTCOME_UNKNOWN_CODE,
     OutcomeUnknown,
     describe_silence,
     outcome_from_reply,
@@ -72,7 +72,6 @@ INQUIRY_POLL_S: Final = 0.5
 INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """Delays between inquiries without an answer; the last repeats. Short enough that a payment has its result within a
 minute after its acquirer is back."""
-TIMEOUT_REVERSED_CODE: Final = "900.100.301"
 _MAX_INQUIRIES: Final = 32_000
 
 InquiryTarget = tuple[str, UUID | None, str]

@@ -20,6 +20,7 @@ from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Means
 from gateway.core import brands, identifiers
 from gateway.core.card_number import CardNumber
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Registration, Status
 from gateway.payments import store
@@ -28,12 +29,7 @@ from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import STORABLE_MEANS, find_sent_account, means_from_account
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import (
-    CHANNEL_NOT_CONFIGURED_CODE,
-    CONCURRENT_UPDATE_CODE,
-    VAULT_ERROR_CODE,
-    RequestRefusedError,
-)
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     REGISTRATION_PAYMENT_TYPE,

@@ -10,11 +10,11 @@ from typing import Any, Final
 from gateway import widget_hash
 from gateway.core import brands, result_codes
 from gateway.core.money import format_amount
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.models import Payment, Registration
 from gateway.payments import shopper_tokens
 from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.outcomes import OUTCOME_UNKNOWN_CODE
 
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 """Parameters that responses take from the row's columns, not from the echo."""

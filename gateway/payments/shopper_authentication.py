@@ -14,9 +14,10 @@ from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerReply, Precondition, Redirect
 from gateway.core import clock
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.models import Payment, Suspension
 from gateway.payments import shopper_tokens
-from gateway.payments.outcomes import AWAITING_SHOPPER_CODE, AuthenticationProof, Declined, Suspended
+from gateway.payments.outcomes import AuthenticationProof, Declined, Suspended
 from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest
 from gateway.payments.stored_answer import merge_shown_facts

@@ -25,6 +25,7 @@ from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
+from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
@@ -41,11 +42,6 @@ from gateway.threeds.outcome import AuthenticationOutcome, AuthenticationPassed,
 from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError, current_vault
 
-SHOPPER_TIMEOUT_CODE: Final = "100.396.103"
-"""The shopper did not confirm in time, and the bank or wallet confirmed the void of the order."""
-SHOPPER_CANCELLED_CODE: Final = "100.396.101"
-"""The shopper chose another payment."""
-NOT_AUTHENTICATED_CODE: Final = "100.380.501"
 SUSPENSION_BATCH_SIZE: Final = 100
 OVERDUE_RETRY_DELAY: Final = timedelta(days=1)
 """Delay until an overdue payment in a bank file or batch is tried again: only the bank can end it."""

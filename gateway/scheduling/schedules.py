@@ -16,12 +16,13 @@ from uuid import UUID
 
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.core import clock, identifiers
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, PAYMENT_NOT_FOUND_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration
 from gateway.payments import agreements, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
 from gateway.payments.process import resolve_route
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
@@ -33,7 +34,6 @@ from gateway.scheduling.job_runs import build_run_request
 from gateway.scheduling.job_validation import parse_job_plan
 from gateway.scheduling.models import Job, JobRun
 
-UNKNOWN_SCHEDULE_CODE: Final = "700.400.580"
 NOT_RESCHEDULED_CODE, NOT_DESCHEDULED_CODE = "100.360.300", "100.360.303"
 MAX_SCHEDULE_TRIES: Final = 20
 """How often a change re-reads its job; each lost try means that a run or another change was first."""
@@ -41,7 +41,7 @@ MAX_PAST_RUNS: Final = 12
 
 
 def find_job(
-    target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = UNKNOWN_SCHEDULE_CODE
+    target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = PAYMENT_NOT_FOUND_CODE
 ) -> Job:
     """Find a job of this merchant (and channel). Raises RequestRefusedError (404 with code ``unknown``)."""
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
