@@ -43,7 +43,8 @@ class PaymentOperation:
     ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
 
     ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
-    all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data again.
+    all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
+    again.
     ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 

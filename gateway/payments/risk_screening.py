@@ -89,7 +89,7 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
         card is not None
         and request.payment_type != STANDALONE_RISK_CHECK_TYPE
         and _is_fresh_card(request.registration, sent)
-        and not _is_test_data(card_bin, card.number.reveal()[-4:])
+        and not _is_test_data(card_bin, card.facts.last4)
     ):
         watch = card_testing.build_card_testing_watch(
             sent,
