@@ -36,7 +36,7 @@ from gateway.connectors.means import Card, Means
 from gateway.connectors.null_connector import NO_ACQUIRER
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, OutcomeUnknownError
 from gateway.connectors.routing import NoRouteError, Route, route_payment
-from gateway.connectors.routing_rules import RoutingFacts
+from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RoutingFacts
 from gateway.core import brands, clock, result_codes
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
@@ -126,7 +126,7 @@ def _build_routing_facts(request: PaymentRequest, currency: str) -> RoutingFacts
         country=values.get("billing.country", ""),
         payment_type=request.payment_type,
         means=means.kind if means is not None else "",
-        digits=means.facts.bin8 if isinstance(means, Card) else "",
+        digits=means.number.reveal()[:ROUTING_BIN_DIGITS] if isinstance(means, Card) else "",
         sent=frozenset(request.parameters.names),
     )
 
