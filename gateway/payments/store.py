@@ -55,9 +55,6 @@ FIRST_INQUIRY_DELAY: Final = timedelta(seconds=1)
 ANSWER_GRACE: Final = timedelta(seconds=2)
 """Time beyond the acquirer timeout in which a living worker has certainly written the answer."""
 
-WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that delivers notifications to merchants."""
-
 
 class IdempotencyKeyTakenError(Exception):
     """Another request claimed the same idempotency key first; nothing was written."""
@@ -128,7 +125,7 @@ def insert_payment(
     if plan is not None:
         plan.read_begin_results(write)
     if refusal:
-        wakeup.notify_timer(WEBHOOK_TIMER)
+        wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return begun
 
 
@@ -184,7 +181,7 @@ def complete_payment(
         raise PaymentTransitionError(f"payment {payment.id} was moved by another worker")
     if idempotency is not None:
         idempotency.stored = response
-    wakeup.notify_timer(WEBHOOK_TIMER)
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
 
 
 def _resolve_changes(
@@ -267,7 +264,7 @@ def insert_record_only_payment(
         raise
     if idempotency is not None and changed:
         idempotency.stored = response
-    wakeup.notify_timer(WEBHOOK_TIMER)
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return changed
 
 
@@ -297,7 +294,7 @@ def insert_acquirer_reported_payment(
     if extra_writes is not None:
         extra_writes(write, payment)
     inserted = write.run()
-    wakeup.notify_timer(WEBHOOK_TIMER)
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return inserted
 
 

@@ -32,8 +32,6 @@ log = structlog.get_logger(__name__)
 
 MAX_MACHINE_CLOCK_SKEW: Final = timedelta(seconds=1)
 """The largest difference between the clocks of two machines that counting allows for."""
-RISK_WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that delivers notifications to merchants."""
 _LISTS: Final = """ARRAY(
     SELECT l.name::text FROM gateway_risklist l
     JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
@@ -238,7 +236,7 @@ def record_decision(
     if recorded:
         payment.answer = changes["answer"]
         if payment.payment_type != "RI":
-            wakeup.notify_timer(RISK_WEBHOOK_TIMER)
+            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return recorded
 
 
