@@ -28,12 +28,10 @@ from gateway.db.statement import WriteStatement
 from gateway.models import AuditEntry, Payment, Status
 from gateway.payments.acquirer_reported import ChainInspector, record_acquirer_reported_follow_up
 from gateway.payments.chain import COUNTED_STATUSES, Chain, resolve_payment_amount
+from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
 from gateway.timers import wakeup
 
-TEST_SUCCESS_CODE: Final = "000.100.110"
-EXTERNAL_SUCCESS_CODE: Final = "000.100.112"
-LIVE_SUCCESS_CODE: Final = "000.000.000"
 LEDGER_RECORDS_TIMER: Final = "chargebacks entered"
 """The timer that writes settlement records for chargebacks without a settlement file."""
 
@@ -138,7 +136,7 @@ def record_chargeback_reversal(
     """
     dispute = Payment.objects.select_related("merchant").get(pk=case.pk)
     came = amount if amount is not None else case.amount - case.recovered
-    reply = AcquirerReply(code=_choose_success_code(dispute), approved=Money(came, dispute.currency))
+    reply = AcquirerReply(code=resolve_success_code(dispute.test_mode), approved=Money(came, dispute.currency))
 
     def write_more(write: WriteStatement, row: Payment) -> None:
         after = {"amount": str(came), "currency": row.currency}
@@ -326,12 +324,6 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
             representment.merchant = disputed.merchant
             return representment, previous
     return disputed, None
-
-
-def _choose_success_code(payment: Payment) -> str:
-    if settings.IS_LIVE:
-        return LIVE_SUCCESS_CODE
-    return EXTERNAL_SUCCESS_CODE if payment.test_mode == "EXTERNAL" else TEST_SUCCESS_CODE
 
 
 __all__ = [

@@ -25,13 +25,11 @@ from gateway import widget_hash
 from gateway.api import authentication as authentication
 from gateway.api.authentication import Admission
 from gateway.api.base_view import RequestContext, add_warning_header, decode_form, log_request
-from gateway.api.envelope import build_envelope, encode_json
+from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    build_idempotency_context,
     build_payment_response,
-    render_ignored_parameters,
 )
 from gateway.catalogue.endpoints import (
     CHECKOUT_REGISTRATION_ENDPOINT,
@@ -53,7 +51,9 @@ from gateway.catalogue.parse import (
 )
 from gateway.catalogue.typed_pairs import ParameterPairs, reveal_text
 from gateway.core import clock, languages
+from gateway.core.compact_json import encode_json
 from gateway.core.masking import mask_text
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE, CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments import token_limits
@@ -63,6 +63,7 @@ from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.rendering import render_registration_change
 from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.responses import RenderedResponse, render_ignored_parameters
 from gateway.payments.store import IdempotencyKeyTakenError
 
 CHECKOUT_CREATED_CODE: Final = "000.200.100"
@@ -139,7 +140,7 @@ class UpdateCheckoutView(CheckoutApiView):
                 response: HttpResponse = Response(body, headers=context.headers)
                 log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
                 return response
-        raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
 class ShopperApiView(CheckoutApiView):
@@ -192,11 +193,11 @@ class ShopperApiView(CheckoutApiView):
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         row = self.find_own_checkout(context, target)
         self._check_kind(row)
-        responder = PaymentResponder(context, Parameters(), self.tell)
+        responder = PaymentResponder(context, Parameters(), claim, self.renderer)
         submission = payment_attempts.CheckoutSubmission(
             form=SubmittedForm(pairs=context.pairs, trusted=True, literal=_is_parsing_strict(row)),
             trace=context.trace,
-            idempotency=build_idempotency_context(claim, responder),
+            idempotency=responder.idempotency,
         )
         limits = context.admission.limits
         prepared = {name: reveal_text(value) for name, value in session.load_checkout_values(row).items()}
@@ -206,7 +207,7 @@ class ShopperApiView(CheckoutApiView):
         with token_limits.reserve_amount(context.admission.token, limits, amount, currency) as reservation:
             payment = payment_attempts.pay_checkout(row, submission)
             reservation.payment = payment.id
-        return responder.response(payment)
+        return responder.build_response(payment)
 
     def get(self, request: Request, target: str) -> Response:
         context = self.admit_request(request)
@@ -215,11 +216,11 @@ class ShopperApiView(CheckoutApiView):
         self._check_kind(row)
         if row.payment is None:
             return Response(
-                build_envelope(widget_responses.CHECKOUT_PENDING_CODE, context.trace.ndc, **passed_over),
+                build_envelope(AWAITING_SHOPPER_CODE, context.trace.ndc, **passed_over),
                 headers=context.headers,
             )
         session.mark_result_fetched(row)
-        status, body = build_payment_response(row.payment, context, tell=self.tell)
+        status, body = build_payment_response(row.payment, context, renderer=self.renderer)
         return Response(body | passed_over, status=status, headers=context.headers)
 
     def _check_kind(self, row: Checkout) -> None:
@@ -252,7 +253,7 @@ class CheckoutRegistrationView(ShopperApiView):
 
     kind = Checkout.Kind.REGISTRATION
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": CHECKOUT_REGISTRATION_ENDPOINT, "POST": STORE_CHECKOUT_ENDPOINT}
-    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
+    renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
 
 class PublicApiView(CheckoutApiView):
@@ -323,7 +324,8 @@ def _write_with_idempotency(
     """Write a checkout and the stored response of its idempotency key in one statement. Raises
     IdempotencyKeyTakenError."""
     if claim is not None:
-        claim.insert(write, row.id, (200, encode_json(body).decode()))
+        text = encode_json(body).decode()
+        claim.insert(write, row.id, RenderedResponse(status=200, text=text, kept=text))
     try:
         return write.run()
     except IntegrityError as fault:
@@ -387,7 +389,7 @@ def _check_refusals(parameters: Parameters) -> None:
 def _choose_state_after(response: Response) -> str:
     if response.status_code == 404:
         return "expired"
-    return "processing" if response.data["result"]["code"] == session.CHECKOUT_IN_PROGRESS_CODE else "open"
+    return "processing" if response.data["result"]["code"] == CONCURRENT_UPDATE_CODE else "open"
 
 
 def _to_printable(text: str) -> str:

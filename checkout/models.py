@@ -111,6 +111,7 @@ class CallAttempt(models.Model):
 
 
 def validate_offer_conditions(value: Any) -> None:
+    """Raise ValidationError unless ``value`` is a list of offer conditions."""
     if faults := offer_rules.check_offer_conditions(value):
         raise ValidationError("; ".join(faults))
 

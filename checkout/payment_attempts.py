@@ -27,6 +27,7 @@ from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
 from gateway.catalogue.parse import Catalogue, Parameters
 from gateway.core import clock
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment, Status, Suspension
@@ -86,7 +87,7 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
         elif (settled := _resolve_pending_payment(row, standing, submission)) is not None:
             return settled
         row = session.find_open_checkout(public_id)
-    raise RequestRefusedError(session.CHECKOUT_IN_PROGRESS_CODE)
+    raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
 def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequest:
@@ -179,7 +180,7 @@ def _resolve_pending_payment(row: Checkout, standing: Payment, submission: Check
         return None
     if ended.status == Status.PENDING:
         raise RequestRefusedError(
-            session.CHECKOUT_IN_PROGRESS_CODE,
+            CONCURRENT_UPDATE_CODE,
             more="the payment begun elsewhere cannot be taken back yet; try again soon",
         )
     return ended

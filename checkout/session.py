@@ -20,6 +20,7 @@ from gateway.catalogue.endpoints import CREATE_CHECKOUT_ENDPOINT
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, Parameters
 from gateway.catalogue.typed_pairs import ParameterValue
 from gateway.core import clock
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Status
@@ -28,7 +29,6 @@ from gateway.vault.sealing import current_vault
 
 CHECKOUT_LIFETIME: Final = timedelta(minutes=30)
 NO_CHECKOUT_TEXT: Final = "No payment session found"
-CHECKOUT_IN_PROGRESS_CODE: Final = "800.120.402"
 _ID: Final = re.compile(r"([0-9A-F]{32})-([0-9A-Za-z]{1,15})")
 
 
@@ -65,7 +65,7 @@ def update_checkout(row: Checkout, parameters: Parameters) -> WriteStatement:
     if row.payment is not None and row.payment.status != Status.DECLINED:
         if row.payment.status == Status.APPROVED:
             raise RequestRefusedError(INVALID_PARAMETER_CODE, more="the checkout is paid already")
-        raise RequestRefusedError(CHECKOUT_IN_PROGRESS_CODE, more="a payment of this checkout is being made")
+        raise RequestRefusedError(CONCURRENT_UPDATE_CODE, more="a payment of this checkout is being made")
     plain, secret = _split_secrets(parameters)
     write = WriteStatement()
     write.update(

@@ -21,11 +21,11 @@ from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS
 from gateway.core import brands, languages, result_codes
 from gateway.core.brands import Brand, CardBrand
 from gateway.core.money import format_amount
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.models import Payment, Status
 from gateway.payments import shopper_return
 from gateway.payments.rendering import render_payment, resolve_result_code
 
-CHECKOUT_PENDING_CODE: Final = "000.200.000"
 MAX_REQUESTED_BRANDS: Final = 60
 """Codes of one data-brands attribute."""
 DEFAULT_WIDGET_BRANDS: Final = ("VISA", "MASTER")
@@ -164,7 +164,7 @@ def render_state(row: Checkout) -> dict[str, Any]:
 
 def get_last_result_code(row: Checkout) -> str:
     """The result code of the last attempt, so that a page can explain a failure; pending before any."""
-    return resolve_result_code(row.payment) if row.payment is not None else CHECKOUT_PENDING_CODE
+    return resolve_result_code(row.payment) if row.payment is not None else AWAITING_SHOPPER_CODE
 
 
 def render_redirect(payment: Payment) -> dict[str, Any] | None:

@@ -7,27 +7,46 @@ from typing import Final
 from chargebacks import packet_job
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
-from gateway import timer_table as gateway
-from gateway.access import signin, unused_accounts
+from gateway.access import rate_limits, signin, unused_accounts
+from gateway.api import request_log_retention
 from gateway.background import queue
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.payments import payment_export
+from gateway.connectors.iso8583 import timers as iso8583
+from gateway.connectors.sepa import timers as sepa
+from gateway.connectors.simulator import orders
 from gateway.notifications import bulk_replay
 from gateway.payments import (
     bank_order_outcomes,
     batched_captures,
+    idempotency,
     mandate_mails,
+    recovery,
     registration_retention,
+    shopper_return,
     webhook_payloads,
 )
 from gateway.portal import self_test
 from gateway.processor_events import event_processing as processor_events
+from gateway.risk import card_testing, risk_store
 from gateway.scheduling import job_timer as scheduling
 from gateway.timers import registry
+from gateway.wallets import channel_tokens
 from reporting import timers as reporting
 
 TIMERS: Final[tuple[registry.Timer, ...]] = (
-    *gateway.TIMERS,
+    recovery.TIMER,
+    *shopper_return.TIMERS,
+    rate_limits.TIMER,
+    request_log_retention.TIMER,
+    idempotency.TIMER,
+    channel_tokens.TIMER,
+    card_testing.TIMER,
+    risk_store.TIMER,
+    sepa.FILE_TIMER,
+    iso8583.TIMER,
+    *sepa.BANK_TIMERS,
+    orders.TIMER,
     *checkout.TIMERS,
     webhook_payloads.TIMER,
     webhook_payloads.SWEEP_TIMER,

@@ -214,9 +214,10 @@ def _is_left_unread(body: Any) -> bool:
 
 def _build_answer(status: int, reason: str, words: str) -> bytes:
     # The worker's module is loaded before Django is.
-    from gateway.api.envelope import build_envelope, encode_json
+    from gateway.api.envelope import build_envelope
     from gateway.catalogue.errors import INVALID_PARAMETER_CODE
     from gateway.core import identifiers
+    from gateway.core.compact_json import encode_json
 
     body = encode_json(build_envelope(INVALID_PARAMETER_CODE, identifiers.format_ndc(identifiers.row_id()), more=words))
     head = (

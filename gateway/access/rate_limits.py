@@ -5,11 +5,14 @@ Source: docs/spec, Part A, Limits.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
 
-from gateway.models import Channel
+from gateway.core import clock
+from gateway.models import Channel, Merchant, ThrottleWindow
+from gateway.timers.registry import SWEEP_INTERVAL_S, Timer
 
 SHOPPER_OPERATION: Final = "shopper"
 """The operation under which requests without a token are counted (``ThrottleWindow.operation``)."""
@@ -25,3 +28,19 @@ def resolve_rate_limit(channel: Channel | None, operation: str) -> tuple[int, in
     if settings.GATEWAY_THROTTLE_LIMIT == 0:
         return None
     return settings.GATEWAY_THROTTLE_LIMIT, settings.GATEWAY_THROTTLE_WINDOW_S
+
+
+_WINDOW_RETENTION: Final = timedelta(minutes=10)
+
+
+def _delete_old_windows(_merchant: Merchant | None) -> int:
+    old = (clock.real_now() - _WINDOW_RETENTION).timestamp()
+    return ThrottleWindow.objects.extra(where=['"window" * window_s + window_s < %s'], params=[old]).delete()[0]
+
+
+TIMER: Final = Timer(
+    name="throttle windows",
+    run=_delete_old_windows,
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget counters of past windows.",
+)

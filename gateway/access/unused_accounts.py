@@ -70,7 +70,7 @@ def _record_enabling(user: User) -> bool:
     from then on it counts as used."""
     entries = AuditEntry.objects.filter(subject="user", subject_id=str(user.pk), after__has_key="is_active")
     last = entries.order_by("-id").first()
-    if last is None or last.after["is_active"]:
+    if last is None or last.after is None or last.after["is_active"]:
         return False
     after = {"is_active": True, "where": "not in the back office"}
     audit_log.record_audit_entry(BY, "change", user, before={"is_active": False}, after=after)

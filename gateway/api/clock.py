@@ -11,14 +11,15 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import render_ignored_parameters
 from gateway.api.sandbox import SandboxView
 from gateway.catalogue.endpoints import MOVE_CLOCK_ENDPOINT, READ_CLOCK_ENDPOINT, RESET_CLOCK_ENDPOINT, Endpoint
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
 from gateway.core import clock
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.models import Merchant
 from gateway.models.entities import MAX_CLOCK_OFFSET
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.responses import render_ignored_parameters
 from gateway.timers import time_travel
 
 

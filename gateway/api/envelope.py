@@ -5,15 +5,16 @@ Source: Part B, Payment response.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
 
 from gateway.catalogue.parse import ParameterError
-from gateway.core import clock, identifiers, result_codes
+from gateway.core import identifiers, result_codes
+from gateway.core.compact_json import encode_json
+from gateway.payments.responses import build_envelope_fields
 
 
 def build_docs_url(endpoint: str) -> str:
@@ -31,15 +32,6 @@ def build_result(code: str, errors: Sequence[ParameterError] = (), more: str = "
     return body
 
 
-def build_envelope_fields(ndc: str) -> dict[str, str]:
-    """buildNumber, timestamp (of the response, real time) and ndc."""
-    return {
-        "buildNumber": settings.GATEWAY_BUILD_NUMBER,
-        "timestamp": clock.format_timestamp(clock.real_now()),
-        "ndc": ndc,
-    }
-
-
 def build_envelope(
     code: str, ndc: str, *, errors: Sequence[ParameterError] = (), more: str = "", docs: str = "", **fields: Any
 ) -> dict[str, Any]:
@@ -53,11 +45,3 @@ def build_plain_response(status: int, code: str, more: str = "", *, ndc: str = "
     answer = HttpResponse(encode_json(body), status=status, content_type="application/json; charset=utf-8")
     answer["Cache-Control"] = "no-store"
     return answer
-
-
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def encode_json(body: Any) -> bytes:
-    """Compact JSON in UTF-8."""
-    return _encode(body).encode()

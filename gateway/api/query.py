@@ -8,8 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
-from gateway.api.envelope import build_envelope, build_envelope_fields
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
+from gateway.api.envelope import build_envelope
 from gateway.catalogue.endpoints import (
     QUERY_ENDPOINT,
     QUERY_ONE_ENDPOINT,
@@ -19,8 +18,10 @@ from gateway.catalogue.endpoints import (
 )
 from gateway.catalogue.parse import Parameters
 from gateway.core import identifiers
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.payments import transaction_query
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
 
 QUERY_OK_CODE: Final = "000.000.100"
 

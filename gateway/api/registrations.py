@@ -16,9 +16,7 @@ from gateway.api.envelope import build_envelope
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    build_idempotency_context,
     process_within_token_limits,
-    render_ignored_parameters,
     resolve_request_channel,
 )
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
@@ -41,6 +39,7 @@ from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefused
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_registration, render_registration_change
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
+from gateway.payments.responses import render_ignored_parameters
 
 
 def _find_registration(context: RequestContext, target: str) -> Registration:
@@ -52,7 +51,7 @@ class RegistrationsView(IdempotentPostView):
     """POST /v1/registrations."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"POST": CREATE_REGISTRATION_ENDPOINT}
-    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
+    renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         admission = context.admission
@@ -61,34 +60,34 @@ class RegistrationsView(IdempotentPostView):
         parameters = self.parse(context, channel, build_condition_facts(channel, now))
         if channel is None:
             raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
-        responder = PaymentResponder(context, parameters, self.tell)
+        responder = PaymentResponder(context, parameters, claim, self.renderer)
         payment_request = build_payment_request(
             parameters,
             merchant=admission.merchant,
             channel=channel,
             now=now,
             trace=context.trace,
-            idempotency=build_idempotency_context(claim, responder),
+            idempotency=responder.idempotency,
         )
-        return responder.response(process_within_token_limits(payment_request, context))
+        return responder.build_response(process_within_token_limits(payment_request, context))
 
 
 class RegistrationChangeView(IdempotentPostView):
     """Base of the views that change a registration."""
 
-    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
+    renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_registration_change)
 
     def change(
         self, context: RequestContext, parameters: Parameters, claim: IdempotencyClaim | None
     ) -> tuple[ChangeRequest, PaymentResponder]:
         merchant = context.admission.merchant
-        responder = PaymentResponder(context, parameters, self.tell)
+        responder = PaymentResponder(context, parameters, claim, self.renderer)
         change = ChangeRequest(
             merchant=merchant,
             now=clock.merchant_now(merchant),
             trace=context.trace,
             parameters=parameters,
-            idempotency=build_idempotency_context(claim, responder),
+            idempotency=responder.idempotency,
         )
         return change, responder
 
@@ -114,12 +113,12 @@ class RegistrationView(RegistrationChangeView):
         facts = build_condition_facts(context.admission.channel, clock.merchant_now(context.admission.merchant))
         parameters = self.parse(context, context.admission.channel, facts)
         change, responder = self.change(context, parameters, claim)
-        return responder.response(registrations.update_registration(_find_registration(context, target), change))
+        return responder.build_response(registrations.update_registration(_find_registration(context, target), change))
 
     def delete(self, request: Request, target: str) -> HttpResponse:
         context = self.admit_request(request, target)
         change, responder = self.change(context, self.parse(context, context.admission.channel), None)
-        return responder.response(registrations.delete_registration(_find_registration(context, target), change))
+        return responder.build_response(registrations.delete_registration(_find_registration(context, target), change))
 
 
 class ExtendRegistrationView(RegistrationChangeView):
@@ -129,7 +128,7 @@ class ExtendRegistrationView(RegistrationChangeView):
 
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         change, responder = self.change(context, self.parse(context, context.admission.channel), claim)
-        return responder.response(
+        return responder.build_response(
             registrations.extend_registration(_find_extendable_registration(context, target), change)
         )
 
@@ -164,14 +163,14 @@ class OneClickView(IdempotentPostView):
         if found is None:
             assert missing is not None
             raise missing
-        responder = PaymentResponder(context, parameters)
+        responder = PaymentResponder(context, parameters, claim)
         payment_request = build_payment_request(
             parameters,
             merchant=merchant,
             channel=found.channel,
             now=now,
             trace=context.trace,
-            idempotency=build_idempotency_context(claim, responder),
+            idempotency=responder.idempotency,
             stored=registrations.load_stored_means(found, parameters, now),
         )
-        return responder.response(process_within_token_limits(payment_request, context))
+        return responder.build_response(process_within_token_limits(payment_request, context))

@@ -9,7 +9,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from gateway.api.envelope import encode_json
+from gateway.core.compact_json import encode_json
 
 
 class EnvelopeRenderer(BaseRenderer):  # type: ignore[misc]  # DRF has no type hints

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, build_payment_response, render_ignored_parameters
+from gateway.api.payments import build_payment_response
 from gateway.catalogue.endpoints import (
     ACQUIRER_MESSAGES_ENDPOINT,
     DECIDE_TRANSFER_ENDPOINT,
@@ -28,10 +28,12 @@ from gateway.connectors.simulator import orders
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.money import Money
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.core.secret import Secret
 from gateway.models import AcquirerExchange, MandateMail
 from gateway.payments import acquirer_message_store, mandate_mails, shopper_return
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.responses import render_ignored_parameters
 from gateway.wallets import sandbox_tokens as wallets
 from gateway.wallets.formats import WALLET_FORMATS
 from gateway.wallets.token_factory import PaymentSheet, tamper_token

@@ -9,12 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from gateway.api.base_view import RequestContext
-from gateway.api.envelope import build_envelope_fields
 from gateway.api.payments import (
     IdempotentPostView,
     PaymentResponder,
-    build_idempotency_context,
-    render_ignored_parameters,
 )
 from gateway.catalogue.endpoints import (
     CANCEL_SCHEDULE_ENDPOINT,
@@ -31,13 +28,14 @@ from gateway.payments import token_limits
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
 from gateway.scheduling import schedules
 
 
 class ScheduleChangeView(IdempotentPostView):
     """Base of the views that change a job."""
 
-    tell: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(schedules.render_schedule)
+    renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(schedules.render_schedule)
 
     def change(self, context: RequestContext, claim: IdempotencyClaim | None) -> tuple[ChangeRequest, PaymentResponder]:
         merchant = context.admission.merchant
@@ -45,13 +43,13 @@ class ScheduleChangeView(IdempotentPostView):
         parameters: Parameters = self.parse(
             context, context.admission.channel, build_condition_facts(context.admission.channel, now)
         )
-        responder = PaymentResponder(context, parameters, self.tell)
+        responder = PaymentResponder(context, parameters, claim, self.renderer)
         change = ChangeRequest(
             merchant=merchant,
             now=now,
             trace=context.trace,
             parameters=parameters,
-            idempotency=build_idempotency_context(claim, responder),
+            idempotency=responder.idempotency,
         )
         return change, responder
 
@@ -64,7 +62,7 @@ class SchedulesView(ScheduleChangeView):
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         token_limits.check_subscription_allowed(context.admission.limits)
         change, responder = self.change(context, claim)
-        return responder.response(schedules.create_job(change, context.admission.channel))
+        return responder.build_response(schedules.create_job(change, context.admission.channel))
 
 
 class ScheduleView(ScheduleChangeView):
@@ -86,7 +84,7 @@ class ScheduleView(ScheduleChangeView):
         context = self.admit_request(request, target)
         change, responder = self.change(context, None)
         ident = identifiers.parse_id(target)
-        return responder.response(schedules.deschedule_job(ident, change, context.admission.channel))
+        return responder.build_response(schedules.deschedule_job(ident, change, context.admission.channel))
 
 
 class RescheduleView(ScheduleChangeView):
@@ -98,7 +96,7 @@ class RescheduleView(ScheduleChangeView):
         token_limits.check_subscription_allowed(context.admission.limits)
         change, responder = self.change(context, claim)
         ident = identifiers.parse_id(target)
-        return responder.response(schedules.reschedule_job(ident, change, context.admission.channel))
+        return responder.build_response(schedules.reschedule_job(ident, change, context.admission.channel))
 
 
 class DescheduleView(ScheduleChangeView):
@@ -109,4 +107,4 @@ class DescheduleView(ScheduleChangeView):
     def pay(self, context: RequestContext, target: str, claim: IdempotencyClaim | None) -> HttpResponse:
         change, responder = self.change(context, claim)
         ident = identifiers.parse_id(target)
-        return responder.response(schedules.deschedule_job(ident, change, context.admission.channel))
+        return responder.build_response(schedules.deschedule_job(ident, change, context.admission.channel))

@@ -9,14 +9,16 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters, resolve_request_channel
+from gateway.api.payments import resolve_request_channel
 from gateway.catalogue.endpoints import READ_AUTHENTICATION_ENDPOINT, STANDALONE_AUTHENTICATION_ENDPOINT, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers, result_codes
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.models import Authentication
 from gateway.payments import standalone_authentication
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.responses import render_ignored_parameters
 
 
 def _build_authentication_response(row: Authentication, context: RequestContext, parameters: Parameters) -> Response:

@@ -14,7 +14,7 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
-from gateway.connectors.reply_codes import REVERSED
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 
 
 class NullConnector:
@@ -38,7 +38,7 @@ class NullConnector:
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
         """There is nothing to void."""
-        return AcquirerReply(code=REVERSED, received={"outcome": "nothing to reverse"})
+        return AcquirerReply(code=TIMEOUT_REVERSED_CODE, received={"outcome": "nothing to reverse"})
 
 
 NO_ACQUIRER: Final = NullConnector()

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-REVERSED: Final = "900.100.301"
-"""A void has succeeded, or the acquirer has nothing to void."""
 SOFT_DECLINE: Final = "300.100.100"
 """The issuer wants the shopper to authenticate."""
 WITHDRAWN: Final = "100.396.201"

@@ -24,6 +24,17 @@ SUCCESS_CODES: Final[Mapping[str, str]] = {
 }
 """Test mode → the code of success; '' is the live environment (D18)."""
 
+# Codes that more than one package gives.
+AWAITING_SHOPPER_CODE: Final = "000.200.000"
+OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
+NOT_AUTHENTICATED_CODE: Final = "100.380.501"
+SHOPPER_CANCELLED_CODE: Final = "100.396.101"
+SHOPPER_TIMEOUT_CODE: Final = "100.396.103"
+PAYMENT_NOT_FOUND_CODE: Final = "700.400.580"
+CONCURRENT_UPDATE_CODE: Final = "800.120.402"
+VAULT_ERROR_CODE: Final = "900.100.205"
+TIMEOUT_REVERSED_CODE: Final = "900.100.301"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultCode:

@@ -19,24 +19,31 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DataError, connection, connections, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.models.base import ModelState
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
 from gateway.db import libpq
 
+MAX_GUARDED_UPDATES: Final = 2
+"""Rows whose state one statement may check: the payment's own, and the row of its chain, agreement or caller."""
+
 
 class WriteStatement:
-    """Inserts, and at most two compare-and-set updates that guard them: all of it is written, or nothing."""
+    """Inserts, and at most two compare-and-set updates that guard them: all of it is written, or nothing.
+
+    With two updates, both rows are locked in their expected state before either is changed: where one of them changed
+    since it was read, the statement finds no row to change, writes nothing, and :meth:`run` returns False.
+    """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._values: list[Any] = []
-        self._guarded = self._twice = False
+        self._guards: list[_GuardedUpdate] = []
         self._asked: dict[str, tuple[str, Sequence[Any]]] = {}
         self.returned: dict[str, Any] = {}
         """Values requested by :meth:`returning`, set once the statement has run."""
@@ -45,27 +52,18 @@ class WriteStatement:
         self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
     ) -> None:
         """Change one row if it still matches ``expecting``. Must come first; a second update may follow the first."""
-        if len(self._parts) > int(self._guarded) or self._twice:
+        if self._parts or len(self._guards) == MAX_GUARDED_UPDATES:
             raise ValueError("updates come first, two at most: the inserts depend on them")
-        model = type(row)
-        changed = _shape(model, tuple(changes))
-        where = {"id": row.pk, **(expecting or {})}
-        rows = _shape(model, tuple(where))
-        first = ""
-        if self._guarded:
-            self._twice = True
-            self._parts[0] = f"first_{self._parts[0]}"
-            first = " AND EXISTS (SELECT 1 FROM first_moved)"
-        self._parts.append(
-            f"moved AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{first} RETURNING 1)"
+        model, where = type(row), {"id": row.pk, **(expecting or {})}
+        changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
+        self._guards.append(
+            _GuardedUpdate(changed=changed, rows=rows, changes=changed.adapt(changes), where=rows.adapt(where))
         )
-        self._values += changed.adapt(changes) + rows.adapt(where)
-        self._guarded = True
 
     def insert(self, model: type[models.Model], **values: Any) -> None:
         """Insert one row; names are attribute names (``payment_id``)."""
         shape = _shape(model, tuple(values))
-        source = " FROM moved" if self._guarded else ""
+        source = " FROM moved" if self._guards else ""
         self._parts.append(
             f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source})"
         )
@@ -74,7 +72,7 @@ class WriteStatement:
     def update_related(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
         """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
         changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
-        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guards else ""
         self._parts.append(
             f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{guard})"
         )
@@ -83,7 +81,7 @@ class WriteStatement:
     def delete(self, model: type[models.Model], where: Mapping[str, Any]) -> None:
         """Delete rows of another table in the same statement; with a guard, only if the guarded row moved."""
         rows = _shape(model, tuple(where))
-        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guarded else ""
+        guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guards else ""
         self._parts.append(f"w{len(self._parts)} AS (DELETE FROM {rows.table} WHERE {rows.conditions}{guard})")
         self._values += rows.adapt(where)
 
@@ -95,7 +93,7 @@ class WriteStatement:
         names = [field.attname for field in model._meta.pk_fields]
         found, shape = _shape(model, tuple(names)), _shape(model, (*key, *by))
         counted = ", ".join(f'"{name}" = {shape.table}."{name}" + EXCLUDED."{name}"' for name in by)
-        source = " FROM moved" if self._guarded else ""
+        source = " FROM moved" if self._guards else ""
         self._parts.append(
             f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source}"
             f" ON CONFLICT ({found.columns}) DO UPDATE SET {counted})"
@@ -108,24 +106,48 @@ class WriteStatement:
 
     def run(self) -> bool:
         """Execute. False when a guarded row had changed: then nothing was written."""
-        if not self._parts:
+        guards, guard_values = _build_guards(self._guards)
+        parts = guards + self._parts
+        if not parts:
             return True
-        columns = ["(SELECT count(*) FROM moved)" if self._guarded else "1"]
-        if self._twice:
-            # The first update matched and the second did not: the statement fails, which undoes the first.
-            columns = ["CASE WHEN EXISTS (SELECT 1 FROM first_moved) THEN 1 / (SELECT count(*) FROM moved) ELSE 0 END"]
-        values = list(self._values)
+        columns = ["(SELECT count(*) FROM moved)" if guards else "1"]
+        values = guard_values + self._values
         for select, arguments in self._asked.values():
             columns.append(f"({select})")
             values += arguments
-        try:
-            first = execute_sql(f"WITH {', '.join(self._parts)} SELECT {', '.join(columns)}", values)[0]
-        except DataError as fault:
-            if self._twice and isinstance(fault.__cause__, psycopg.errors.DivisionByZero):
-                return False
-            raise
+        first = execute_sql(f"WITH {', '.join(parts)} SELECT {', '.join(columns)}", values)[0]
         self.returned = dict(zip(self._asked, first[1:], strict=True))
         return bool(first[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GuardedUpdate:
+    """One compare-and-set update: what it changes, which row in which state, and the values of both."""
+
+    changed: _Shape
+    rows: _Shape
+    changes: list[Any]
+    where: list[Any]
+
+    def as_sql(self, condition: str) -> str:
+        return f"UPDATE {self.changed.table} SET {self.changed.assignments} WHERE {self.rows.conditions}{condition}"
+
+
+def _build_guards(guards: Sequence[_GuardedUpdate]) -> tuple[list[str], list[Any]]:
+    """Returns (parts, values) of the statement. The last part is ``moved``, which is empty where a row had changed."""
+    if len(guards) < MAX_GUARDED_UPDATES:
+        parts = [f"moved AS ({guard.as_sql('')} RETURNING 1)" for guard in guards]
+        return parts, [value for guard in guards for value in guard.changes + guard.where]
+    first, second = guards
+    # Both rows are locked before either is changed: an update that matched could not be undone without an error.
+    parts = [
+        f"first_found AS (SELECT 1 FROM {first.rows.table} WHERE {first.rows.conditions} FOR NO KEY UPDATE)",
+        f"found AS (SELECT 1 FROM {second.rows.table} WHERE {second.rows.conditions}"
+        " AND EXISTS (SELECT 1 FROM first_found) FOR NO KEY UPDATE)",
+        f"first_moved AS ({first.as_sql(' AND EXISTS (SELECT 1 FROM found)')} RETURNING 1)",
+        f"moved AS ({second.as_sql(' AND EXISTS (SELECT 1 FROM first_moved)')} RETURNING 1)",
+    ]
+    return parts, [*first.where, *second.where, *first.changes, *first.where, *second.changes, *second.where]
 
 
 def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -73,6 +73,7 @@ class Merchant(Entity):
 
 
 def validate_throttle_limits(value: Any) -> None:
+    """Raise ValidationError unless ``value`` gives a request limit for each operation it names."""
     if not isinstance(value, dict):
         raise ValidationError("Give an object: operation → {limit, window_s}.")
     for operation, limit in value.items():
@@ -93,6 +94,7 @@ CARD_TESTING_SETTINGS = {"failures": (0, 10_000), "binFailures": (0, 100_000), "
 
 
 def validate_card_testing(value: Any) -> None:
+    """Raise ValidationError unless ``value`` holds settings of the card-testing guard."""
     if not isinstance(value, dict):
         raise ValidationError("Give an object: enabled, failures, binFailures, windowSeconds.")
     for name, own in value.items():

@@ -20,6 +20,7 @@ MAX_REQUESTOR_CHARS = 100
 
 
 def validate_requestors(value: Any) -> None:
+    """Raise ValidationError unless ``value`` gives a 3DS requestor's id and name for each network it names."""
     if not isinstance(value, dict):
         raise ValidationError("Give an object: network → {id, name}.")
     for network, requestor in value.items():

@@ -18,8 +18,6 @@ from gateway.timers import wakeup
 
 REPLAY_PERMISSION: Final = "gateway.change_webhookendpoint"
 REPLAY_SLICE_SIZE: Final = 200
-WEBHOOKS_TIMER: Final = "webhooks"
-"""The timer that delivers webhooks."""
 
 
 def serialize_selection(selection: ReplaySelection) -> dict[str, Any]:
@@ -67,7 +65,7 @@ def replay_slice(row: BackgroundWork, _folder: AttemptFolder, alive: Callable[[]
         alive()
         done, after = replay.replay_next_batch(selection, after, batch=REPLAY_SLICE_SIZE)
     if done:
-        wakeup.notify_timer(WEBHOOKS_TIMER)
+        wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return queue.SliceResult(
         done=row.done + done,
         total=max(total, row.done + done),

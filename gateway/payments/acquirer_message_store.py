@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.models import AcquirerExchange, Payment
+from gateway.payments.rendering import COLUMN_PARAMETERS
 
 PATCH_KEY: Final = "differs"
 """The only key of a message that is stored as a patch."""
-_FROM_COLUMNS: Final = frozenset({"paymentType", "paymentBrand", "amount", "currency", "testMode"})
 
 
 def compact_message(sent: Mapping[str, Any], payment: Payment) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def restore_message(exchange: AcquirerExchange, payment: Payment) -> dict[str, A
 
 def _build_base_message(payment: Payment) -> dict[str, Any]:
     """The message as the payment's row alone would give it, from columns that never change."""
-    own = {name: value for name, value in payment.request.items() if name not in _FROM_COLUMNS}
+    own = {name: value for name, value in payment.request.items() if name not in COLUMN_PARAMETERS}
     return own | {
         "operation": payment.payment_type,
         "amount": payment.money.text(),

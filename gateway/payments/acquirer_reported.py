@@ -20,6 +20,7 @@ from gateway.catalogue.parse import Catalogue
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Merchant, Payment
 from gateway.payments import store
@@ -33,7 +34,7 @@ from gateway.payments.follow_ups import (
 )
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.payment_request import RequestTrace
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 
 ExtraWrites = Callable[[WriteStatement, Payment], None]
 ChainInspector = Callable[[Chain], None]

@@ -23,8 +23,8 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Para
 from gateway.connectors.acquirer_message import MIGRATED_REFERENCES, parse_scheme_reference
 from gateway.core import identifiers
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration, Status
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.stored_answer import read_private_facts
 
 UNKNOWN_REFERENCE_CODE: Final = "700.100.100"
 NOT_INITIAL_PAYMENT_CODE: Final = "700.400.590"
@@ -92,11 +92,12 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementUse:
     """The agreement of one request. ``agreement``: the row as it was read; None for a reference of another processor.
-    ``counts``: the payment counts towards its limits. ``expiry``: the request's own standingInstruction.expiry.
+    ``counts_towards_limits``: the payment counts towards its limits. ``expiry``: the request's own
+    standingInstruction.expiry.
     ``scheme_references``: the references for the acquirer, by parameter name."""
 
     agreement: Agreement | None
-    counts: bool
+    counts_towards_limits: bool
     expiry: date | None
     scheme_references: Mapping[str, str]
 
@@ -128,7 +129,11 @@ def resolve_agreement(
         and payment_type in _AUTHORIZING
     )
     if not merchant_initiated and not (use is AgreementUseType.CARDHOLDER_INITIATED and named):
-        return AgreementUse(agreement=None, counts=False, expiry=expiry, scheme_references={}) if expiry else None
+        return (
+            AgreementUse(agreement=None, counts_towards_limits=False, expiry=expiry, scheme_references={})
+            if expiry
+            else None
+        )
     if named or registration is None:
         if registration is None:
             _check_required_ids(parameters, channel)
@@ -141,7 +146,7 @@ def resolve_agreement(
         references = {} if named or registration is None else _find_first_scheme_reference(registration)
     return AgreementUse(
         agreement=agreement,
-        counts=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
+        counts_towards_limits=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
         expiry=expiry,
         scheme_references=references,
     )
@@ -152,7 +157,10 @@ def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
     return AgreementUse(
-        agreement=agreement, counts=True, expiry=expiry, scheme_references=_build_scheme_references(agreement, channel)
+        agreement=agreement,
+        counts_towards_limits=True,
+        expiry=expiry,
+        scheme_references=_build_scheme_references(agreement, channel),
     )
 
 
@@ -170,7 +178,7 @@ def find_agreement_violation(
         return ParameterError(
             name="standingInstruction.expiry", message=message, code=AGREEMENT_EXPIRED_CODE, known=True
         )
-    if agreement is None or not agreement_use.counts or not has_agreement_limits(agreement):
+    if agreement is None or not agreement_use.counts_towards_limits or not has_agreement_limits(agreement):
         return None
     made, last = _count_authorizations(agreement)
     if agreement.max_payments is not None and made >= agreement.max_payments:
@@ -198,7 +206,10 @@ def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
     assert agreement_use.agreement is not None
     agreement = Agreement.objects.get(pk=agreement_use.agreement.pk)
     return AgreementUse(
-        agreement=agreement, counts=True, expiry=agreement_use.expiry, scheme_references=agreement_use.scheme_references
+        agreement=agreement,
+        counts_towards_limits=True,
+        expiry=agreement_use.expiry,
+        scheme_references=agreement_use.scheme_references,
     )
 
 
@@ -276,7 +287,8 @@ def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
     as a parameter; empty if it has none."""
     made = Registration.objects.filter(pk=registration).values("payment")[:1]
     answer = Payment.objects.filter(pk__in=made).values_list("answer", flat=True).first() or {}
-    return {INITIAL_TRANSACTION_ID: answer[NETWORK_REFERENCE_KEY]} if answer.get(NETWORK_REFERENCE_KEY) else {}
+    network_reference = read_private_facts(answer).network_reference
+    return {INITIAL_TRANSACTION_ID: network_reference} if network_reference else {}
 
 
 def _build_scheme_references(agreement: Agreement, channel: Channel) -> dict[str, str]:

@@ -23,13 +23,14 @@ from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.connectors.sepa.connector import reply_from_bank_order
 from gateway.core import clock
 from gateway.core.money import Money
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
 from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
 from gateway.payments.follow_ups import load_chain
-from gateway.payments.process import event_from_reply
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.outcomes import outcome_from_reply
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 
@@ -114,9 +115,8 @@ def _complete_pending(event: BankOrderEvent, payment: Payment) -> bool:
     order.state, order.reason = event.state, event.reason
     reply = reply_from_bank_order(order, {"booked": event.on.isoformat() if event.on else "by the books"})
     try:
-        store.complete_payment(
-            payment, event_from_reply(reply), reply, at=clock.merchant_now(payment.merchant), duration_ms=0, kind="bank"
-        )
+        outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
+        store.complete_payment(payment, outcome, kind="bank")
     except PaymentTransitionError:
         return False  # the payment changed meanwhile: the next round reads it again
     return _mark_applied(event)

@@ -19,7 +19,7 @@ from gateway.connectors.iso8583.batched_capture import reply_from_batched_captur
 from gateway.core import clock
 from gateway.models import BatchedCapture, Merchant, Payment, Status
 from gateway.payments import store
-from gateway.payments.process import event_from_reply
+from gateway.payments.outcomes import outcome_from_reply
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 
@@ -80,14 +80,8 @@ def _apply_capture_outcome(row: BatchedCapture) -> bool:
             row, payment.brand, {"batch": row.batch.number if row.batch else "taken out"}
         )
         try:
-            store.complete_payment(
-                payment,
-                event_from_reply(reply),
-                reply,
-                at=clock.merchant_now(payment.merchant),
-                duration_ms=0,
-                kind="batch",
-            )
+            outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
+            store.complete_payment(payment, outcome, kind="batch")
         except PaymentTransitionError:
             return False  # the payment changed meanwhile: the next round reads it again
     return bool(BatchedCapture.objects.filter(pk=row.pk, applied=False).update(applied=True))

@@ -26,6 +26,7 @@ from gateway.connectors.means import Means
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
@@ -42,13 +43,9 @@ from gateway.payments.operations import (
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
-from gateway.payments.process import submit_payment
-from gateway.payments.refusal import (
-    CONCURRENT_UPDATE_CODE,
-    TYPE_NOT_OFFERED_CODE,
-    VAULT_ERROR_CODE,
-    RequestRefusedError,
-)
+from gateway.payments.process import complete_unless_recovered, submit_payment
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
 MAX_FOLLOW_UP_TRIES = 100
@@ -120,12 +117,9 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
         before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
-        submit_payment(
-            row,
-            CONNECTORS[row.connector],
-            _build_follow_up_acquirer_request(row, target, means, request, before),
-            request,
-        )
+        acquirer_request = _build_follow_up_acquirer_request(row, target, means, request, before)
+        outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
+        complete_unless_recovered(row, outcome, request)
     return row
 
 
@@ -263,7 +257,7 @@ def build_follow_up(
 ) -> Payment:
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
-    echo, answer = apply_target_descriptor(parameters.echo(), target)
+    echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
     return Payment(
         id=request.payment,
         merchant_id=target.merchant_id,

@@ -17,10 +17,13 @@ from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.typed_pairs import reveal_text
 from gateway.core import clock
 from gateway.core.masking import mask_text
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.responses import RenderedResponse
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import current_vault
 
 IDEMPOTENCY_RETENTION: Final = timedelta(hours=24)
@@ -44,7 +47,7 @@ WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """The stored response of a key. ``status``: HTTP. ``body``: in the form of gateway.payments.idempotent_responses;
+    """The stored response of a key. ``status``: HTTP. ``body``: in the form of gateway.payments.responses;
     None when the worker that made ``payment`` died before it stored the response."""
 
     status: int
@@ -92,23 +95,21 @@ class IdempotencyClaim:
             )
         return StoredResponse(status=status or 200, body=answer, payment=payment)
 
-    def insert(self, write: WriteStatement, payment: UUID, answer: tuple[int, str] | None) -> None:
-        """Claim the key in the statement that begins ``payment``. ``answer``: (HTTP status, stored body) if that
-        statement completes it too."""
-        status, body = answer or (None, None)
+    def insert(self, write: WriteStatement, payment: UUID, response: RenderedResponse | None) -> None:
+        """Claim the key in the statement that begins ``payment``. ``response``: if that statement completes it too."""
         write.insert(
             IdempotencyKey,
             **self._where,
             fingerprint=current_vault().fingerprint(self.body),
             payment=payment,
-            status=status,
-            answer=body,
+            status=response.status if response is not None else None,
+            answer=response.kept if response is not None else None,
             created_at=clock.real_now(),
         )
 
-    def answer(self, write: WriteStatement, status: int, body: str) -> None:
+    def store_response(self, write: WriteStatement, response: RenderedResponse) -> None:
         """Store the response in the statement that completes the payment."""
-        write.update_related(IdempotencyKey, {"status": status, "answer": body}, self._where)
+        write.update_related(IdempotencyKey, {"status": response.status, "answer": response.kept}, self._where)
 
 
 def build_idempotency_lookup(header: str | None, *, method: str, path: str) -> dict[str, str] | None:
@@ -155,3 +156,11 @@ def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:
         {"limit": now - IDEMPOTENCY_RETENTION, "most": limit},
     )
     return int(rows[0][0])
+
+
+TIMER: Final = Timer(
+    name="idempotency keys",
+    run=lambda _: delete_expired_idempotency_keys(clock.real_now(), limit=MAX_SWEPT_ROWS),
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget keys after 24 hours.",
+)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-NETWORK_REFERENCE_KEY: Final = "networkReference"
-"""Internal key in ``Payment.answer``: the scheme reference of a payment that created a registration, for agreements
-that are made with the registration later."""
+from typing import Any
 
 
 def deep_merge(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,13 +37,14 @@ class PaymentOperation:
     """One payment type. ``follows``: the types it may follow; empty for first payments.
 
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
-    payment has another type. ``undecided``: it has no final result yet, or the follow-up would end an authorization
+    payment has another type. ``not_final``: it has no final result yet, or the follow-up would end an authorization
     whose increment or renewal has none. ``failed``: it was not approved. ``other_currency``. ``closed``: a FINAL
-    follow-up ended it. ``disputed``: it has an unreversed chargeback. ``used_up``: fully captured or reversed.
-    ``over``: above the ceiling, or nothing left. ``second``: the chargeback is a second one.
+    follow-up ended it. ``disputed``: it has an unreversed chargeback. ``exhausted``: fully captured or reversed.
+    ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
 
-    ``ceiling``: the largest amount it may move (None: no limit). ``rest``: without an amount it takes all that remains.
-    ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data again.
+    ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
+    all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
+    again.
     ``test_only``: by API in the test environment only; live answers 700.400.402.
     """
 
@@ -52,16 +53,16 @@ class PaymentOperation:
     follows: frozenset[str] = frozenset()
     unknown: str = ""
     wrong_type: str = "700.300.100"
-    undecided: str = "700.400.570"
+    not_final: str = "700.400.570"
     failed: str = ""
     other_currency: str = "700.100.500"
     closed: str = ""
     disputed: str = ""
-    used_up: str = ""
-    over: str = ""
-    second: str = ""
+    exhausted: str = ""
+    exceeded: str = ""
+    second_chargeback: str = ""
     ceiling: AmountCeiling | None = None
-    rest: bool = False
+    takes_remainder: bool = False
     counts_captures: bool = False
     needs_card: bool = False
     test_only: bool = False
@@ -86,7 +87,7 @@ _TABLE: Final = (
         unknown="700.400.510",
         failed="700.400.510",
         closed="700.400.100",
-        over="700.400.100",
+        exceeded="700.400.100",
     ),
     PaymentOperation(
         code="RF",
@@ -97,19 +98,19 @@ _TABLE: Final = (
         failed="700.400.520",
         closed="700.400.200",
         disputed="700.300.600",
-        over="700.400.200",
+        exceeded="700.400.200",
     ),
     PaymentOperation(
         code="RV",
         title="Reversal",
         follows=_types("PA DB CP RB CD"),
         ceiling=compute_reversible_amount,
-        rest=True,
+        takes_remainder=True,
         unknown="700.400.530",
         failed="700.400.530",
         closed="700.400.300",
         disputed="700.300.600",
-        over="700.400.300",
+        exceeded="700.400.300",
     ),
     PaymentOperation(
         code="RB",
@@ -128,7 +129,7 @@ _TABLE: Final = (
         unknown="700.400.560",
         failed="700.400.560",
         closed="700.400.560",
-        over="700.100.300",
+        exceeded="700.100.300",
     ),
     PaymentOperation(
         code="CB",
@@ -138,7 +139,7 @@ _TABLE: Final = (
         test_only=True,
         unknown="700.400.550",
         failed="700.400.550",
-        over="700.400.400",
+        exceeded="700.400.400",
     ),
     PaymentOperation(
         code="CR",
@@ -149,8 +150,8 @@ _TABLE: Final = (
         unknown="700.400.420",
         wrong_type="700.400.420",
         failed="700.400.420",
-        over="700.400.410",
-        second="700.400.411",
+        exceeded="700.400.410",
+        second_chargeback="700.400.411",
     ),
 )
 
@@ -164,7 +165,7 @@ INCREMENT_OPERATION: Final = PaymentOperation(
     unknown="700.400.510",
     failed="700.400.510",
     closed="700.400.100",
-    used_up="700.400.510",
+    exhausted="700.400.510",
 )
 REAUTHORIZATION_OPERATION: Final = PaymentOperation(
     code="PA",
@@ -175,8 +176,8 @@ REAUTHORIZATION_OPERATION: Final = PaymentOperation(
     unknown="700.400.510",
     failed="700.400.510",
     closed="700.400.100",
-    used_up="700.400.100",
-    over="700.400.100",
+    exhausted="700.400.100",
+    exceeded="700.400.100",
 )
 INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
     {"INCREMENTAL_AUTH": INCREMENT_OPERATION, "REAUTHORIZATION": REAUTHORIZATION_OPERATION}
@@ -226,14 +227,14 @@ def evaluate_operation(
     if operation.ceiling is None:
         return FollowUpDecision(amount=requested)
     remaining = operation.ceiling(chain, target)
-    if amount is None and operation.rest:
+    if amount is None and operation.takes_remainder:
         requested = max(remaining, Decimal(0))
     if requested > remaining or requested <= 0:
-        return FollowUpDecision(amount=requested, code=operation.over)
+        return FollowUpDecision(amount=requested, code=operation.exceeded)
     ends = final or (operation.code == "RV" and requested == remaining)
     if ends and target.payment_type == "PA" and has_pending_increment(chain):
         # An increment approved after the end would be held at the issuer and reopen the authorization here.
-        return FollowUpDecision(amount=requested, code=operation.undecided)
+        return FollowUpDecision(amount=requested, code=operation.not_final)
     return FollowUpDecision(amount=requested)
 
 
@@ -243,21 +244,21 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
         return operation.wrong_type
     withdraws = operation.code == "RV" and target.status == Status.PENDING and is_locally_queued(target)
     if target.status in OPEN_STATUSES and not withdraws:
-        return operation.undecided
+        return operation.not_final
     if target.status != Status.APPROVED and not withdraws:
         return operation.failed
     if currency is not None and currency != target.currency:
         return operation.other_currency
     if operation.closed and is_closed(chain, target):
         return operation.closed
-    if operation.used_up and is_exhausted(chain, target):
-        return operation.used_up
+    if operation.exhausted and is_exhausted(chain, target):
+        return operation.exhausted
     if operation.disputed and is_disputed(chain, target):
         return operation.disputed
-    if operation.second and _is_second_chargeback(chain, target):
-        return operation.second
+    if operation.second_chargeback and _is_second_chargeback(chain, target):
+        return operation.second_chargeback
     left = count_remaining_captures(chain, target) if operation.counts_captures else None
-    return operation.over if left is not None and left <= 0 else ""
+    return operation.exceeded if left is not None and left <= 0 else ""
 
 
 def _is_second_chargeback(chain: Chain, dispute: Payment) -> bool:

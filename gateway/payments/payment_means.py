@@ -76,6 +76,8 @@ def restore_one_time_secrets(means: Means | None, secrets: Secret | None) -> Mea
     return replace(means, **fields)
 
 
+STORABLE_MEANS: Final = ("card", "bankAccount", "virtualAccount")
+"""The kinds of means that a registration can hold, and the structures of one that responses show."""
 _DISPLAYED_MEANS: Final = ("card", "bankAccount", "tokenAccount")
 _ONE_TIME: Final = ("cvv", "cryptogram", "dtvc", "pin")
 

@@ -17,6 +17,7 @@ from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment
 from gateway.payments.agreements import AgreementUse
 from gateway.payments.idempotency import IdempotencyClaim
+from gateway.payments.responses import RenderedResponse, ResponseFormat, render_stored_response
 from gateway.wallets.channel_tokens import WalletTokenUse
 
 
@@ -56,12 +57,20 @@ class RequestTrace:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class IdempotencyContext:
-    """A claimed idempotency key. ``respond``: renders the payment as (HTTP status, stored body), kept with the key."""
+    """The idempotency key of a request. ``format``: what its response is rendered from; None for a clerk's form, whose
+    page is rendered anew each time. ``stored``: the response, once the statement that stores it is written."""
 
     claim: IdempotencyClaim
-    respond: Callable[[Payment], tuple[int, str]]
+    format: ResponseFormat | None = None
+    stored: RenderedResponse | None = None
+
+    def render_response(self, payment: Payment) -> RenderedResponse:
+        """The response of ``payment``, to be stored with it."""
+        if self.format is None:
+            return RenderedResponse(status=200, text="")
+        return render_stored_response(payment, self.format)
 
 
 class RequestOrigin(Protocol):

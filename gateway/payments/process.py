@@ -1,18 +1,19 @@
 """A first payment, from request to response: parse → begin → screen → authenticate → submit → complete → respond.
 
-Every caller (API, one-click, checkout, subscription run) parses its parameters into a PaymentRequest, calls
-:func:`process_payment`, and renders the payment it returns:
+Every caller (API, one-click, checkout, subscription run) parses its parameters into a PaymentRequest and calls
+:func:`process_payment`:
 
 1. parse: gateway.payments.request_builder builds the PaymentRequest, or refuses it before a payment exists.
 2. begin: :func:`begin_payment` inserts the payment as STARTED, or as DECLINED. First transaction.
 3. screen: gateway.payments.risk_screening applies the risk rules, before any acquirer is called.
-4. authenticate: gateway.payments.shopper_authentication returns the 3-D Secure proof, or a redirect for the shopper.
+4. authenticate: gateway.payments.shopper_authentication returns the 3-D Secure proof, or suspends for the shopper.
 5. submit: :func:`submit_payment` calls the acquirer, with no transaction open; on failover the next one of the route.
-6. complete: :func:`_complete_payment` writes the acquirer's answer, or that the outcome is unknown. Second transaction.
-7. respond: gateway.payments.rendering renders the payment as JSON.
+6. complete: :func:`complete_unless_recovered` writes the outcome, with the response that an idempotency key stores.
+   Second transaction.
+7. respond: gateway.payments.responses renders the response, unless 6 has done so.
 
-A payment that is declined or redirected in 3 or 4 skips the acquirer by :func:`stop_payment`. After a redirect
-gateway.payments.shopper_return continues with 5. Source: docs/decisions/0002-one-statement-per-phase.md.
+3, 4 and 5 return a PaymentOutcome (Approved, Declined, Suspended, OutcomeUnknown), or let the payment go on. After a
+redirect gateway.payments.shopper_return continues with 5. Source: docs/decisions/0002-one-statement-per-phase.md, 0058.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 
 from gateway import metrics
@@ -39,9 +38,9 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, O
 from gateway.connectors.routing import NoRouteError, Route, route_payment
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RoutingFacts
 from gateway.core import brands, clock, result_codes
-from gateway.core.masking import mask_text
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
-from gateway.models import OpenPayment, Payment, Status, Suspension
+from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import (
     failover,
     refusal,
@@ -54,21 +53,27 @@ from gateway.payments import (
 from gateway.payments.agreements import find_agreement_violation, has_agreement_limits, reload_agreement_use
 from gateway.payments.descriptors import apply_descriptor, build_descriptor_parameter, resolve_default_descriptor
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.payment_means import pack_one_time_secrets
+from gateway.payments.outcomes import (
+    Approved,
+    AuthenticationProof,
+    Declined,
+    PaymentOutcome,
+    Suspended,
+    outcome_from_reply,
+    outcome_without_answer,
+)
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
-from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
-from gateway.payments.states import LifecycleEvent, PaymentTransitionError
+from gateway.payments.states import PaymentTransitionError
+from gateway.payments.stored_answer import PrivateFacts
+from gateway.payments.stored_request import build_stored_request
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
 
 MAX_AGREEMENT_TRIES: Final = 100
 """How often a payment re-reads its agreement when another payment counted on it first."""
-OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
 DUPLICATE_PAYMENT_CODE: Final = "800.110.100"
-AGREEMENT_REFERENCES_KEY: Final = "agreed"
-"""Internal key in ``Payment.answer``: the agreement references to send to the acquirer once the shopper is back."""
 
 log = structlog.get_logger(__name__)
 
@@ -150,7 +155,11 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
             request.parameters.refusals = (error,)
         payment = build_payment(request, chosen_route)
         code = request.parameters.refusals[0].code if request.parameters.refusals else ""
-        agreement = agreement_use.agreement if agreement_use is not None and agreement_use.counts and not code else None
+        agreement = (
+            agreement_use.agreement
+            if agreement_use is not None and agreement_use.counts_towards_limits and not code
+            else None
+        )
         payment.agreement = agreement.id if agreement is not None else None
         parent = agreement if agreement is not None and has_agreement_limits(agreement) else None
         try:
@@ -164,39 +173,42 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
             raise ConcurrentPaymentUpdateError
         assert agreement_use is not None  # without the caller's rows, only the agreement's count can have changed
         agreement_use = reload_agreement_use(agreement_use)
-    raise refusal.RequestRefusedError(refusal.CONCURRENT_UPDATE_CODE)
+    raise refusal.RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
 def advance_payment(payment: Payment, connector: Connector, request: PaymentRequest, plan: ScreeningPlan) -> None:
-    """Screen, authenticate and submit a payment that has begun, unless one of these phases stops it."""
-    stop = risk_screening.screen_payment(payment, request, plan)
-    if stop is not None:
-        stop_payment(payment, stop, request)
+    """Screen, authenticate, submit and complete a payment that has begun."""
+    proof = _clear_for_acquirer(payment, request, plan)
+    if not isinstance(proof, AuthenticationProof):
+        complete_unless_recovered(payment, proof, request)
         return
+    references = _get_agreement_references(request)
+    values = {**request.parameters.values, **request.parameters.secrets, **references, **proof.parameters}
+    outcome = submit_payment(payment, connector, build_acquirer_request(payment, request.means, values), request)
+    complete_unless_recovered(payment, outcome, request, plan=plan)
+
+
+def _clear_for_acquirer(
+    payment: Payment, request: PaymentRequest, plan: ScreeningPlan
+) -> AuthenticationProof | Approved | Declined | Suspended:
+    """Screen and authenticate: the proof for the acquirer, or how the payment ends without one."""
+    declined = risk_screening.screen_payment(payment, request, plan)
+    if declined is not None:
+        return declined
     if payment.payment_type == STANDALONE_RISK_CHECK_TYPE:
-        _complete_payment(payment, LifecycleEvent.APPROVE, build_risk_check_reply(payment), request, duration_ms=0)
-        return
+        # No rule declined it, and there is no acquirer to call (ruling D18).
+        reply = AcquirerReply(code=result_codes.SUCCESS_CODES[payment.test_mode], approved=payment.money)
+        return Approved(reply=reply, at=clock.merchant_now(request.merchant))
     proof = shopper_authentication.authenticate_payment(payment, request)
-    if isinstance(proof, PaymentStop):
-        stop_payment(payment, proof, request)
-        return
-    values = {
-        **request.parameters.values,
-        **request.parameters.secrets,
-        **_get_agreement_references(request),
-        **proof,
-    }
-    submit_payment(payment, connector, build_acquirer_request(payment, request.means, values), request, plan=plan)
+    if isinstance(proof, Suspended):
+        kept = PrivateFacts(agreement_references=_get_agreement_references(request))
+        payment.answer = {**payment.answer, **kept.as_json()}
+    return proof
 
 
 def _get_agreement_references(request: PaymentRequest) -> Mapping[str, str]:
     """The references of the agreement for the acquirer, by parameter name; empty without an agreement."""
     return request.agreement_use.scheme_references if request.agreement_use is not None else {}
-
-
-def build_risk_check_reply(payment: Payment) -> AcquirerReply:
-    """The approval of a standalone risk check that no rule declined (ruling D18)."""
-    return AcquirerReply(code=result_codes.SUCCESS_CODES[payment.test_mode], approved=payment.money)
 
 
 def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
@@ -219,7 +231,9 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
-    echo, default = apply_descriptor(parameters.echo(), chosen=channel_default, otherwise=displayed_default)
+    echo, default = apply_descriptor(
+        build_stored_request(parameters), chosen=channel_default, otherwise=displayed_default
+    )
     return Payment(
         id=request.payment,
         merchant_id=request.merchant.id,
@@ -298,14 +312,9 @@ def build_acquirer_request(
 
 
 def submit_payment(
-    payment: Payment,
-    connector: Connector,
-    acquirer_request: AcquirerRequest,
-    origin: RequestOrigin,
-    *,
-    plan: ScreeningPlan | None = None,
-) -> None:
-    """Call the acquirer, with no transaction open, and complete the payment by its answer, or as outcome unknown.
+    payment: Payment, connector: Connector, acquirer_request: AcquirerRequest, origin: RequestOrigin
+) -> PaymentOutcome:
+    """Call the acquirer, with no transaction open, and return what became of the payment.
 
     Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route. An
     approval that fails the AVS/CVV policy of the payment's rule set is voided at once, at the acquirer that gave it.
@@ -313,32 +322,36 @@ def submit_payment(
     submitted_at = time.perf_counter()
     while True:
         started = time.perf_counter()
-        reply, event = _submit_to_acquirer(payment, connector, acquirer_request)
-        took = time.perf_counter() - started
-        metrics.observe_acquirer_answer(connector.name, "retryable" if reply.retryable_elsewhere else event, took)
-        if not reply.retryable_elsewhere:
-            break
-        at = clock.merchant_now(origin.merchant)
-        next_connector = failover.next_route(payment, reply, since=submitted_at, at=at, duration_ms=int(took * 1000))
+        reply = _submit_to_acquirer(payment, connector, acquirer_request)
+        took, at = time.perf_counter() - started, clock.merchant_now(origin.merchant)
+        duration_ms = int(took * 1000)
+        outcome = (
+            outcome_without_answer(reply, at=at, duration_ms=duration_ms)
+            if isinstance(reply, OutcomeUnknownError)
+            else outcome_from_reply(reply, at=at, duration_ms=duration_ms)
+        )
+        retryable = outcome.reply.retryable_elsewhere
+        metrics.observe_acquirer_answer(connector.name, "retryable" if retryable else outcome.event, took)
+        if not retryable:
+            return outcome
+        next_connector = failover.next_route(payment, outcome.reply, since=submitted_at, at=at, duration_ms=duration_ms)
         if next_connector is None:
-            break
+            return outcome
         connector = next_connector
-    _complete_payment(payment, event, reply, origin, duration_ms=int(took * 1000), plan=plan)
 
 
 def _submit_to_acquirer(
     payment: Payment, connector: Connector, acquirer_request: AcquirerRequest
-) -> tuple[AcquirerReply, LifecycleEvent]:
-    """Call one acquirer. A lost answer is the event LOSE (IN_DOUBT); an account whose secrets do not open is an
-    unreachable acquirer, because nothing was sent."""
+) -> AcquirerReply | OutcomeUnknownError:
+    """Call one acquirer: its reply, or why there is none. An account whose secrets do not open is an unreachable
+    acquirer, because nothing was sent."""
     try:
         account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError as fault:
         log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
-        reply = AcquirerReply(
+        return AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
-        return reply, LifecycleEvent.DECLINE
     acquirer_request = replace(acquirer_request, account=account)
     try:
         reply = connector.submit(acquirer_request)
@@ -346,79 +359,36 @@ def _submit_to_acquirer(
         if verdict.outcome is RiskOutcome.DECLINE:
             reply = risk_screening.void_refused_approval(connector, acquirer_request, reply, verdict)
     except OutcomeUnknownError as unknown:
-        reply = AcquirerReply(
-            code=OUTCOME_UNKNOWN_CODE,
-            sent=unknown.sent,
-            received={"silence": mask_text(str(unknown))},
-            connector_tx_id=unknown.connector_tx_id,
-        )
-        return reply, LifecycleEvent.LOSE
-    return reply, event_from_reply(reply)
+        return unknown
+    return reply
 
 
-def stop_payment(payment: Payment, payment_stop: PaymentStop, request: PaymentRequest) -> None:
-    """Complete a payment that does not go to the acquirer now: declined by risk or authentication, or suspended until
-    its shopper has authenticated."""
-    if payment_stop.deadline is None:
-        _complete_payment(
-            payment,
-            LifecycleEvent.DECLINE,
-            AcquirerReply(code=payment_stop.code, facts=payment_stop.facts),
-            request,
-            duration_ms=0,
-        )
-        return
-    if references := _get_agreement_references(request):
-        payment.answer[AGREEMENT_REFERENCES_KEY] = dict(references)
-    reply = AcquirerReply(code=AWAITING_SHOPPER_CODE, facts=payment_stop.facts, redirect=payment_stop.redirect)
-    secrets = pack_one_time_secrets(request.means)
-    waiting = {
-        "stage": Suspension.Stage.AUTHENTICATE,
-        "deadline": payment_stop.deadline,
-        "secrets_sealed": current_vault().seal(secrets, payment.id) if secrets is not None else None,
-    }
-    _complete_payment(payment, LifecycleEvent.SUSPEND, reply, request, duration_ms=0, waiting=waiting)
-
-
-def _complete_payment(
-    payment: Payment,
-    event: LifecycleEvent,
-    reply: AcquirerReply,
-    origin: RequestOrigin,
-    *,
-    duration_ms: int,
-    waiting: Mapping[str, object] | None = None,
-    plan: ScreeningPlan | None = None,
+def complete_unless_recovered(
+    payment: Payment, outcome: PaymentOutcome, origin: RequestOrigin, *, plan: ScreeningPlan | None = None
 ) -> None:
     """Complete the payment. If recovery completed it first, its result stands and only the exchange is recorded; while
-    recovery is still inquiring, this answer decides."""
-    now = clock.merchant_now(origin.merchant)
+    recovery is still inquiring, this outcome decides. ``plan``: of a payment whose acquirer was called."""
     complete = partial(
-        store.complete_payment,
-        payment,
-        event,
-        reply,
-        at=now,
-        duration_ms=duration_ms,
-        trace=origin.trace,
-        idempotency=origin.idempotency,
-        waiting=waiting or build_suspension(event, reply, now),
-        plan=plan,
+        store.complete_payment, payment, outcome, trace=origin.trace, idempotency=origin.idempotency, plan=plan
     )
     try:
         complete()
+        return
     except PaymentTransitionError:
         payment.refresh_from_db()
-        if _complete_during_recovery(payment, event, complete):
-            return
-    else:
-        return
-    store.record_exchange(
-        payment, "submit", reply.sent, reply.received, at=now, duration_ms=duration_ms, trace=origin.trace
-    )
+    if not _complete_during_recovery(payment, outcome, complete):
+        store.record_exchange(
+            payment,
+            "submit",
+            outcome.reply.sent,
+            outcome.reply.received,
+            at=outcome.at,
+            duration_ms=outcome.duration_ms,
+            trace=origin.trace,
+        )
 
 
-def _complete_during_recovery(payment: Payment, event: LifecycleEvent, complete: Callable[[], None]) -> bool:
+def _complete_during_recovery(payment: Payment, outcome: PaymentOutcome, complete: Callable[[], None]) -> bool:
     """Complete a payment that recovery inquires about, unless recovery has begun to void it: a void under way would
     undo an approval written now. The lock on the OpenPayment row, which recovery marks before a void, decides which of
     the two is first. False when recovery was."""
@@ -426,7 +396,7 @@ def _complete_during_recovery(payment: Payment, event: LifecycleEvent, complete:
         # The same lock order as in store.complete_payment: the payment, then its OpenPayment row.
         Payment.objects.select_for_update().only("id").get(pk=payment.pk)
         open_payment = OpenPayment.objects.select_for_update().filter(pk=payment.pk).first()
-        if open_payment is not None and open_payment.void_attempted and event is not LifecycleEvent.DECLINE:
+        if open_payment is not None and open_payment.void_attempted and not isinstance(outcome, Declined):
             return False
         try:
             complete()
@@ -434,22 +404,3 @@ def _complete_during_recovery(payment: Payment, event: LifecycleEvent, complete:
             payment.refresh_from_db()
             return False
     return True
-
-
-def build_suspension(event: LifecycleEvent, reply: AcquirerReply, now: datetime) -> Mapping[str, object] | None:
-    """The columns of the Suspension of a pending answer: its deadline is GATEWAY_SHOPPER_DEADLINE_S for a redirected
-    shopper, GATEWAY_TRANSFER_DEADLINE_S for a bank, or later if the connector says so. None for any other event."""
-    if event is not LifecycleEvent.SUSPEND:
-        return None
-    redirected = reply.redirect is not None
-    wait = timedelta(
-        seconds=settings.GATEWAY_SHOPPER_DEADLINE_S if redirected else settings.GATEWAY_TRANSFER_DEADLINE_S
-    )
-    return {"stage": Suspension.Stage.REDIRECT, "deadline": max(now + wait, reply.pending_until or now)}
-
-
-def event_from_reply(reply: AcquirerReply) -> LifecycleEvent:
-    """The lifecycle event of an acquirer's answer, by the family of its result code."""
-    if result_codes.is_approved(reply.code) or (result_codes.is_chargeback(reply.code) and reply.approved is not None):
-        return LifecycleEvent.APPROVE
-    return LifecycleEvent.SUSPEND if result_codes.is_pending(reply.code) else LifecycleEvent.DECLINE

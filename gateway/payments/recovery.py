@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -36,16 +36,23 @@ from gateway.connectors.port import (
 )
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
-from gateway.core.masking import mask_text
 from gateway.core.money import Money
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
-from gateway.models import OpenPayment, Payment, Status
+from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
 from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
 from gateway.payments.follow_ups import load_chain_means
-from gateway.payments.process import AGREEMENT_REFERENCES_KEY, OUTCOME_UNKNOWN_CODE, build_suspension, event_from_reply
+from gateway.payments.outcomes import (
+    OutcomeUnknown,
+    describe_silence,
+    outcome_from_reply,
+    resolve_event,
+)
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
+from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError
 
 RECOVERY_BATCH_SIZE: Final = 32
@@ -65,7 +72,6 @@ INQUIRY_POLL_S: Final = 0.5
 INQUIRY_BACKOFF_S: Final = (1, 2, 4, 8, 15, 30, 45)
 """Delays between inquiries without an answer; the last repeats. Short enough that a payment has its result within a
 minute after its acquirer is back."""
-TIMEOUT_REVERSED_CODE: Final = "900.100.301"
 _MAX_INQUIRIES: Final = 32_000
 
 InquiryTarget = tuple[str, UUID | None, str]
@@ -119,15 +125,6 @@ class RecoverySummary:
 
     claimed: int
     settled: int
-
-
-def recover_due_batch(*, limit: int = RECOVERY_BATCH_SIZE, now: datetime | None = None) -> RecoverySummary:
-    """Inquire in parallel about at most ``limit`` payments (and RECOVERY_BATCH_SIZE) that are due by ``now``."""
-    with _build_inquiry_pool() as pool:
-        payments = claim_due_inquiries(min(limit, RECOVERY_BATCH_SIZE), now or clock.real_now())
-        inquiries = _submit_inquiries(payments, pool)
-        settled = sum(_record_outcome_safely(inquiries[future], future) for future in as_completed(inquiries))
-    return RecoverySummary(claimed=len(payments), settled=settled)
 
 
 def recover_due_payments() -> RecoverySummary:
@@ -222,14 +219,9 @@ def mark_outcome_unknown(payment: Payment) -> bool:
     if payment.status != Status.STARTED:
         return True
     try:
-        store.complete_payment(
-            payment,
-            LifecycleEvent.LOSE,
-            AcquirerReply(code=OUTCOME_UNKNOWN_CODE),
-            at=clock.merchant_now(payment.merchant),
-            duration_ms=0,
-            recover_at=payment.open.recover_at,
-        )
+        reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
+        outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
+        store.complete_payment(payment, outcome, recover_at=payment.open.recover_at)
     except PaymentTransitionError:
         return False
     return True
@@ -259,7 +251,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         if payment.payment_type == "RV"
         else Decimal(0),
         parameters=forwardable_parameters(
-            {**flatten_body(payment.request), **payment.answer.get(AGREEMENT_REFERENCES_KEY, {})}
+            {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
         ),
     )
 
@@ -329,7 +321,7 @@ def _inquire_after_refused_void(
 
 def _is_conclusive(payment: Payment, found: AcquirerReply) -> bool:
     """Whether the answer is final: any answer before a void was tried, afterwards a decline only."""
-    return not payment.open.void_attempted or event_from_reply(found) is LifecycleEvent.DECLINE
+    return not payment.open.void_attempted or resolve_event(found) is LifecycleEvent.DECLINE
 
 
 def _mark_void_attempted(payment: Payment) -> bool:
@@ -370,17 +362,9 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
             payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again
         )
         return False
-    event = event_from_reply(finding.reply)
+    outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
     try:
-        store.complete_payment(
-            payment,
-            event,
-            finding.reply,
-            at=at,
-            duration_ms=last.duration_ms,
-            kind=last.kind,
-            waiting=build_suspension(event, finding.reply, at),
-        )
+        store.complete_payment(payment, outcome, kind=last.kind)
     except PaymentTransitionError:
         return False
     return True
@@ -392,7 +376,7 @@ def get_inquiry_backoff(inquiries: int) -> timedelta:
 
 
 def _build_unknown_exchange(kind: str, unknown: OutcomeUnknownError, started: float) -> InquiryExchange:
-    return _build_exchange(kind, unknown.sent, {"silence": mask_text(str(unknown))}, started)
+    return _build_exchange(kind, unknown.sent, describe_silence(unknown), started)
 
 
 def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float) -> InquiryExchange:
@@ -400,3 +384,11 @@ def _build_exchange(kind: str, sent: Mapping[str, Any], received: Mapping[str, A
     return InquiryExchange(
         kind=kind, at=clock.real_now(), sent=dict(sent), received=dict(received), duration_ms=duration_ms
     )
+
+
+def _run_recovery(merchant: Merchant | None) -> int:
+    """Real time: a merchant's clock has no effect on an acquirer that does not answer."""
+    return recover_due_payments().claimed if merchant is None else 0
+
+
+TIMER: Final = Timer(name="recovery", run=_run_recovery, about="Ask the acquirer about payments without an answer.")

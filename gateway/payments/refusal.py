@@ -27,10 +27,6 @@ MEANS_MISMATCH_CODE: Final = "600.200.100"
 BRAND_NOT_CONFIGURED_CODE: Final = "600.200.201"
 CHANNEL_NOT_CONFIGURED_CODE: Final = "600.200.500"
 MODE_NOT_CONFIGURED_CODE: Final = "600.200.700"
-CONCURRENT_UPDATE_CODE: Final = "800.120.402"
-"""Another request is changing the same payment, registration, job or clock, or uses the same idempotency key."""
-VAULT_ERROR_CODE: Final = "900.100.205"
-"""A stored means or an account's secrets do not open."""
 
 
 class RequestRefusedError(Exception):

@@ -20,27 +20,23 @@ from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Means
 from gateway.core import brands, identifiers
 from gateway.core.card_number import CardNumber
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Registration, Status
 from gateway.payments import store
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor
-from gateway.payments.job_records import DISPLAYED_MEANS
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.payment_means import find_sent_account, means_from_account
+from gateway.payments.payment_means import STORABLE_MEANS, find_sent_account, means_from_account
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import resolve_success_code
-from gateway.payments.refusal import (
-    CHANNEL_NOT_CONFIGURED_CODE,
-    CONCURRENT_UPDATE_CODE,
-    VAULT_ERROR_CODE,
-    RequestRefusedError,
-)
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.request_builder import StoredMeans
 from gateway.payments.side_effects import (
     REGISTRATION_PAYMENT_TYPE,
     build_registration_notification,
     resolve_retention_end,
 )
+from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_UNCONFIRMED_CODE: Final = "100.150.201"
@@ -217,7 +213,7 @@ def update_registration(registration: Registration, change: ChangeRequest) -> Pa
     parameters = change.parameters
     for name in parameters.names:
         structure = name.partition(".")[0]
-        if structure in ("card", "bankAccount", "virtualAccount") and structure != registration.means:
+        if structure in STORABLE_MEANS and structure != registration.means:
             message = f"cannot be stored here: the registration holds a {registration.means}"
             raise RequestRefusedError("200.300.404", [ParameterError(name=name, message=message, known=True)])
     echo = {name: value for name, value in parameters.echo().items() if name not in ("paymentBrand", "entityId")}
@@ -306,8 +302,8 @@ def _build_change_record(registration: Registration, kind: str, change: ChangeRe
         currency=next(iter(registration.channel.currencies), "EUR"),
         test_mode=registration.test_mode,
         result_code=resolve_success_code(registration.test_mode),
-        request=parameters.echo() if kind == UPDATE_REGISTRATION_TYPE else {},
-        answer={name: registration.details[name] for name in DISPLAYED_MEANS if name in registration.details}
+        request=build_stored_request(parameters) if kind == UPDATE_REGISTRATION_TYPE else {},
+        answer={name: registration.details[name] for name in STORABLE_MEANS if name in registration.details}
         | {DESCRIPTOR: resolve_default_descriptor(registration.channel, change.merchant)},
         means=registration.means,
         registration=registration.id,

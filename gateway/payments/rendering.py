@@ -10,12 +10,12 @@ from typing import Any, Final
 from gateway import widget_hash
 from gateway.core import brands, result_codes
 from gateway.core.money import format_amount
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.models import Payment, Registration
 from gateway.payments import shopper_tokens
 from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
 
-OUTCOME_PENDING_CODE = "000.200.001"
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 """Parameters that responses take from the row's columns, not from the echo."""
 
@@ -114,7 +114,7 @@ def _add_redirect_token(redirect: dict[str, Any], payment: Payment) -> dict[str,
 
 def resolve_result_code(payment: Payment) -> str:
     """The result code; 000.200.001 for a payment without one yet, which recovery will inquire about."""
-    return payment.result_code or OUTCOME_PENDING_CODE
+    return payment.result_code or OUTCOME_UNKNOWN_CODE
 
 
 def render_payment_result(payment: Payment) -> dict[str, str]:

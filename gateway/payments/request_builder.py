@@ -21,8 +21,7 @@ from gateway.core import identifiers
 from gateway.core.money import Money
 from gateway.models import Agreement, Channel, Merchant
 from gateway.payments.agreements import resolve_agreement, use_agreement
-from gateway.payments.job_records import JOB_PREFIX
-from gateway.payments.job_validation import check_job_parameters
+from gateway.payments.job_hooks import JOB_PREFIX, get_job_hooks
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
 from gateway.payments.refusal import check_brand_takes_type, check_currency, check_first_payment_type, resolve_brand
@@ -75,7 +74,7 @@ def build_payment_request(
     check_currency(parameters, channel)
     if any(name.startswith(JOB_PREFIX) for name in parameters.values):
         storable = stored is not None or parameters.get("createRegistration") == "true"
-        check_job_parameters(parameters, channel, now, storable=storable)
+        get_job_hooks().check_parameters(parameters, channel, now, storable=storable)
     brand, detected = (stored.brand, False) if stored is not None else resolve_brand(parameters, channel)
     check_brand_takes_type(payment_type, brand)
     # What only follow-ups use: FINAL ends a chain, this payment begins one. Only an authorization is captured.

@@ -21,13 +21,14 @@ from gateway.catalogue.rules import RuleInput
 from gateway.connectors.means import Card
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
 from gateway.connectors.simulator.cards import is_published_test_card
-from gateway.core import result_codes
+from gateway.core import clock, result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
+from gateway.payments.outcomes import Declined
 from gateway.payments.payment_request import PaymentRequest
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
-from gateway.payments.shopper_authentication import PaymentStop
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.stored_answer import ApprovalPolicy, PrivateFacts, get_shown_facts, read_private_facts
 from gateway.risk import card_testing, risk_store
 from gateway.risk import evaluation as risk
 from gateway.risk.card_testing import CardTestingWatch
@@ -38,8 +39,6 @@ from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet
 from gateway.vault.sealing import current_vault
 
 STANDALONE_RISK_CHECK_TYPE: Final = "RI"
-_APPROVAL_POLICY_KEY: Final = "riskAfter"
-"""Internal key in ``Payment.answer``: the rule set's review code and AVS/CVV policy, applied to the approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +89,7 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
         card is not None
         and request.payment_type != STANDALONE_RISK_CHECK_TYPE
         and _is_fresh_card(request.registration, sent)
-        and not _is_test_data(card_bin, card.number.reveal()[-4:])
+        and not _is_test_data(card_bin, card.facts.last4)
     ):
         watch = card_testing.build_card_testing_watch(
             sent,
@@ -163,19 +162,19 @@ def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: b
     return RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE, [error])
 
 
-def screen_payment(payment: Payment, request: PaymentRequest, planned: ScreeningPlan) -> PaymentStop | None:
+def screen_payment(payment: Payment, request: PaymentRequest, plan: ScreeningPlan) -> Declined | None:
     """Screen a payment by the guard and the rule set; None lets it go on. The decision is recorded first."""
-    stopped = planned.watch.verdict() if planned.watch is not None else None
+    stopped = plan.watch.verdict() if plan.watch is not None else None
     if stopped is not None:
         risk_store.record_decision(payment, stopped, None, answer={}, at=request.now)
-        return PaymentStop(code=stopped.code, facts={"resultDetails": {"RiskReason": stopped.reasons[0].why}})
-    if planned.loaded is None or planned.subject is None:
+        return _decline(request, stopped.code, {"resultDetails": {"RiskReason": stopped.reasons[0].why}})
+    if plan.loaded is None or plan.subject is None:
         return None
-    rules, standalone = planned.loaded.rules, payment.payment_type == STANDALONE_RISK_CHECK_TYPE
-    found = risk_store.load_signals(
-        planned.loaded, planned.subject, merchant=request.merchant, at=request.now, observed=not standalone
+    rules, standalone = plan.loaded.rules, payment.payment_type == STANDALONE_RISK_CHECK_TYPE
+    signals = risk_store.load_signals(
+        plan.loaded, plan.subject, merchant=request.merchant, at=request.now, observed=not standalone
     )
-    verdict = risk.evaluate_rules(rules, planned.subject, found)
+    verdict = risk.evaluate_rules(rules, plan.subject, signals)
     for _ in range(2):
         if risk_store.record_decision(
             payment, verdict, rules, answer=_build_risk_answer(payment, verdict, rules), at=request.now
@@ -183,21 +182,21 @@ def screen_payment(payment: Payment, request: PaymentRequest, planned: Screening
             break
         # Recovery took the payment over already: its approval has to meet the policy too, so record it once more.
         payment.refresh_from_db()
-    return PaymentStop(code=verdict.code) if verdict.outcome is RiskOutcome.DECLINE else None
+    return _decline(request, verdict.code) if verdict.outcome is RiskOutcome.DECLINE else None
+
+
+def _decline(request: PaymentRequest, code: str, facts: Mapping[str, Any] | None = None) -> Declined:
+    return Declined(reply=AcquirerReply(code=code, facts=facts or {}), at=clock.merchant_now(request.merchant))
 
 
 def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -> dict[str, Any]:
     """What the decision adds to ``Payment.answer``: the score shown, and the policy for the approval."""
+    policy = ApprovalPolicy(
+        review=verdict.code if verdict.outcome is RiskOutcome.REVIEW else "", avs=rules.avs, cvv=rules.cvv
+    )
     score = risk.format_score(verdict.score or 0)
-    answer: dict[str, Any] = {"facts": {**payment.answer.get("facts", {}), "risk": {"score": score}}}
-    wanted = {
-        "review": verdict.code if verdict.outcome is RiskOutcome.REVIEW else "",
-        "avs": dict(rules.avs),
-        "cvv": dict(rules.cvv),
-    }
-    if after := {name: value for name, value in wanted.items() if value}:
-        answer[_APPROVAL_POLICY_KEY] = after
-    return answer
+    shown = {"facts": {**get_shown_facts(payment), "risk": {"score": score}}}
+    return shown | PrivateFacts(approval_policy=policy).as_json()
 
 
 # --- after the acquirer -------------------------------------------------------------------------------------------
@@ -205,13 +204,12 @@ def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -
 
 def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
     """The verdict on an acquirer's approval by the AVS/CVV policy and review code of the payment's rule set."""
-    wanted = payment.answer.get(_APPROVAL_POLICY_KEY)
-    if not wanted or reply.approved is None or not result_codes.is_approved(reply.code):
+    policy = read_private_facts(payment.answer).approval_policy
+    if policy is None or reply.approved is None or not result_codes.is_approved(reply.code):
         return risk.UNCHECKED_VERDICT
-    policy = RuleSet(avs=wanted.get("avs", {}), cvv=wanted.get("cvv", {}))
-    verdict = risk.evaluate_acquirer_checks(policy, reply.avs, reply.cvv)
-    if verdict.outcome is RiskOutcome.ACCEPT and (code := wanted.get("review")):
-        return RiskVerdict(outcome=RiskOutcome.REVIEW, code=code)
+    verdict = risk.evaluate_acquirer_checks(RuleSet(avs=policy.avs, cvv=policy.cvv), reply.avs, reply.cvv)
+    if verdict.outcome is RiskOutcome.ACCEPT and policy.review:
+        return RiskVerdict(outcome=RiskOutcome.REVIEW, code=policy.review)
     return verdict
 
 

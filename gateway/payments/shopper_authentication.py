@@ -1,56 +1,43 @@
-"""The authenticate phase of a payment: 3-D Secure, and PaymentStop, by which a phase ends the line early.
+"""The authenticate phase of a payment: 3-D Secure, by our own server.
 
-Screening (gateway.payments.risk_screening) and authentication may stop a payment: with a code that declines it, or with
-a deadline until which it waits for its shopper.
+Source: Part B, 3D Secure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Final
+from dataclasses import replace
 from uuid import UUID
 
 from django.conf import settings
 
 from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER
 from gateway.connectors.means import Card
-from gateway.connectors.port import Precondition, Redirect
-from gateway.core.secret import Secret
-from gateway.models import Payment
+from gateway.connectors.port import AcquirerReply, Precondition, Redirect
+from gateway.core import clock
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE
+from gateway.models import Payment, Suspension
 from gateway.payments import shopper_tokens
-from gateway.payments.nested_values import deep_merge
+from gateway.payments.outcomes import AuthenticationProof, Declined, Suspended
+from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest
+from gateway.payments.stored_answer import merge_shown_facts
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
-
-AWAITING_SHOPPER_CODE: Final = "000.200.000"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaymentStop:
-    """Why a payment does not go to its acquirer now. Without a ``deadline`` it is declined with ``code``; with one (the
-    merchant's clock) it is suspended and the shopper is sent to ``redirect``. ``facts`` are merged into the answer."""
-
-    code: str = ""
-    deadline: datetime | None = None
-    redirect: Redirect | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+from gateway.vault.sealing import current_vault
 
 
-def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentStop | Mapping[str, str | Secret]:
-    """Authenticate the cardholder. Returns the proof as ``threeDSecure.*`` parameters by full name, empty if none is
-    needed, or the PaymentStop of a rejected or pending authentication."""
+def authenticate_payment(payment: Payment, request: PaymentRequest) -> AuthenticationProof | Declined | Suspended:
+    """Authenticate the cardholder, if the channel and the card want it: the proof for the acquirer; a decline; or a
+    suspension until the shopper has authenticated."""
     card, channel = request.means, request.channel
     if not channel.three_d_secure or not isinstance(card, Card) or card.number_type == "DPAN":
-        return {}
+        return AuthenticationProof(parameters={})
     values = request.parameters.values
     # A wallet's brand does not name the card network; the card itself does.
     brand = request.brand if not card.wallet else card.facts.brand or request.brand
     proved = CRYPTOGRAM_PARAMETER in request.parameters
     if not server.is_authentication_wanted(values, proved=proved, brand=brand, operation=request.payment_type):
-        return {}
+        return AuthenticationProof(parameters={})
     outcome = server.begin_authentication(
         server.AuthenticationRequest(
             payment=payment.id,
@@ -68,15 +55,22 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
             account=payment.acquirer_merchant_id,
         )
     )[1]
+    at = clock.merchant_now(request.merchant)
     match outcome:
         case AuthenticationPassed(proof=proof, facts=facts):
-            payment.answer["facts"] = deep_merge(payment.answer.get("facts", {}), facts)
-            return proof
+            payment.answer = merge_shown_facts(payment.answer, facts)
+            return AuthenticationProof(parameters=proof)
         case AuthenticationRejected(code=code, facts=facts):
-            return PaymentStop(code=code, facts=facts)
+            return Declined(reply=AcquirerReply(code=code, facts=facts), at=at)
         case AuthenticationPending(deadline=deadline, facts=facts):
-            return PaymentStop(
-                deadline=deadline, redirect=build_authentication_redirect(payment.id, outcome), facts=facts
+            redirect = build_authentication_redirect(payment.id, outcome)
+            secrets = pack_one_time_secrets(request.means)
+            return Suspended(
+                reply=AcquirerReply(code=AWAITING_SHOPPER_CODE, facts=facts, redirect=redirect),
+                at=at,
+                deadline=deadline,
+                stage=Suspension.Stage.AUTHENTICATE,
+                secrets_sealed=current_vault().seal(secrets, payment.id) if secrets is not None else None,
             )
 
 

@@ -25,26 +25,23 @@ from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
-from gateway.core.masking import mask_text
+from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
 from gateway.payments import risk_screening, shopper_tokens, store
-from gateway.payments.nested_values import deep_merge
 from gateway.payments.operations import is_locally_queued
+from gateway.payments.outcomes import Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
-from gateway.payments.process import AGREEMENT_REFERENCES_KEY, build_acquirer_request, event_from_reply, submit_payment
+from gateway.payments.process import build_acquirer_request, complete_unless_recovered, submit_payment
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
+from gateway.payments.stored_answer import merge_shown_facts, read_private_facts
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationOutcome, AuthenticationPassed, AuthenticationRejected
+from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError, current_vault
 
-SHOPPER_TIMEOUT_CODE: Final = "100.396.103"
-"""The shopper did not confirm in time, and the bank or wallet confirmed the void of the order."""
-SHOPPER_CANCELLED_CODE: Final = "100.396.101"
-"""The shopper chose another payment."""
-NOT_AUTHENTICATED_CODE: Final = "100.380.501"
 SUSPENSION_BATCH_SIZE: Final = 100
 OVERDUE_RETRY_DELAY: Final = timedelta(days=1)
 """Delay until an overdue payment in a bank file or batch is tried again: only the bank can end it."""
@@ -103,9 +100,10 @@ def resume_authenticated_payment(
     plan = risk_screening.plan_resumed_screening(payment, sent)
     if not store.resume_payment(payment, at=clock.merchant_now(payment.merchant), plan=plan):
         return _reload_payment(payment)
-    values = {**sent, **payment.answer.get(AGREEMENT_REFERENCES_KEY, {}), **proof}
+    values = {**sent, **read_private_facts(payment.answer).agreement_references, **proof}
     acquirer_request = build_acquirer_request(payment, means, values)
-    submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin, plan=plan)
+    outcome = submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin)
+    complete_unless_recovered(payment, outcome, origin, plan=plan)
     return payment
 
 
@@ -115,7 +113,7 @@ def apply_authentication_outcome(
     """Continue a payment by its authentication outcome: submit it, decline it, or leave it PENDING."""
     match outcome:
         case AuthenticationPassed(proof=proof, facts=facts):
-            payment.answer["facts"] = deep_merge(payment.answer.get("facts", {}), facts)
+            payment.answer = merge_shown_facts(payment.answer, facts)
             return resume_authenticated_payment(payment, proof, trace)
         case AuthenticationRejected(code=code, facts=facts):
             return decline_unauthenticated_payment(payment, code, trace, facts)
@@ -153,9 +151,9 @@ def decline_unauthenticated_payment(
         return payment
     reply = AcquirerReply(code=code, facts=facts or {})
     plan = risk_screening.plan_resumed_screening(payment, flatten_body(payment.request))
-    at = clock.merchant_now(payment.merchant)
+    outcome = Declined(reply=reply, at=clock.merchant_now(payment.merchant))
     try:
-        store.complete_payment(payment, LifecycleEvent.DECLINE, reply, at=at, duration_ms=0, trace=trace, plan=plan)
+        store.complete_payment(payment, outcome, trace=trace, plan=plan)
     except PaymentTransitionError:
         return _reload_payment(payment)
     return payment
@@ -171,8 +169,8 @@ def complete_shopper_return(payment: Payment, trace: RequestTrace | None) -> Pay
     try:
         found = connector.inquire(_build_return_inquiry(payment, connector))
     except OutcomeUnknownError as unknown:
-        return _record_return_exchange(payment, "inquire", unknown.sent, {"silence": mask_text(str(unknown))}, started)
-    if isinstance(found, NotFoundAtAcquirer) or event_from_reply(found) is LifecycleEvent.SUSPEND:
+        return _record_return_exchange(payment, "inquire", unknown.sent, describe_silence(unknown), started)
+    if isinstance(found, NotFoundAtAcquirer) or resolve_event(found) is LifecycleEvent.SUSPEND:
         return _record_return_exchange(payment, "inquire", found.sent, found.received, started)
     return _complete_by_reply(payment, found, "inquire", started, trace)
 
@@ -250,7 +248,7 @@ def _void_abandoned_order(payment: Payment, code: str, trace: RequestTrace | Non
             # Its file or batch is at the bank and cannot be withdrawn any more: try again later.
             again = clock.merchant_now(payment.merchant) + OVERDUE_RETRY_DELAY
             Suspension.objects.filter(pk=payment.pk).update(deadline=again, lease_until=None)
-        return _record_return_exchange(payment, "void", unknown.sent, {"silence": mask_text(str(unknown))}, started)
+        return _record_return_exchange(payment, "void", unknown.sent, describe_silence(unknown), started)
     reply = AcquirerReply(
         code=code,
         connector_tx_id=voided.connector_tx_id,
@@ -275,10 +273,10 @@ def _build_return_inquiry(payment: Payment, connector: Connector) -> AcquirerReq
 def _complete_by_reply(
     payment: Payment, reply: AcquirerReply, kind: str, started: float, trace: RequestTrace | None
 ) -> Payment:
-    took = int((time.perf_counter() - started) * 1000)
-    at = clock.merchant_now(payment.merchant)
+    duration_ms = int((time.perf_counter() - started) * 1000)
+    outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant), duration_ms=duration_ms)
     try:
-        store.complete_payment(payment, event_from_reply(reply), reply, at=at, duration_ms=took, trace=trace, kind=kind)
+        store.complete_payment(payment, outcome, trace=trace, kind=kind)
     except PaymentTransitionError:
         return _reload_payment(payment)
     return payment
@@ -287,8 +285,9 @@ def _complete_by_reply(
 def _record_return_exchange(
     payment: Payment, kind: str, sent: Mapping[str, Any], received: Mapping[str, Any], started: float
 ) -> Payment:
-    took = int((time.perf_counter() - started) * 1000)
-    store.record_exchange(payment, kind, sent, received, at=clock.merchant_now(payment.merchant), duration_ms=took)
+    duration_ms = int((time.perf_counter() - started) * 1000)
+    at = clock.merchant_now(payment.merchant)
+    store.record_exchange(payment, kind, sent, received, at=at, duration_ms=duration_ms)
     return payment
 
 
@@ -320,3 +319,19 @@ def build_shopper_return_url(url: str, path: str) -> str:
         netloc = f"{user}{at}{host.encode('idna').decode()}"
     query = f"{parts.query}&{added}" if parts.query else added
     return iri_to_uri(urlunsplit(parts._replace(netloc=netloc, query=query)))
+
+
+TIMERS: Final = (
+    Timer(
+        name="shopper deadlines",
+        run=lambda merchant: expire_due_suspensions(merchant=merchant),
+        next_at=find_next_suspension_deadline,
+        about="End payments whose shopper never came back, as the page they were sent to answers.",
+    ),
+    Timer(
+        name="authentications",
+        run=lambda merchant: complete_due_authentications(merchant=merchant),
+        next_at=authentications.next_authentication_due,
+        about="Decoupled 3-D Secure answers, and authentications alone that ran out of time.",
+    ),
+)

@@ -21,15 +21,15 @@ from gateway.connectors.acquirer_message import parse_scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.core import identifiers
 from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
-from gateway.payments import job_records, mandate_mails
-from gateway.payments.job_records import DISPLAYED_MEANS
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY, deep_merge
+from gateway.payments import mandate_mails
+from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.nested_values import deep_merge
+from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
+from gateway.payments.stored_answer import PrivateFacts
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
-STORABLE_MEANS: Final = frozenset({"card", "bankAccount", "virtualAccount"})
-"""The kinds of means that a registration can hold."""
 INITIAL_MODE: Final = "INITIAL"
 _AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
 _REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -77,9 +77,10 @@ def build_completion_effects(
         rows.append((Agreement, agreed))
         answer = _build_agreement_references(payment, agreed)
     elif registered is not None and (network := parse_scheme_reference(reply.network_reference)):
-        answer = {NETWORK_REFERENCE_KEY: network}
+        answer = PrivateFacts(network_reference=network).as_json()
     if registration is not None and "job" in payment.request:
-        started = job_records.start_job(payment, reply, registration, agreed["id"] if agreed is not None else None, at)
+        agreement = agreed["id"] if agreed is not None else None
+        started = get_job_hooks().start(payment, reply, registration, agreement, at)
         rows += started.rows
         answer = deep_merge(answer, started.answer)
     return CompletionEffects(changes=changes, answer=answer, rows=rows) if changes or rows else NO_EFFECTS
@@ -142,14 +143,14 @@ def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None
 
 def build_registration_details(payment: Payment) -> dict[str, Any]:
     """The public details of a payment's means, by structure; a card from a wallet includes the wallet."""
-    means = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in DISPLAYED_MEANS}
+    means = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in STORABLE_MEANS}
     wallets = {name: payment.request[name] for name in ("wallet1", "wallet2", "wallet3") if name in payment.request}
     return {name: value for name, value in {**means, **wallets}.items() if value}
 
 
 _UNSTORED_PARAMETERS: Final = frozenset(
     {
-        *DISPLAYED_MEANS,
+        *STORABLE_MEANS,
         "paymentType",
         "paymentBrand",
         "amount",

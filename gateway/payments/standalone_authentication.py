@@ -17,12 +17,13 @@ from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER
 from gateway.core import result_codes
 from gateway.core.card_number import CardNumber
 from gateway.core.money import Money, format_amount
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.refusal import RequestRefusedError, check_currency, resolve_brand
 from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
-from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, build_authentication_redirect
+from gateway.payments.shopper_authentication import build_authentication_redirect
 from gateway.threeds import authentications, server
 from gateway.threeds.networks import find_threeds_network
 from gateway.threeds.outcome import AuthenticationPending

@@ -29,10 +29,16 @@ from gateway.models import (
 )
 from gateway.payments import acquirer_message_store, wallet_tokens
 from gateway.payments.nested_values import deep_merge
+from gateway.payments.outcomes import Approved, OutcomeUnknown, PaymentOutcome, Suspended
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.record_only_payments import INSERTED_COLUMNS, build_record_rows
 from gateway.payments.risk_screening import ScreeningPlan, apply_review_code
-from gateway.payments.side_effects import NO_EFFECTS, REGISTRATION_PAYMENT_TYPE, build_completion_effects
+from gateway.payments.side_effects import (
+    NO_EFFECTS,
+    REGISTRATION_PAYMENT_TYPE,
+    CompletionEffects,
+    build_completion_effects,
+)
 from gateway.payments.states import (
     FINAL_STATUSES,
     NOT_CREATED,
@@ -40,6 +46,7 @@ from gateway.payments.states import (
     PaymentTransitionError,
     resolve_next_status,
 )
+from gateway.payments.stored_answer import merge_shown_facts
 from gateway.timers import wakeup
 from gateway.wallets.channel_tokens import TOKEN_USED_CONSTRAINT, WalletTokenUse
 
@@ -47,9 +54,6 @@ FIRST_INQUIRY_DELAY: Final = timedelta(seconds=1)
 """Delay from a lost answer to the first inquiry."""
 ANSWER_GRACE: Final = timedelta(seconds=2)
 """Time beyond the acquirer timeout in which a living worker has certainly written the answer."""
-
-WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that delivers notifications to merchants."""
 
 
 class IdempotencyKeyTakenError(Exception):
@@ -101,7 +105,8 @@ def insert_payment(
         _insert_notification(write, payment, "CREATED", payment.created_at)
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(refusal), refusal, payment=payment.id))
     if idempotency is not None:
-        idempotency.claim.insert(write, payment.id, idempotency.respond(payment) if refusal else None)
+        response = idempotency.render_response(payment) if refusal else None
+        idempotency.claim.insert(write, payment.id, response)
     if wallet_token is not None:
         wallet_token.insert(write, payment.id)
     try:
@@ -115,10 +120,12 @@ def insert_payment(
         if constraint == TOKEN_USED_CONSTRAINT and wallet_token is not None:
             raise wallet_tokens.build_wallet_refusal(wallet_token.wallet, wallet_token.replayed()) from None
         raise
+    if idempotency is not None and begun:
+        idempotency.stored = response
     if plan is not None:
         plan.read_begin_results(write)
     if refusal:
-        wakeup.notify_timer(WEBHOOK_TIMER)
+        wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return begun
 
 
@@ -129,77 +136,100 @@ def _get_violated_constraint(fault: IntegrityError) -> str:
 
 def complete_payment(
     payment: Payment,
-    event: LifecycleEvent,
-    reply: AcquirerReply,
+    outcome: PaymentOutcome,
     *,
-    at: datetime,
-    duration_ms: int,
     trace: RequestTrace | None = None,
     kind: str = "submit",
     idempotency: IdempotencyContext | None = None,
     recover_at: datetime | None = None,
-    waiting: Mapping[str, Any] | None = None,
     plan: ScreeningPlan | None = None,
 ) -> None:
-    """Move ``payment`` by the acquirer's answer, with its event, exchange, side effects, notification and log row.
+    """Move ``payment`` by its outcome, with its event, exchange, side effects, notification, log row and the response
+    that its idempotency key stores.
 
-    ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``waiting``: the columns of the
-    Suspension of a payment that is now PENDING. ``recover_at``: real time of the first inquiry about a payment that is
-    now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the card-testing guard counts the outcome.
+    ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``recover_at``: real time of
+    the first inquiry about a payment that is now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the
+    card-testing guard counts the outcome.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
     before, sequence = Status(payment.status), payment.sequence
-    status = resolve_next_status(before, event)
-    if event == LifecycleEvent.APPROVE:
-        reply = apply_review_code(payment, reply)
-    changes: dict[str, Any] = {
-        "status": status,
-        "result_code": reply.code,
-        "approved": reply.approved.amount if reply.approved is not None else None,
-        "connector_tx_id": reply.connector_tx_id,
-        "answer": _build_answer(payment, status, reply),
-        "sequence": sequence + 1,
-        "completed_at": at if status in FINAL_STATUSES else None,
-    }
-    if reply.retryable_elsewhere and payment.route is not None:
-        changes["route"] = payment.route
-    effects = build_completion_effects(payment, status, reply, at=at, sequence=sequence + 1)
-    if effects is not NO_EFFECTS:
-        changes |= {**effects.changes, "answer": deep_merge(changes["answer"], effects.answer)}
+    reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
+    changes, effects = _resolve_changes(payment, outcome, reply)
     write = WriteStatement()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
     for model, row in effects.rows:
         write.insert(model, **row)
-    mine = {"payment_id": payment.id}
-    if status == Status.IN_DOUBT and before != Status.PENDING:
-        write.update_related(OpenPayment, {"recover_at": recover_at or clock.real_now() + FIRST_INQUIRY_DELAY}, mine)
-    elif before != Status.PENDING:
-        write.delete(OpenPayment, mine)
-    if before == Status.PENDING:
-        write.delete(Suspension, mine)
-        if status == Status.IN_DOUBT:
-            write.insert(
-                OpenPayment, **mine, recover_at=recover_at or clock.real_now() + FIRST_INQUIRY_DELAY, inquiries=0
-            )
+    _move_open_rows(write, payment, before, outcome, recover_at)
     if plan is not None:
         plan.add_end_writes(write, reply.code)
-    if waiting is not None:
-        write.insert(Suspension, **mine, **waiting)
-    _insert_event(write, payment, event, at)
+    _insert_event(write, payment, outcome.event, outcome.at)
     if reply.sent:
-        _insert_exchange(write, payment, kind, reply.sent, reply.received, at=at, duration_ms=duration_ms)
-    if payment.payment_type != REGISTRATION_PAYMENT_TYPE or status != Status.APPROVED:
+        _insert_exchange(
+            write, payment, kind, reply.sent, reply.received, at=outcome.at, duration_ms=outcome.duration_ms
+        )
+    if payment.payment_type != REGISTRATION_PAYMENT_TYPE or payment.status != Status.APPROVED:
         # A new registration has a notification of its own: see gateway.payments.side_effects.
-        _insert_notification(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", at)
+        _insert_notification(write, payment, "CREATED" if before == Status.STARTED else "UPDATED", outcome.at)
     if trace is not None:
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(reply.code), reply.code, payment=payment.id))
-    if idempotency is not None:
-        idempotency.claim.answer(write, *idempotency.respond(payment))
+    response = idempotency.render_response(payment) if idempotency is not None else None
+    if idempotency is not None and response is not None:
+        idempotency.claim.store_response(write, response)
     if not write.run():
-        raise PaymentTransitionError(f"payment {payment.id} was moved by somebody else")
-    wakeup.notify_timer(WEBHOOK_TIMER)
+        raise PaymentTransitionError(f"payment {payment.id} was moved by another worker")
+    if idempotency is not None:
+        idempotency.stored = response
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
+
+
+def _resolve_changes(
+    payment: Payment, outcome: PaymentOutcome, reply: AcquirerReply
+) -> tuple[dict[str, Any], CompletionEffects]:
+    """Returns (columns of the payment that its outcome changes, the side effects)."""
+    status = resolve_next_status(Status(payment.status), outcome.event)
+    changes: dict[str, Any] = {
+        "status": status,
+        "result_code": reply.code,
+        "approved": reply.approved.amount if reply.approved is not None else None,
+        "connector_tx_id": reply.connector_tx_id,
+        "answer": _build_answer(payment, status, reply),
+        "sequence": payment.sequence + 1,
+        "completed_at": outcome.at if status in FINAL_STATUSES else None,
+    }
+    if reply.retryable_elsewhere and payment.route is not None:
+        changes["route"] = payment.route
+    effects = build_completion_effects(payment, status, reply, at=outcome.at, sequence=payment.sequence + 1)
+    if effects is not NO_EFFECTS:
+        changes |= {**effects.changes, "answer": deep_merge(changes["answer"], effects.answer)}
+    return changes, effects
+
+
+def _move_open_rows(
+    write: WriteStatement, payment: Payment, before: Status, outcome: PaymentOutcome, recover_at: datetime | None
+) -> None:
+    """Write the row by which a payment without a final result is found again: an OpenPayment while its acquirer is
+    called or inquired, a Suspension while it waits for its shopper or a bank."""
+    mine = {"payment_id": payment.id}
+    inquiry_at = {"recover_at": recover_at or clock.real_now() + FIRST_INQUIRY_DELAY}
+    in_doubt = isinstance(outcome, OutcomeUnknown)
+    if before == Status.PENDING:
+        write.delete(Suspension, mine)
+        if in_doubt:
+            write.insert(OpenPayment, **mine, **inquiry_at, inquiries=0)
+    elif in_doubt:
+        write.update_related(OpenPayment, inquiry_at, mine)
+    else:
+        write.delete(OpenPayment, mine)
+    if isinstance(outcome, Suspended):
+        write.insert(
+            Suspension,
+            **mine,
+            stage=outcome.stage,
+            deadline=outcome.deadline,
+            secrets_sealed=outcome.secrets_sealed,
+        )
 
 
 def insert_record_only_payment(
@@ -223,15 +253,18 @@ def insert_record_only_payment(
     if trace is not None:
         code = payment.result_code
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(code), code, payment=payment.id))
+    response = idempotency.render_response(payment) if idempotency is not None else None
     if idempotency is not None:
-        idempotency.claim.insert(write, payment.id, idempotency.respond(payment))
+        idempotency.claim.insert(write, payment.id, response)
     try:
         changed = write.run()
     except IntegrityError as fault:
         if _get_violated_constraint(fault) == "gateway_idempotencykey_pkey":
             raise IdempotencyKeyTakenError from None
         raise
-    wakeup.notify_timer(WEBHOOK_TIMER)
+    if idempotency is not None and changed:
+        idempotency.stored = response
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return changed
 
 
@@ -261,7 +294,7 @@ def insert_acquirer_reported_payment(
     if extra_writes is not None:
         extra_writes(write, payment)
     inserted = write.run()
-    wakeup.notify_timer(WEBHOOK_TIMER)
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return inserted
 
 
@@ -373,7 +406,7 @@ def _build_answer(payment: Payment, status: Status, reply: AcquirerReply) -> dic
     facts: dict[str, Any] = {"resultDetails": dict(reply.details), "avs": reply.avs, "cvv": reply.cvv}
     answer = {**payment.answer, **{name: value for name, value in facts.items() if value}}
     if reply.facts:
-        answer["facts"] = deep_merge(answer.get("facts", {}), reply.facts)
+        answer = merge_shown_facts(answer, reply.facts)
     answer.pop("redirect", None)
     if status == Status.PENDING and reply.redirect is not None:
         answer["redirect"] = reply.redirect.as_json()

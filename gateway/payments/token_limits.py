@@ -23,7 +23,7 @@ from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import AccessToken, Payment, Status, TokenLimitUsage
-from gateway.payments.job_records import JOB_PREFIX
+from gateway.payments.job_hooks import JOB_PREFIX
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.store import IdempotencyKeyTakenError
 

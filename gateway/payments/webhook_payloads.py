@@ -30,6 +30,7 @@ from gateway.payments.shopper_return import build_resource_path, build_shopper_r
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import FINAL_STATUSES
 from gateway.risk.evaluation import format_score
+from gateway.timers import wakeup
 from gateway.timers.registry import Timer
 
 _OF_REGISTRATIONS: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "RR", "TE", "DR"})
@@ -181,7 +182,7 @@ def _build_return_url(notification: Notification, payment: Payment) -> str:
 
 
 TIMER: Final = Timer(
-    name="webhooks",
+    name=wakeup.WEBHOOK_TIMER,
     about="Tell merchants' endpoints what happened, and again those that did not answer.",
     run=partial(delivery.deliver_due_webhooks, build_webhook_payloads),
     next_at=delivery.next_webhook_at,

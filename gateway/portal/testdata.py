@@ -32,8 +32,7 @@ from gateway.connectors.simulator.cards import (
     SimulatedCard,
 )
 from gateway.core import advice, brands, result_codes
-from gateway.core.result_codes import ResultFamily
-from gateway.payments.process import OUTCOME_UNKNOWN_CODE
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, SHOPPER_TIMEOUT_CODE, ResultFamily
 from gateway.threeds.acs import ONE_TIME_CODE
 from gateway.wallets.formats import WALLET_FORMATS
 
@@ -206,7 +205,7 @@ def list_redirect_rows() -> tuple[dict[str, Any], ...]:
         if kind.has_page
         for outcome, code in (
             *((outcome, kind.code(state)) for outcome, state in orders.ORDER_OUTCOMES.items()),
-            ("leave", orders.SHOPPER_TIMED_OUT),
+            ("leave", SHOPPER_TIMEOUT_CODE),
         )
     )
 

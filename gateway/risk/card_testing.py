@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from types import MappingProxyType
 from typing import Any, Final
@@ -25,10 +25,11 @@ from gateway.core import clock, result_codes
 from gateway.core import document as d
 from gateway.core.result_codes import ResultFamily
 from gateway.db.statement import WriteStatement
-from gateway.models import CardTestingCount
+from gateway.models import CardTestingCount, Merchant
 from gateway.models.entities import CARD_TESTING_SETTINGS
 from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
 from gateway.risk.fields import parse_ip_address
+from gateway.timers.registry import SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import current_vault
 
 WINDOW_SLICES: Final = 5
@@ -197,3 +198,15 @@ def resolve_shopper_network(address: str) -> str:
     if ip is None:
         return address.strip().lower()
     return str(ip if ip.version == 4 else ip_network((ip, 64), strict=False))
+
+
+_COUNT_RETENTION: Final = timedelta(hours=2)
+
+
+def _delete_old_counts(_merchant: Merchant | None) -> int:
+    return CardTestingCount.objects.filter(at__lt=clock.real_now() - _COUNT_RETENTION).delete()[0]
+
+
+TIMER: Final = Timer(
+    name="card testing", run=_delete_old_counts, every_s=SWEEP_INTERVAL_S, about="Forget the guard's counters."
+)

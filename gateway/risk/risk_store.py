@@ -20,19 +20,18 @@ from gateway.core import document as d
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Notification, Payment, RiskDecision, RiskObservation
 from gateway.risk import fields
-from gateway.risk.conditions import RiskSignals, Velocity, VelocityCounts
+from gateway.risk.conditions import MAX_VELOCITY_WINDOW, RiskSignals, Velocity, VelocityCounts
 from gateway.risk.evaluation import RiskVerdict
 from gateway.risk.fields import RiskSubject
 from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet, compile_rule_set
 from gateway.timers import wakeup
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import current_vault
 
 log = structlog.get_logger(__name__)
 
 MAX_MACHINE_CLOCK_SKEW: Final = timedelta(seconds=1)
 """The largest difference between the clocks of two machines that counting allows for."""
-RISK_WEBHOOK_TIMER: Final = "webhooks"
-"""The timer that delivers notifications to merchants."""
 _LISTS: Final = """ARRAY(
     SELECT l.name::text FROM gateway_risklist l
     JOIN unnest(%(fields)s::text[], %(values)s::text[]) AS k(field, value) ON l.field = k.field
@@ -237,7 +236,7 @@ def record_decision(
     if recorded:
         payment.answer = changes["answer"]
         if payment.payment_type != "RI":
-            wakeup.notify_timer(RISK_WEBHOOK_TIMER)
+            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return recorded
 
 
@@ -245,3 +244,17 @@ def _fingerprint_values(name: str, subject: RiskSubject) -> tuple[bytes, ...]:
     """The fingerprints a subject is counted by; of an account, which has one per vault key, only the primary key's."""
     values = subject.of(name)[:1] if name == "account" else subject.of(name)
     return tuple(current_vault().fingerprint(f"risk:{name}:{value}") for value in values)
+
+
+def _delete_old_observations(_merchant: Merchant | None) -> int:
+    """Ids are in time order, so only the oldest are looked at."""
+    oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
+    return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
+
+
+TIMER: Final = Timer(
+    name="risk observations",
+    run=_delete_old_observations,
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget what no velocity rule counts any more.",
+)

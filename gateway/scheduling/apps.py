@@ -7,3 +7,11 @@ class SchedulingConfig(AppConfig):
     name = "gateway.scheduling"
     label = "scheduling"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register what payments with job parameters need of jobs (gateway.payments.job_hooks)."""
+        from gateway.payments.job_hooks import JobHooks, register_job_hooks
+        from gateway.scheduling.job_records import start_job
+        from gateway.scheduling.job_validation import check_job_parameters
+
+        register_job_hooks(JobHooks(check_parameters=check_job_parameters, start=start_job))

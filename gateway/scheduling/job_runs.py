@@ -22,15 +22,16 @@ from gateway.catalogue.endpoints import ONE_CLICK_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.core import clock, identifiers
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Payment, Registration, Status
-from gateway.payments import job_records, registrations, risk_screening, store
+from gateway.payments import registrations, risk_screening, store
 from gateway.payments.agreements import find_agreement_violation
 from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.process import advance_payment, begin_payment, resolve_route
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
-from gateway.scheduling import dunning
+from gateway.scheduling import dunning, job_records
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
 from gateway.scheduling.models import Job, JobRun
 

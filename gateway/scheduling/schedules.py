@@ -16,23 +16,24 @@ from uuid import UUID
 
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.core import clock, identifiers
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, PAYMENT_NOT_FOUND_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Channel, Merchant, Payment, Registration
-from gateway.payments import agreements, job_records, registrations, store
+from gateway.payments import agreements, registrations, store
 from gateway.payments.agreements import AGREEMENT_ID, INITIAL_TRANSACTION_ID
-from gateway.payments.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
-from gateway.payments.job_validation import parse_job_plan
-from gateway.payments.nested_values import NETWORK_REFERENCE_KEY
 from gateway.payments.process import resolve_route
-from gateway.payments.refusal import CONCURRENT_UPDATE_CODE, RequestRefusedError
+from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
+from gateway.payments.stored_answer import read_private_facts
 from gateway.scheduling import job_plans as plans
+from gateway.scheduling import job_records
+from gateway.scheduling.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
 from gateway.scheduling.job_runs import build_run_request
+from gateway.scheduling.job_validation import parse_job_plan
 from gateway.scheduling.models import Job, JobRun
 
-UNKNOWN_SCHEDULE_CODE: Final = "700.400.580"
 NOT_RESCHEDULED_CODE, NOT_DESCHEDULED_CODE = "100.360.300", "100.360.303"
 MAX_SCHEDULE_TRIES: Final = 20
 """How often a change re-reads its job; each lost try means that a run or another change was first."""
@@ -40,7 +41,7 @@ MAX_PAST_RUNS: Final = 12
 
 
 def find_job(
-    target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = UNKNOWN_SCHEDULE_CODE
+    target: UUID | None, merchant: Merchant, channel: Channel | None, unknown: str = PAYMENT_NOT_FOUND_CODE
 ) -> Job:
     """Find a job of this merchant (and channel). Raises RequestRefusedError (404 with code ``unknown``)."""
     own = {"pk": target, "merchant": merchant.pk} | ({"channel": channel.pk} if channel is not None else {})
@@ -132,7 +133,7 @@ def _resolve_job_agreement(
         registration.id,
         parameters.values,
         reference=reference or registration.payment.hex,
-        network_reference=answer.get(NETWORK_REFERENCE_KEY, ""),
+        network_reference=read_private_facts(answer).network_reference,
         at=now,
     ), True
 

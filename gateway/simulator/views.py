@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods
 from gateway.connectors.simulator import orders
 from gateway.core import identifiers, languages, result_codes
 from gateway.core.money import format_amount
+from gateway.core.result_codes import SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.models import Merchant, Payment, SimulatedOrder
 
 CSP_SELF: Final = "'self'"
@@ -63,8 +64,8 @@ def _render_order(request: HttpRequest, found: SimulatedOrder, template: str) ->
         "amount": format_amount(found.amount),
         "shop": found.descriptor or merchant.name,
         "declined": result_codes.find_result_code(kind.declined),
-        "cancelled": result_codes.find_result_code(orders.SHOPPER_CANCELLED),
-        "ran_out": result_codes.find_result_code(orders.SHOPPER_TIMED_OUT),
+        "cancelled": result_codes.find_result_code(SHOPPER_CANCELLED_CODE),
+        "ran_out": result_codes.find_result_code(SHOPPER_TIMEOUT_CODE),
         "approved": result_codes.find_result_code(kind.code(SimulatedOrder.State.APPROVED)),
     }
     # The merchant's locale, else the browser's.

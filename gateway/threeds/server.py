@@ -20,6 +20,7 @@ from gateway.catalogue.rules import RuleInput
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_pan
 from gateway.core.money import Money
+from gateway.core.result_codes import NOT_AUTHENTICATED_CODE
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds import acs, messages
@@ -29,7 +30,6 @@ from gateway.threeds.messages import AuthenticationSubject, ThreeDSMessage
 from gateway.threeds.networks import THREEDS_VERSION, find_network_eci, find_threeds_network
 from gateway.threeds.outcome import AuthenticationOutcome
 from gateway.threeds.trans_status import (
-    AUTHENTICATION_TIMED_OUT,
     CHALLENGE_CANCELLED,
     AuthenticationResult,
     AuthenticationVerdict,
@@ -189,7 +189,7 @@ def expire_authentication(ident: UUID) -> AuthenticationOutcome:
         row = _lock_authentication(ident)
         if row.step in _AGAIN:
             _close(row, "N", "14", "", clock.merchant_now(row.merchant))
-            row.code = AUTHENTICATION_TIMED_OUT
+            row.code = NOT_AUTHENTICATED_CODE
             row.save()
     return outcome_from_authentication(row)
 

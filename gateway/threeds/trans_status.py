@@ -92,7 +92,6 @@ CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str,
 )
 
 CHALLENGE_CANCELLED: Final = "100.390.124"
-AUTHENTICATION_TIMED_OUT: Final = "100.380.501"
 
 
 class UnprovenPolicy(enum.StrEnum):

@@ -26,6 +26,10 @@ from gateway.models import Merchant
 RUN_STATISTICS_INTERVAL: Final = timedelta(seconds=5)
 """How often a process writes the statistics of its runs of one timer: a tick that finds nothing writes nothing."""
 MAX_TIMER_NAME_CHARS: Final = 40
+SWEEP_INTERVAL_S: Final = 60.0
+"""How often timers run that only delete what is past its retention."""
+MAX_SWEPT_ROWS: Final = 10_000
+"""Most rows that one such run deletes; the next run continues."""
 
 log = structlog.get_logger(__name__)
 

@@ -30,6 +30,9 @@ BROKER_CONNECT_TIMEOUT_S: Final = 1.0
 MAX_BROKER_PAUSE_S: Final = 30.0
 RUN_TIMER_TASK: Final = "gateway.tasks.run_timer"
 
+WEBHOOK_TIMER: Final = "webhooks"
+"""The timer that delivers notifications to merchants, which several packages write."""
+
 log = structlog.get_logger(__name__)
 
 

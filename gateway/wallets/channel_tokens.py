@@ -21,6 +21,7 @@ from gateway.core.money import Money
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, UsedWalletToken, WalletKey
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 from gateway.vault.sealing import VaultError, current_vault
 from gateway.wallets.formats import decrypt_wallet_token
 from gateway.wallets.keys import UnusableKeyError, WalletKeys, parse_wallet_keys
@@ -142,3 +143,11 @@ def delete_expired_token_uses(now: datetime, *, limit: int) -> int:
     """Delete at most ``limit`` uses of tokens that are expired anyway. Returns how many."""
     gone = list(UsedWalletToken.objects.filter(until__lt=now).order_by("until").values_list("pk", flat=True)[:limit])
     return UsedWalletToken.objects.filter(pk__in=gone).delete()[0] if gone else 0
+
+
+TIMER: Final = Timer(
+    name="wallet tokens",
+    run=lambda _: delete_expired_token_uses(clock.real_now(), limit=MAX_SWEPT_ROWS),
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget tokens that are too old to be used again.",
+)

@@ -13,12 +13,13 @@ from rest_framework.response import Response
 
 from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
-from gateway.api.payments import PAYMENT_NOT_FOUND_CODE, render_ignored_parameters
 from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
+from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
+from gateway.payments.responses import render_ignored_parameters
 from reporting.reconciliation import file_columns
 from reporting.reports import sample_settlements
 from reporting.reports.settlement_reports import (

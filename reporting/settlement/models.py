@@ -22,6 +22,7 @@ IS_ACTIVE_MATCH: Final = models.Q(undone_at__isnull=True)
 
 
 def validate_time_zone(name: Any) -> None:
+    """Raise ValidationError unless ``name`` is an IANA time zone."""
     if name not in available_timezones():
         raise ValidationError(f"{name!r} is no time zone of the IANA list, e.g. Europe/Berlin.")
 

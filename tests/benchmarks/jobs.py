@@ -121,7 +121,7 @@ def _load(channel: Any, registration: Any, count: int) -> None:
     from django.db import connection
 
     from gateway.core import identifiers
-    from gateway.payments.job_records import build_job_agreement
+    from gateway.scheduling.job_records import build_job_agreement
 
     now = _now()
     agreement = build_job_agreement(

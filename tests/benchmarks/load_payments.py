@@ -162,7 +162,7 @@ class CopyBuffer:
         transaction_id = f"SIM{payment.hex[-20:].upper()}"
         order = f"order-{payment.hex[-12:]}" if chain is None else ""
         done = at + timedelta(milliseconds=12)
-        echo = _build_echo(due, amount, order)
+        echo = _build_echo(due, order)
         details = {"resultDetails": {"AcquirerResponse": "00" if approved else "51"}}
         card = {"card": {"bin": due.card[:6], "last4Digits": due.card[-4:]}}
         first = chain is None
@@ -288,13 +288,11 @@ def _channel(name: str, division: Division) -> Channel:
     return Channel.objects.get_or_create(name="main", merchant=merchant, defaults={"limits": {"*": None}})[0]
 
 
-def _build_echo(due: PlannedPayment, amount: str, order: str) -> dict[str, Any]:
+def _build_echo(due: PlannedPayment, order: str) -> dict[str, Any]:
     """The accepted parameters, as a payment stores them."""
-    said: dict[str, Any] = {"paymentType": due.kind, "amount": amount, "currency": "EUR"}
     if not order:
-        return said
+        return {}
     return {
-        **said,
         "paymentBrand": "VISA" if due.card[0] == "4" else "MASTER",
         "merchantTransactionId": order,
         "card": {"holder": "Jane Jones", "expiryMonth": "05", "expiryYear": "2034"},

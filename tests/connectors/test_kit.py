@@ -19,9 +19,9 @@ from django.test import override_settings
 
 from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, OutcomeUnknownError
-from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.stub.connector import StubConnector
 from gateway.core.money import Money
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from tests.connectors import test_conformance as kit
 from tests.connectors.conftest import PATIENCE_S
 from tests.connectors.rig import Processor, Rig
@@ -196,7 +196,7 @@ class DoesNotTakeBack(StubConnector):
     """Says that it did."""
 
     def void(self, request: AcquirerRequest) -> AcquirerReply:
-        return AcquirerReply(code=REVERSED, sent={"void": request.payment.hex})
+        return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent={"void": request.payment.hex})
 
 
 class AsksNobody(DoesNotTakeBack):

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,12 @@ from gateway.connectors.iso8583.codec import MessageCodec
 from gateway.connectors.iso8583.connector import ISO8583
 from gateway.core import clock
 from gateway.models import AcquirerAccount, CaptureBatch, Payment
-from gateway.payments import batched_captures, recovery
+from gateway.payments import batched_captures
 from tests.external.peers import PATIENCE_S, Peer, program
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
+from tests.support.recovery import recover_after
 from tests.support.threads import at_once
 
 OK = "000.100.112"
@@ -174,7 +174,7 @@ def account(shop: Shop, port: int, **more: str) -> None:
 
 
 def recover() -> int:
-    return recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2)).settled
+    return recover_after(120).settled
 
 
 def state(payment: str) -> tuple[str, str]:

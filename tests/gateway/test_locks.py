@@ -43,6 +43,7 @@ HELD = {
     "gateway/backoffice/kit/edit_conflict.py": 1,
     "gateway/configuration/apply.py": 1,
     "gateway/configuration/risk.py": 2,
+    "gateway/db/statement.py": 2,
     "gateway/connectors/iso8583/capture_records.py": 2,
     "gateway/connectors/iso8583/batch_close.py": 1,
     "gateway/connectors/sepa/order_records.py": 2,

@@ -252,6 +252,17 @@ def test_of_two_guards_both_hold_or_nothing_is_written(committed: Shop, right: t
     assert PaymentEvent.objects.count() == int(all(right))
 
 
+def test_a_second_guard_that_does_not_hold_is_no_error_of_the_database(shop: Shop) -> None:
+    """Decision 0058: a conflict is a statement that found no row, so an open transaction goes on after it."""
+    first, second = begun(shop), begun(shop)
+    write = WriteStatement()
+    write.update(first, {"follow_ups": 1}, expecting={"follow_ups": 0})
+    write.update(second, {"follow_ups": 1}, expecting={"follow_ups": 7})
+    with transaction.atomic():
+        assert write.run() is False
+        assert set(Payment.objects.values_list("follow_ups", flat=True)) == {0}
+
+
 def test_a_third_guard_or_one_after_an_insert_is_a_mistake(shop: Shop) -> None:
     row, write = begun(shop), WriteStatement()
     for _ in range(2):

@@ -139,7 +139,7 @@ def send_follow_up(order: FollowUpOrder, clerk: Clerk, key: UUID) -> tuple[Payme
         return made, False
     try:
         # The idempotency key stores the payment, not a response: the page is rendered anew each time.
-        once = IdempotencyContext(claim=claim, respond=lambda _: (200, ""))
+        once = IdempotencyContext(claim=claim)
         return execute_follow_up(order, clerk.actor, idempotency=once, alone=clerk), True
     except ClerkLimitExceededError:
         # The same form was sent in parallel, and its own payment used the limit.

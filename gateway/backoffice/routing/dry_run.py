@@ -21,12 +21,12 @@ from django.db.models import F, Q, QuerySet
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
 from gateway.backoffice.payments.payment_export import escape_cell
-from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.routing import INTERNAL, choose_accounts, load_routing_table
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RouteChoice, RoutingFacts, RoutingTable, match_rule
 from gateway.models import BackgroundWork, Payment
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.stored_request import restore_sent_parameters
 from gateway.vault.sealing import VaultError
 
 VIEW_ROUTING_PERMISSION: Final = "gateway.view_routingrule"
@@ -134,7 +134,7 @@ def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:
 
 def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
     """The routing input of a stored payment, as far as it was stored."""
-    sent = flatten_body(payment.request)
+    sent = restore_sent_parameters(payment)
     return RoutingFacts(
         brand=payment.brand,
         currency="" if payment.payment_type == REGISTRATION_PAYMENT_TYPE else payment.currency,

@@ -187,7 +187,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
                     actor_from_request(request), "replay", row, before={"state": row.state, "attempts": row.attempts}
                 )
         if done:
-            wakeup.notify_timer(bulk_replay.WEBHOOKS_TIMER)
+            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
             messages.success(request, _("It is due again and goes out within a second; this page tells how it went."))
         else:
             messages.info(request, _("Nothing was done: it is on its way already, or its endpoint is off."))

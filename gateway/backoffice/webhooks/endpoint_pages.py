@@ -30,7 +30,6 @@ from gateway.core.secret import Secret
 from gateway.models import WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
-from gateway.notifications.bulk_replay import WEBHOOKS_TIMER
 from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.timers import wakeup
 
@@ -238,7 +237,7 @@ class WebhookEndpointAdmin(MerchantPage):
     def _activate(self, request: HttpRequest, row: WebhookEndpoint) -> None:
         done = endpoints.activate_endpoint(row, by=actor_from_request(request))
         if done.active:
-            wakeup.notify_timer(WEBHOOKS_TIMER)
+            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
             messages.success(request, _("Active: it %s.") % done.words)
         else:
             messages.error(request, _("Not activated. The test message was not accepted: %s.") % done.words)
@@ -251,7 +250,7 @@ class WebhookEndpointAdmin(MerchantPage):
 
     def _resume(self, request: HttpRequest, row: WebhookEndpoint) -> None:
         if endpoints.resume_endpoint(row, by=actor_from_request(request)):
-            wakeup.notify_timer(WEBHOOKS_TIMER)
+            wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
             messages.success(request, _("Resumed. What waited goes out now."))
         elif WebhookEndpoint.objects.get(pk=row.pk).untested:
             messages.error(request, _("Its address or form is new: activate it with a test message."))

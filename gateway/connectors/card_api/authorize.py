@@ -10,8 +10,9 @@ from gateway.connectors.card_api import mapping
 from gateway.connectors.card_api.operation import SETUPS_PATH, CardApiOperation, reply_from_failure, summarize_response
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
-from gateway.connectors.reply_codes import REVERSED, SOFT_DECLINE
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.money import Money
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 
 PAYMENT_METHODS_PATH: Final = "/v1/payment_methods"
 
@@ -94,7 +95,7 @@ def _result_of_status(
             )
         return external_success_code(), granted
     if status == "canceled":
-        return REVERSED, None
+        return TIMEOUT_REVERSED_CODE, None
     if status == "requires_action":
         return SOFT_DECLINE, None
     error = resource.get("last_payment_error") or resource.get("last_setup_error")

@@ -29,7 +29,7 @@ from gateway.connectors.card_api.operation import (
 )
 from gateway.connectors.card_api.transport import CallVerdict, CardApiResponse, FormFields
 from gateway.connectors.port import AcquirerReply, NotFoundAtAcquirer, OutcomeUnknownError, VoidRefusedError
-from gateway.connectors.reply_codes import REVERSED
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 
 LIST_PAGE_SIZE: Final = 100
 MAX_LIST_PAGES: Final = 20
@@ -77,7 +77,7 @@ def void_payment(question: CardApiOperation) -> AcquirerReply:
     found = _find_object(question)
     if found.resource is None:
         never = _prove_not_found(question, found)
-        return AcquirerReply(code=REVERSED, sent=never.sent, received=never.received)
+        return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=never.sent, received=never.received)
     resource, sent = found.resource, _describe_operation(question)
     ident, status = mapping.parse_object_id(resource.get("id")), resource.get("status")
     if status == "canceled" or (question.collection_path == SETUPS_PATH and status == "succeeded"):
@@ -94,7 +94,7 @@ def void_payment(question: CardApiOperation) -> AcquirerReply:
 
 def _reversed_reply(ident: str, sent: Mapping[str, Any], resource: Mapping[str, Any]) -> AcquirerReply:
     return AcquirerReply(
-        code=REVERSED,
+        code=TIMEOUT_REVERSED_CODE,
         connector_tx_id=ident,
         sent=sent,
         received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=resource)),
@@ -238,7 +238,7 @@ def _void_follow_up(question: CardApiOperation) -> AcquirerReply:
     request = question.request
     found = _inquire_follow_up(question)
     if isinstance(found, NotFoundAtAcquirer) or found.approved is None:
-        return AcquirerReply(code=REVERSED, sent=found.sent, received=found.received)
+        return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=found.sent, received=found.received)
     if request.operation != "CP":
         raise VoidRefusedError("money that was given back is not taken again", found.sent)
     by = "charge" if found.connector_tx_id.startswith("ch_") else "payment_intent"

@@ -17,8 +17,9 @@ from gateway.connectors.iso8583.iso_request import build_iso_request
 from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_message
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
-from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, REVERSED, WITHDRAWN
+from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, WITHDRAWN
 from gateway.core.money import Money
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import BatchedCapture
 
 CAPTURE_OUTSTANDING: Final = "800.400.500"
@@ -80,17 +81,19 @@ def void_reversal(request: AcquirerRequest, row: BatchedCapture) -> AcquirerRepl
     sent = {"void": request.payment.hex}
     if capture_records.was_capture_withdrawn(row.payment, settled=True):
         raise VoidRefusedError("the capture is taken out and does not come back", sent)
-    return AcquirerReply(code=REVERSED, sent=sent, received={"capture": "not taken out"})
+    return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"capture": "not taken out"})
 
 
 def void_queued_capture(request: AcquirerRequest) -> AcquirerReply:
     """Withdraw a waiting capture. Raises VoidRefusedError if it is in a batch: only the host decides then."""
     sent = {"void": request.payment.hex}
     if capture_records.withdraw_capture(request.payment, applied=True):
-        return AcquirerReply(code=REVERSED, sent=sent, received={"capture": "taken out"})
+        return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"capture": "taken out"})
     row = capture_records.refuse_late_capture(request)
     if row.state in (BatchedCapture.State.WITHDRAWN, BatchedCapture.State.REFUSED):
-        return AcquirerReply(code=REVERSED, sent=sent, received=capture_records.describe_batched_capture(row))
+        return AcquirerReply(
+            code=TIMEOUT_REVERSED_CODE, sent=sent, received=capture_records.describe_batched_capture(row)
+        )
     raise VoidRefusedError("the capture is in a batch and is not taken back", sent)
 
 

@@ -14,8 +14,8 @@ from gateway.connectors.iso8583 import response_codes
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
-from gateway.connectors.reply_codes import REVERSED
 from gateway.core.money import Money, currency_number
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 
 _KEPT: Final = ("4", "7", "11", "15", "37", "38", "39", "41", "44", "49", "54")
 _LONGEST: Final = 120
@@ -83,7 +83,7 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     if code not in response_codes.REVERSAL_DONE_CODES:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
     return AcquirerReply(
-        code=REVERSED,
+        code=TIMEOUT_REVERSED_CODE,
         connector_tx_id=asked.own.text(),
         details={"AcquirerResponse": code},
         sent=sent,

@@ -20,7 +20,7 @@ from django.conf import settings
 from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
-from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, REVERSED, WITHDRAWN
+from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, WITHDRAWN
 from gateway.connectors.sepa import order_records
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, find_bank_reason
 from gateway.connectors.sepa.creditor import (
@@ -34,6 +34,7 @@ from gateway.connectors.sepa.creditor import (
     parse_creditor,
 )
 from gateway.core.money import Money
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
@@ -113,12 +114,14 @@ class SepaConnector:
                 behind.payment, settled=True
             ):
                 raise VoidRefusedError("the order is taken out and does not come back", sent)
-            return AcquirerReply(code=REVERSED, sent=sent, received={"order": "not taken out"})
+            return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"order": "not taken out"})
         if order_records.withdraw_bank_order(request.payment, reason="", applied=True):
-            return AcquirerReply(code=REVERSED, sent=sent, received={"order": "withdrawn"})
+            return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"order": "withdrawn"})
         order = order_records.refuse_late_order(request)
         if order.state in (BankOrder.State.WITHDRAWN, BankOrder.State.REJECTED):
-            return AcquirerReply(code=REVERSED, sent=sent, received=order_records.describe_bank_order(order))
+            return AcquirerReply(
+                code=TIMEOUT_REVERSED_CODE, sent=sent, received=order_records.describe_bank_order(order)
+            )
         raise VoidRefusedError("the order is with the bank and is not taken back", sent)
 
 

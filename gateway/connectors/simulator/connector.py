@@ -19,7 +19,6 @@ from gateway.connectors.port import (
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
-from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator import orders
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, clear_account_from_means, simulate_account_answer
 from gateway.connectors.simulator.cards import (
@@ -30,7 +29,7 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import result_codes
 from gateway.core.money import Money
-from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON
+from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON, TIMEOUT_REVERSED_CODE
 from gateway.models import SimulatedOrder
 
 UNKNOWN_OUTCOME: Final = "silence"
@@ -89,7 +88,7 @@ class SimulatorConnector:
         """Void an order, which can no longer be approved then. Raises OutcomeUnknownError if it was approved before."""
         sent = {"void": request.payment.hex}
         if not orders.may_have_order(request):
-            return AcquirerReply(code=REVERSED, sent=sent, received={"outcome": "voided"})
+            return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"outcome": "voided"})
         order = orders.void_simulated_order(request)
         if order.state == SimulatedOrder.State.APPROVED:
             raise OutcomeUnknownError("the order was approved and is not taken back", sent)

@@ -22,15 +22,14 @@ from gateway.connectors.simulator.accounts import build_iban
 from gateway.connectors.simulator.cards import SIMULATED_SUCCESS
 from gateway.core import clock, languages
 from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.result_codes import AWAITING_SHOPPER_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.models import OpenPayment, SimulatedOrder, Suspension
+from gateway.timers.registry import MAX_SWEPT_ROWS, Timer
 
 SIMULATED_ORDER_RETENTION: Final = timedelta(days=90)
 """How long a decided order is kept, real time."""
 SimulatedOrderState = SimulatedOrder.State
 
-SHOPPER_DECISION_PENDING: Final = "000.200.000"
-SHOPPER_CANCELLED: Final = "100.396.101"
-SHOPPER_TIMED_OUT: Final = "100.396.103"
 PREPAYMENT_OUTSTANDING: Final = "800.400.500"
 DEBIT_OUTSTANDING: Final = "800.400.501"
 
@@ -62,22 +61,22 @@ class SimulatedOrderKind:
             SimulatedOrderState.OPEN: self.pending,
             SimulatedOrderState.APPROVED: SIMULATED_SUCCESS,
             SimulatedOrderState.DECLINED: self.declined,
-            SimulatedOrderState.CANCELLED: SHOPPER_CANCELLED,
-            SimulatedOrderState.EXPIRED: SHOPPER_TIMED_OUT,
+            SimulatedOrderState.CANCELLED: SHOPPER_CANCELLED_CODE,
+            SimulatedOrderState.EXPIRED: SHOPPER_TIMEOUT_CODE,
         }[SimulatedOrderState(state)]
 
 
 BANK_ORDER: Final = SimulatedOrderKind(
-    name="bank", party="Arch Bank", pending=SHOPPER_DECISION_PENDING, declined="100.395.102"
+    name="bank", party="Arch Bank", pending=AWAITING_SHOPPER_CODE, declined="100.395.102"
 )
 WALLET_ORDER: Final = SimulatedOrderKind(
-    name="wallet", party="Purse", pending=SHOPPER_DECISION_PENDING, declined="800.100.203"
+    name="wallet", party="Purse", pending=AWAITING_SHOPPER_CODE, declined="800.100.203"
 )
 SHOP_WALLET_ORDER: Final = SimulatedOrderKind(
-    name="shopwallet", party="Market Pay", pending=SHOPPER_DECISION_PENDING, declined="800.100.172"
+    name="shopwallet", party="Market Pay", pending=AWAITING_SHOPPER_CODE, declined="800.100.172"
 )
 INVOICE_ORDER: Final = SimulatedOrderKind(
-    name="invoice", party="Later Invoices", pending=SHOPPER_DECISION_PENDING, declined="100.396.106"
+    name="invoice", party="Later Invoices", pending=AWAITING_SHOPPER_CODE, declined="100.396.106"
 )
 TRANSFER_ORDER: Final = SimulatedOrderKind(
     name="transfer", party="Arch Bank", pending=PREPAYMENT_OUTSTANDING, declined="100.397.102", has_page=False
@@ -211,3 +210,11 @@ def describe_simulated_order(order: SimulatedOrder) -> dict[str, str]:
 def resolve_order_language(locale: str) -> str:
     """The page's language for a ``locale`` such as de, de_DE or de-DE: English if there is no other."""
     return languages.resolve_language(locale) or languages.DEFAULT_LANGUAGE
+
+
+TIMER: Final = Timer(
+    name="simulated orders",
+    run=lambda merchant: delete_old_simulated_orders(limit=MAX_SWEPT_ROWS) if merchant is None else 0,
+    every_s=3600.0,
+    about="Forget orders at the simulator 90 days after they were decided.",
+)

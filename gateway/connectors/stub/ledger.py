@@ -13,11 +13,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gateway.catalogue.parse import mask_account_number
-from gateway.connectors.reply_codes import REVERSED
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, ClearAccount, simulate_account_answer
 from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, build_network_reference, simulate_card_answer
 from gateway.core.money import Money
-from gateway.core.result_codes import CHARGEBACK_CODE, CHARGEBACK_WITHOUT_REASON
+from gateway.core.result_codes import CHARGEBACK_CODE, CHARGEBACK_WITHOUT_REASON, TIMEOUT_REVERSED_CODE
 
 StubMessage = Mapping[str, Any]
 LedgerEntry = dict[str, Any]
@@ -83,7 +82,7 @@ class StubLedger:
             same = (known.operation, known.amount) == (entry["operation"], entry["amount"])
             return entry | {"outcome": "duplicate", "differs": not same, "answer": self._told(known)}
         if key in self.tombstones:
-            return entry | {"outcome": "tombstoned", "answer": _answer(key, "declined", REVERSED, "")}
+            return entry | {"outcome": "tombstoned", "answer": _answer(key, "declined", TIMEOUT_REVERSED_CODE, "")}
         booking = self._book(message, key)
         answer = _answer(key, "declined", booking.code, "") if booking.code else _outcome(message, key)
         if answer["outcome"] != "approved":
@@ -104,7 +103,7 @@ class StubLedger:
         if known is not None:
             answer = self._told(known)
         elif key in self.tombstones:
-            answer = _answer(key, "voided", REVERSED, "")
+            answer = _answer(key, "voided", TIMEOUT_REVERSED_CODE, "")
         else:
             answer = {"key": key, "outcome": "unknown"}
         return {"kind": "inquire", "key": key, "outcome": answer["outcome"], "answer": answer}
@@ -119,9 +118,12 @@ class StubLedger:
             undone = [(pool, -change) for pool, change in known.moves]
             if self._short_of(undone):
                 return entry | {"outcome": "kept", "answer": {"key": key, "outcome": "kept"}}
-            return entry | {"outcome": "reversed", "answer": _answer(key, "voided", REVERSED, known.transaction_id)}
+            return entry | {
+                "outcome": "reversed",
+                "answer": _answer(key, "voided", TIMEOUT_REVERSED_CODE, known.transaction_id),
+            }
         outcome = "nothing to reverse" if known is not None else "tombstone"
-        return entry | {"outcome": outcome, "answer": _answer(key, "voided", REVERSED, "")}
+        return entry | {"outcome": outcome, "answer": _answer(key, "voided", TIMEOUT_REVERSED_CODE, "")}
 
     # --- booking ------------------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ class StubLedger:
 
     def _told(self, transaction: StubTransaction) -> dict[str, Any]:
         if transaction.outcome == "voided":
-            return _answer(transaction.key, "voided", REVERSED, transaction.transaction_id)
+            return _answer(transaction.key, "voided", TIMEOUT_REVERSED_CODE, transaction.transaction_id)
         return dict(transaction.answer)
 
     def _book(self, message: StubMessage, key: str) -> _Booking:

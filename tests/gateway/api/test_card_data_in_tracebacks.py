@@ -42,8 +42,8 @@ PHASES = {
     "question": "gateway.payments.process.forwardable_parameters",
     "submit": "gateway.connectors.simulator.connector._reply",
     "complete": "gateway.payments.store.complete_payment",
-    "keep": "gateway.api.payments.PaymentResponder.respond",
-    "respond": "gateway.api.payments.PaymentResponder.response",
+    "keep": "gateway.payments.payment_request.render_stored_response",
+    "respond": "gateway.api.payments.PaymentResponder.build_response",
 }
 THREEDS_PHASES = {
     "authentication": "gateway.threeds.server.begin_authentication",

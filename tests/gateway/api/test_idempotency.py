@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from gateway.models import IdempotencyKey, Payment, Status
-from gateway.payments import idempotent_responses
+from gateway.payments import responses
 from gateway.timers import registry
 from tests.support.client import Answer, Api, payment
 from tests.support.fixtures import Shop
@@ -99,7 +99,7 @@ def test_an_answer_that_is_not_final_is_kept_whole(api: Api) -> None:
     waiting = Payment.objects.get(pk=first.id)
     waiting.status, waiting.result_code = Status.PENDING, "000.200.000"
     shared = {"buildNumber": "b", "timestamp": "t", "ndc": "n"}
-    assert idempotent_responses.compact_response(waiting, shared, {}, '{"id":"x"}') == '{"id":"x"}'
+    assert responses.compact_response(waiting, shared, {}, '{"id":"x"}') == '{"id":"x"}'
     IdempotencyKey.objects.update(answer='{"id":"x"}', status=200)
     assert pay(api).text == '{"id":"x"}'
 

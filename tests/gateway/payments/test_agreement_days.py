@@ -17,7 +17,7 @@ MIDNIGHT = {"UTC": 0, "Asia/Tokyo": 15, "America/Los_Angeles": 7}
 
 
 def refused(zone: str, expiry: date, now: datetime) -> bool:
-    agreement_use = AgreementUse(agreement=None, counts=False, expiry=expiry, scheme_references={})
+    agreement_use = AgreementUse(agreement=None, counts_towards_limits=False, expiry=expiry, scheme_references={})
     return find_agreement_violation(agreement_use, Merchant(time_zone=zone), now) is not None
 
 

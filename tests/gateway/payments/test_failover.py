@@ -32,6 +32,7 @@ from tests.support import threeds
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.database import recover_at, statements
 from tests.support.fixtures import Shop
+from tests.support.recovery import recover_after
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OUT_OF_REACH = "900.100.600"
@@ -72,7 +73,7 @@ def exchanges(payment: Payment) -> list[tuple[str, str]]:
 
 
 def recover(after_s: float = 60.0) -> recovery.RecoverySummary:
-    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
+    return recover_after(after_s)
 
 
 def test_a_payment_that_nobody_took_goes_to_the_next_account_and_says_so(pair: Pair) -> None:

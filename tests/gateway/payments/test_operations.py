@@ -165,7 +165,7 @@ def test_every_refusal_has_a_code_of_the_table(kind: str, behind: str) -> None:
     """D9."""
     operation = OPERATIONS[kind]
     assert operation.unknown in result_codes.RESULT_CODES
-    for name in ("unknown", "failed", "over", "closed", "disputed", "second", "wrong_type", "undecided"):
+    for name in ("unknown", "failed", "exceeded", "closed", "disputed", "second_chargeback", "wrong_type", "not_final"):
         code = getattr(operation, name, "")
         assert code == "" or _is_a_refusal(code), name
 

@@ -6,16 +6,14 @@ The stub acquirer is a process of its own; its books are compared with ours. Sou
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
-from gateway.core import clock
 from gateway.models import AcquirerExchange, Payment, RiskDecision, Status
 from gateway.payments import recovery
 from tests.support.fixtures import Shop
+from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,7 +42,7 @@ def pay(shop: Shop, behaviour: str = "") -> Payment:
 
 
 def recover(after_s: float = 2.0) -> recovery.RecoverySummary:
-    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
+    return recover_after(after_s)
 
 
 def outcome(acquirer: StubProcess, payment: Payment) -> str:

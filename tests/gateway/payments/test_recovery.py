@@ -33,11 +33,12 @@ from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.connectors.stub.connector import STUB
 from gateway.core import clock
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
-from gateway.payments import process, recovery, store
+from gateway.payments import outcomes, process, recovery, store
 from gateway.payments.states import LifecycleEvent
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
+from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
 
@@ -63,7 +64,7 @@ def pay(shop: Shop, behaviour: str = "", **more: str) -> Payment:
 
 def recover(after_s: float = 2.0) -> recovery.RecoverySummary:
     """A tick ``after_s`` from now."""
-    return recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=after_s))
+    return recover_after(after_s)
 
 
 def kinds(payment: Payment) -> list[str]:
@@ -96,10 +97,10 @@ def test_what_the_acquirer_accepted_in_silence_becomes_approved(
     acquirer.control.steer(late_ms=2_000)
     payment = pay(shop, behaviour)
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
-    due = recover_at(payment)
-    assert due is not None
-    assert recovery.recover_due_batch(now=due - timedelta(milliseconds=1)).claimed == 0
-    assert recover() == recovery.RecoverySummary(claimed=1, settled=1)
+    assert recover_at(payment) is not None
+    OpenPayment.objects.update(recover_at=clock.real_now() + timedelta(seconds=60))
+    assert recover(after_s=20).claimed == 0
+    assert recover(after_s=40) == recovery.RecoverySummary(claimed=1, settled=1)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code, recover_at(payment)) == (Status.APPROVED, "000.100.112", None)
     assert payment.connector_tx_id
@@ -533,7 +534,7 @@ def test_silence_of_both_kinds_is_told_apart_from_an_answer(shop: Shop) -> None:
     finding = recovery.resolve_outcome(Deaf(), recovery.build_inquiry(payment, Deaf()), payment)
     assert finding.reply is None
     assert [(row.kind, row.received) for row in finding.exchanges] == [("inquire", {"silence": "no line"})]
-    assert process.event_from_reply(AcquirerReply(code=REVERSED)) is LifecycleEvent.DECLINE
+    assert outcomes.resolve_event(AcquirerReply(code=REVERSED)) is LifecycleEvent.DECLINE
 
 
 class _Hole(SimulatorConnector):
@@ -692,7 +693,7 @@ def test_nothing_is_taken_back_of_a_payment_that_got_its_answer_meanwhile(
     def answered() -> None:
         late = Payment.objects.select_related("merchant").get(pk=payment.pk)
         reply = AcquirerReply(code="000.100.110", approved=late.money)
-        store.complete_payment(late, LifecycleEvent.APPROVE, reply, at=clock.real_now(), duration_ms=1)
+        store.complete_payment(late, outcomes.Approved(reply=reply, at=clock.real_now(), duration_ms=1))
 
     between = _Between(answered)
     monkeypatch.setattr(recovery, "CONNECTORS", {"between": between})
@@ -717,12 +718,12 @@ def test_a_slow_worker_and_recoverys_mark_do_not_pass_each_other(shop: Shop, mon
         marked.append(recovery._mark_void_attempted(Payment.objects.select_related("open").get(pk=ident)))
         connection.close()
 
-    def completing(payment: Payment, event: LifecycleEvent, *rest: Any, **names: Any) -> None:
+    def completing(payment: Payment, outcome: outcomes.PaymentOutcome, **names: Any) -> None:
         if connection.in_atomic_block and not written.is_set():
             written.set()
             marking.append(pool.submit(mark, payment.pk))
             until_somebody_waits_for_a_lock()
-        complete(payment, event, *rest, **names)
+        complete(payment, outcome, **names)
 
     marking: list[Future[None]] = []
     monkeypatch.setattr(routing, "SIMULATOR", Slow())

@@ -6,19 +6,18 @@ Source: Part B, Tokenization and registration; decisions, sections 4 and 6; goal
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 
 import pytest
 
 from gateway.connectors.means import Card
-from gateway.core import clock
 from gateway.models import Agreement, Notification, Payment, Registration, Status
-from gateway.payments import recovery, registration_retention, registrations
+from gateway.payments import registration_retention, registrations
 from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
+from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
 
@@ -93,7 +92,7 @@ def test_a_payment_that_is_answered_late_registers_then(committed: Shop, acquire
     assert (paid.code, direct.code) == ("000.200.001", "000.200.001")
     assert not Registration.objects.exists()
     assert api.get(f"/v1/registrations/{direct.id}").code == "100.150.201"
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=1))
+    recover_after(60)
     found = api.read(paid.id)
     assert found.code == "000.100.112"
     assert Registration.objects.count() == 2

@@ -19,8 +19,9 @@ from gateway.core.money import Money
 from gateway.db.guards import NEVER_EMPTIED_GUARD
 from gateway.models import AcquirerExchange, AuditEntry, Notification, Payment, PaymentEvent, RequestLog, Status
 from gateway.payments import store
+from gateway.payments.outcomes import Approved, Declined, OutcomeUnknown
 from gateway.payments.payment_request import RequestTrace
-from gateway.payments.states import LifecycleEvent, PaymentTransitionError
+from gateway.payments.states import PaymentTransitionError
 from tests.conftest import APPEND_ONLY
 from tests.support.fixtures import Shop
 
@@ -53,11 +54,14 @@ def begun(shop: Shop, **values: Any) -> Payment:
 
 
 def complete(
-    payment: Payment, event: LifecycleEvent = LifecycleEvent.APPROVE, code: str = "000.100.110", **values: Any
+    payment: Payment,
+    outcome: type[Approved | Declined | OutcomeUnknown] = Approved,
+    code: str = "000.100.110",
+    **values: Any,
 ) -> None:
-    granted = Money(payment.amount, payment.currency) if event == LifecycleEvent.APPROVE else None
+    granted = Money(payment.amount, payment.currency) if outcome is Approved else None
     reply = AcquirerReply(code=code, approved=granted, connector_tx_id="SIM1", sent={"a": 1}, received={"b": 2})
-    store.complete_payment(payment, event, reply, at=clock.real_now(), duration_ms=1, **values)
+    store.complete_payment(payment, outcome(reply=reply, at=clock.real_now(), duration_ms=1), **values)
 
 
 def rows() -> list[int]:
@@ -96,7 +100,7 @@ def test_a_payment_that_somebody_else_moved_is_not_moved_again(shop: Shop) -> No
     complete(payment)
     before = rows()
     with pytest.raises(PaymentTransitionError):
-        complete(late, LifecycleEvent.DECLINE, "800.100.155", trace=trace())
+        complete(late, Declined, "800.100.155", trace=trace())
     assert rows() == before
     assert Payment.objects.get(pk=payment.pk).status == Status.APPROVED
 
@@ -107,7 +111,7 @@ def test_an_event_that_the_state_does_not_allow_writes_nothing(shop: Shop) -> No
     complete(payment)
     before = rows()
     with pytest.raises(PaymentTransitionError):
-        complete(payment, LifecycleEvent.DECLINE, "800.100.155")
+        complete(payment, Declined, "800.100.155")
     assert rows() == before
 
 
@@ -138,7 +142,7 @@ def test_a_follow_up_joins_only_the_chain_it_was_decided_on(shop: Shop) -> None:
 def test_a_silence_is_in_doubt_and_due_to_be_asked_about(shop: Shop) -> None:
     """House, 4: a lost answer is a state."""
     payment = begun(shop)
-    complete(payment, LifecycleEvent.LOSE, "000.200.001")
+    complete(payment, OutcomeUnknown, "000.200.001")
     kept = Payment.objects.get(pk=payment.pk)
     assert (kept.status, kept.completed_at) == (Status.IN_DOUBT, None)
     assert kept.open.recover_at < clock.real_now() + timedelta(minutes=1)

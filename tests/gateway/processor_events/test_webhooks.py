@@ -21,9 +21,9 @@ from gateway.connectors.accounts import seal_connector_secrets
 from gateway.connectors.card_api import webhook_signature
 from gateway.connectors.card_api.client import ObjectNotFoundError
 from gateway.core import identifiers
+from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, Payment, ProcessorEvent, Status
-from gateway.payments.process import OUTCOME_UNKNOWN_CODE
 from gateway.processor_events import event_processing
 from gateway.processor_events.event_outcomes import EventOutcome
 from gateway.processor_events.intake import MAX_EVENT_BYTES

@@ -20,12 +20,12 @@ from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Notification, Payment, PaymentEvent, Registration, RequestLog, Status
-from gateway.payments import recovery
 from gateway.scheduling import dunning, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
 from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.fixtures import Shop
+from tests.support.recovery import recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.subscriptions import lease_out, schedule, started, step, store_card
 from tests.support.threads import at_once
@@ -184,7 +184,7 @@ def test_a_worker_killed_while_the_acquirer_thinks_charges_once(committed: Shop,
     acquirer.control.steer(delay_ms=0)
     lease_out()
     assert job_timer.run_due_jobs(None) == 0
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=60))
+    recover_after(60)
     payment.refresh_from_db()
     assert payment.status == Status.APPROVED
     assert step(committed.merchant) == 1

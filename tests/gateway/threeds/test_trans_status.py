@@ -6,9 +6,8 @@ import itertools
 
 import pytest
 
-from gateway.core.result_codes import RESULT_CODES, ResultFamily, find_result_family
+from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, RESULT_CODES, ResultFamily, find_result_family
 from gateway.threeds.trans_status import (
-    AUTHENTICATION_TIMED_OUT,
     CHALLENGE_CANCELLED,
     CODES_BY_MISSING_AUTHENTICATION,
     CODES_BY_TRANS_STATUS_REASON,
@@ -79,7 +78,7 @@ def test_every_code_is_one_of_the_table() -> None:
         for pair in (*CODES_BY_TRANS_STATUS_REASON.values(), *CODES_BY_MISSING_AUTHENTICATION.values())
         for code in pair
     }
-    assert (codes | {CHALLENGE_CANCELLED, AUTHENTICATION_TIMED_OUT}) - {""} <= set(RESULT_CODES)
+    assert (codes | {CHALLENGE_CANCELLED, NOT_AUTHENTICATED_CODE}) - {""} <= set(RESULT_CODES)
 
 
 @pytest.mark.parametrize(("unavailable", "attempt"), list(itertools.product(UnprovenPolicy, UnprovenPolicy)))

@@ -47,7 +47,7 @@ from gateway.models import (
     PaymentEvent,
     Suspension,
 )
-from gateway.payments import batched_captures, process, recovery
+from gateway.payments import batched_captures, follow_ups
 from gateway.timers import registry
 from tests.support.acquirers import Killed
 from tests.support.client import Answer
@@ -55,6 +55,7 @@ from tests.support.clock import jump, pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.iso_host import PATIENCE_S, TIMEOUT_S, IsoHost, account_at_host
+from tests.support.recovery import recover_after
 from tests.support.threads import at_once
 
 DAY_S = 24 * 3600.0
@@ -461,7 +462,7 @@ def test_a_worker_that_died_with_a_capture_is_settled_by_the_books(
             *(
                 (capture_records, "store_batched_capture")
                 if dies == "before the books"
-                else (process, "_complete_payment")
+                else (follow_ups, "complete_unless_recovered")
             ),
             die,
         )
@@ -470,7 +471,7 @@ def test_a_worker_that_died_with_a_capture_is_settled_by_the_books(
     row = Payment.objects.get(referenced=pa)
     jump(DAY_S)
     assert batch_planning.plan_due_batches() == 0, "a payment that has no answer yet is in no batch"
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    recover_after(120)
     if dies == "before the books":
         assert status(str(row.id)) == ("DECLINED", REVERSED)
         assert not committed_host.seen("0220") + committed_host.seen("0420")
@@ -505,7 +506,7 @@ def reversal_of_a_worker_that_died(shop: Shop, capture: str, at: str) -> Payment
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, at, die)
+        patch.setattr(f"gateway.payments.{at}", die)
         with pytest.raises(Killed):
             shop.api.follow(capture, "RV")
     return Payment.objects.get(referenced=capture)
@@ -515,9 +516,9 @@ def reversal_of_a_worker_that_died(shop: Shop, capture: str, at: str) -> Payment
 def test_a_reversal_whose_worker_died_is_answered_by_what_it_did(committed: Shop, committed_host: IsoHost) -> None:
     """Taken out: approved. Not: declined, and it takes nothing out any more."""
     done, undone = captured(committed), captured(committed)
-    after = reversal_of_a_worker_that_died(committed, done, "_complete_payment")
-    before = reversal_of_a_worker_that_died(committed, undone, "_submit_to_acquirer")
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    after = reversal_of_a_worker_that_died(committed, done, "follow_ups.complete_unless_recovered")
+    before = reversal_of_a_worker_that_died(committed, undone, "process._submit_to_acquirer")
+    recover_after(120)
     assert status(str(after.id)) == ("APPROVED", OK)
     assert status(str(before.id)) == ("DECLINED", REVERSED)
     assert not capture_records.reverse_waiting_capture(UUID(undone), by=before.id)
@@ -648,7 +649,7 @@ def test_an_advice_that_went_out_before_the_account_was_changed_is_still_repeate
     account.settings = {**account.settings, "capture": "batch"}
     account.save()
     accounts.clear_account_cache()
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    recover_after(120)
     assert status(capture) == ("APPROVED", OK)
     assert len(host.seen("0221")) == 1
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
 from functools import partial
 
 import pytest
 from django.test import override_settings
 
 from gateway.connectors.iso8583.iso_request import OriginalMessage
-from gateway.core import clock
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments import recovery
 from tests.support.database import leaves, places_of
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.recovery import recover_after
 from tests.support.threads import at_once
 
 OK = "000.100.112"
@@ -29,7 +28,7 @@ def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
 
 
 def recover() -> recovery.RecoverySummary:
-    return recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    return recover_after(120)
 
 
 def status(payment: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from gateway.connectors.sepa import file_delivery, file_planning, order_records
 from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock
 from gateway.models import AcquirerAccount, AuditEntry, BankFile, BankOrder, Merchant, Payment, Role, SepaMandate
-from gateway.payments import process, recovery
+from gateway.payments import recovery
 from gateway.timers import registry
 from gateway.vault.sealing import current_vault
 from tests.support import sepa
@@ -29,6 +29,7 @@ from tests.support.acquirers import Killed
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
+from tests.support.recovery import recover_after
 from tests.support.threads import at_once
 
 DAYS = 24 * 3600.0
@@ -363,16 +364,16 @@ def reversal_of_a_worker_that_died(shop: Shop, payment: str, at: str, monkeypatc
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(process, at, kill)
+        patch.setattr(f"gateway.payments.{at}", kill)
         with pytest.raises(Killed):
             shop.api.follow(payment, "RV")
-    assert recovery.recover_due_batch(now=clock.real_now() + timedelta(seconds=60)).settled == 1
+    assert recover_after(60).settled == 1
     return Payment.objects.get(payment_type="RV")
 
 
 def test_a_reversal_that_took_its_order_out_is_known_to_recovery(of_two: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "_complete_payment", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "follow_ups.complete_unless_recovered", monkeypatch)
     assert (row.status, row.result_code) == ("APPROVED", "000.100.112")
     registry.run_timer_now("bank answers")
     assert of_two.api.read(paid).code == "100.396.201"
@@ -383,7 +384,7 @@ def test_a_reversal_that_recovery_gave_up_takes_nothing_out_when_it_comes(
     of_two: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paid = sepa.debit(of_two.api).id
-    row = reversal_of_a_worker_that_died(of_two, paid, "_submit_to_acquirer", monkeypatch)
+    row = reversal_of_a_worker_that_died(of_two, paid, "process._submit_to_acquirer", monkeypatch)
     assert (row.status, row.result_code) == ("DECLINED", "900.100.301")
     late = SEPA.submit(recovery.build_inquiry(Payment.objects.get(pk=row.pk), SEPA))
     assert late.code == "700.300.700"

@@ -5,8 +5,7 @@ Source: Part B, Scheduling; decisions, section 4; docs/decisions/0022.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -17,13 +16,16 @@ import structlog
 
 from gateway.catalogue.endpoints import CREATE_SCHEDULE_ENDPOINT
 from gateway.catalogue.parse import nest_entries
-from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
+from gateway.connectors.acquirer_message import parse_scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.core import identifiers
 from gateway.core.money import format_amount
 from gateway.models import Agreement, Channel, Merchant, Notification, Payment, Registration
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor, resolve_descriptor
+from gateway.payments.job_hooks import JOB_PREFIX, StartedJob
+from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.record_only_payments import InsertRow, build_record_rows, resolve_success_code
+from gateway.payments.stored_request import drop_stored_money, restore_sent_parameters
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
 from gateway.scheduling.models import Job
@@ -38,9 +40,6 @@ JOB_NOTIFICATION_ACTIONS: Final[Mapping[str, str]] = {
 MAX_UPCOMING_RUNS: Final = 5
 """Next runs that a response shows."""
 JOB_PAYMENT_TYPES: Final = frozenset({"DB", "PA"})
-JOB_PREFIX: Final = "job."
-DISPLAYED_MEANS: Final = ("card", "bankAccount", "virtualAccount")
-"""The structures of a stored means that responses show."""
 
 log = structlog.get_logger(__name__)
 
@@ -133,7 +132,7 @@ def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datet
         merchant_invoice_id=job.request.get("merchantInvoiceId", ""),
         merchant_memo=job.merchant_memo,
         result_code=resolve_success_code(job.test_mode),
-        request=job.request,
+        request=drop_stored_money(job.request),
         answer={**means["details"], "facts": facts, DESCRIPTOR: means[DESCRIPTOR]},
         means=means["means"],
         registration=job.registration,
@@ -145,7 +144,7 @@ def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datet
 
 def render_job_means(registration: Registration) -> dict[str, Any]:
     """The public details of the stored means for :func:`build_job_record`."""
-    details = {name: registration.details[name] for name in DISPLAYED_MEANS if name in registration.details}
+    details = {name: registration.details[name] for name in STORABLE_MEANS if name in registration.details}
     return {
         "brand": registration.brand,
         "method": registration.method,
@@ -184,14 +183,6 @@ def build_job_notification(payment: Payment, job: Job) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartedJob:
-    """A job that a payment started: the ``rows`` to insert, and what to merge into ``Payment.answer``."""
-
-    rows: Sequence[InsertRow] = ()
-    answer: Mapping[str, Any] = field(default_factory=dict)
-
-
 def start_job(
     payment: Payment, reply: AcquirerReply, registration: UUID, agreement: UUID | None, at: datetime
 ) -> StartedJob:
@@ -199,7 +190,7 @@ def start_job(
     approval must be written all the same. ``agreement``: the one that this payment makes, if any."""
     values = {
         name: value
-        for name, value in flatten_body(payment.request).items()
+        for name, value in restore_sent_parameters(payment).items()
         if CREATE_SCHEDULE_ENDPOINT.catalogue.find(name) is not None
     }
     sent = extract_job_parameters(values)
@@ -242,7 +233,7 @@ def start_job(
         "method": payment.method,
         "means": payment.means,
         DESCRIPTOR: resolve_descriptor(payment),
-        "details": {name: payment.answer[name] for name in DISPLAYED_MEANS if name in payment.answer},
+        "details": {name: payment.answer[name] for name in STORABLE_MEANS if name in payment.answer},
     }
     scheduled = build_job_record(job, SCHEDULE_PAYMENT_TYPE, means, at=at, request_id=payment.request_id)
     rows += [

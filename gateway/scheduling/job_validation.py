@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters
 from gateway.models import Channel
-from gateway.payments.job_records import JOB_PAYMENT_TYPES, extract_job_parameters, resolve_job_zone
 from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
+from gateway.scheduling.job_records import JOB_PAYMENT_TYPES, extract_job_parameters, resolve_job_zone
 
 JOB_NEEDS_REGISTRATION_CODE: Final = "100.150.300"
 

@@ -1,0 +1,44 @@
+"""The timers of direct debits and transfers by bank files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.connectors.sepa import bank_message_intake, collection_finality, file_delivery, file_planning
+from gateway.connectors.sepa.connector import SEPA
+from gateway.models import Merchant
+from gateway.timers.registry import Timer
+
+
+def _make_and_deliver_files(merchant: Merchant | None) -> int:
+    return file_planning.plan_due_bank_files(SEPA, merchant) + file_delivery.deliver_due_bank_files(SEPA, merchant)
+
+
+FILE_TIMER: Final = Timer(
+    name="bank files",
+    run=_make_and_deliver_files,
+    next_at=file_planning.next_bank_file_run,
+    every_s=5.0,
+    about="Make and deliver the day's files of direct debits and transfers.",
+)
+BANK_TIMERS: Final = (
+    Timer(
+        name="bank inbox",
+        run=lambda merchant: bank_message_intake.import_watched_folder() if merchant is None else 0,
+        every_s=10.0,
+        about="Take in what banks answered.",
+    ),
+    Timer(
+        name="bank days",
+        run=collection_finality.finalize_due_collections,
+        next_at=collection_finality.next_collection_finality,
+        every_s=60.0,
+        about="Count collections as paid that no bank rejected in time, where the account says so.",
+    ),
+    Timer(
+        name="bank outbox",
+        run=lambda _: file_delivery.delete_old_bank_files(),
+        every_s=3600.0,
+        about="Remove delivered files after GATEWAY_SEPA_OUTBOX_DAYS.",
+    ),
+)

@@ -1,0 +1,70 @@
+"""What a first payment needs of subscription jobs, which are a package above payments.
+
+A payment with job parameters is refused before it exists where they could start no job, and its approval writes the job
+in the statement that completes it. gateway.scheduling registers the two functions when it is loaded.
+Source: docs/decisions/0058.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from django.core.exceptions import ImproperlyConfigured
+
+from gateway.catalogue.parse import Parameters
+from gateway.connectors.port import AcquirerReply
+from gateway.models import Channel, Payment
+from gateway.payments.record_only_payments import InsertRow
+
+JOB_PREFIX: Final = "job."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedJob:
+    """A job that a payment started: the ``rows`` to insert, and what to merge into ``Payment.answer``."""
+
+    rows: Sequence[InsertRow] = ()
+    answer: Mapping[str, Any] = field(default_factory=dict)
+
+
+class JobParametersCheck(Protocol):
+    """Raises RequestRefusedError for job parameters that could not start a job. ``storable``: the payment uses a
+    registration or creates one."""
+
+    def __call__(self, parameters: Parameters, channel: Channel, now: datetime, *, storable: bool) -> None: ...
+
+
+class JobStart(Protocol):
+    """The job that an approved payment with job parameters starts; empty when its plan has no run any more.
+    ``agreement``: the one that this payment makes, if any."""
+
+    def __call__(
+        self, payment: Payment, reply: AcquirerReply, registration: UUID, agreement: UUID | None, at: datetime
+    ) -> StartedJob: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobHooks:
+    """The two functions that gateway.scheduling registers."""
+
+    check_parameters: JobParametersCheck
+    start: JobStart
+
+
+_registered: list[JobHooks] = []
+
+
+def register_job_hooks(hooks: JobHooks) -> None:
+    """Register the functions of the package of subscription jobs, in place of those registered before."""
+    _registered[:] = [hooks]
+
+
+def get_job_hooks() -> JobHooks:
+    """The registered functions. Raises ImproperlyConfigured without any: a job must not be lost in silence."""
+    if not _registered:
+        raise ImproperlyConfigured("gateway.scheduling is not among INSTALLED_APPS")
+    return _registered[0]
