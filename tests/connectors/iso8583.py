@@ -97,7 +97,7 @@ def _begun(request: AcquirerRequest) -> None:
         amount=request.money.amount,
         currency=request.money.currency,
         connector="iso8583",
-        account="MERCHANT1",
+        acquirer_merchant_id="MERCHANT1",
         request_id=identifiers.row_id(),
         created_at=clock.real_now(),
     )
