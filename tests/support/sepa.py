@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from gateway.connectors.sepa import bank_message_intake
 from gateway.models import AcquirerAccount, BankMessage, Channel
 from tests.support.client import Answer, Api
+from tests.support.clock import pass_time
 
 DEBTOR = "DE89370400440532013000"
 OTHER_DEBTOR = "NL91ABNA0417164300"
@@ -38,6 +39,11 @@ def account_at_bank(channel: Channel, merchant: str = "shop-bank", **settings: s
     return AcquirerAccount.objects.create(
         channel=channel, connector="sepa", acquirer_merchant_id=merchant, settings=SETTINGS | settings
     )
+
+
+def pass_to_file(api: Api) -> None:
+    """Days pass until what waits is in a file."""
+    pass_time(api, days=A_RUN)
 
 
 def debit(api: Api, amount: str = "92.00", **more: str | None) -> Answer:

@@ -1,4 +1,4 @@
-"""Rows of bank orders: created, withdrawn, looked up. One row per order, moved by compare-and-set.
+"""Rows of bank orders: created, withdrawn, looked up. One row per order, moved under its row lock.
 
 An order waits until file_planning.py puts it into a file, and can be withdrawn until then. Every move writes an event,
 which gateway.payments.bank_order_outcomes applies to the payment. Source: Part A, Basic payment, Bank account.
@@ -196,6 +196,13 @@ def refuse_late_order(request: AcquirerRequest) -> BankOrder:
     return row
 
 
+def lock_bank_order(payment: UUID) -> BankOrder | None:
+    """The order of a payment, locked until the transaction ends; None if there is none. What is read here is what a
+    move has to be judged by: a list that was read before may be older."""
+    rows = BankOrder.objects.select_for_update(of=("self",)).select_related("file", "mandate")
+    return rows.filter(pk=payment).first()
+
+
 def move_bank_order(
     order: BankOrder,
     state: BankOrderState,
@@ -203,18 +210,11 @@ def move_bank_order(
     reason: str = "",
     on: date | None = None,
     message: BankMessage | None = None,
-) -> bool:
-    """Move an order from the state in which it was read, and write an event. Call within a transaction.
-
-    False if it was moved concurrently.
-    """
-    moved = BankOrder.objects.filter(pk=order.pk, state=order.state).update(
-        state=state, reason=reason or order.reason, final_at=None
-    )
-    if moved:
-        order.state = state
-        record_order_event(order.pk, state, reason=reason, on=on, message=message)
-    return bool(moved)
+) -> None:
+    """Move an order that lock_bank_order returned in the same transaction, and write an event."""
+    BankOrder.objects.filter(pk=order.pk).update(state=state, reason=reason or order.reason, final_at=None)
+    order.state, order.reason, order.final_at = state, reason or order.reason, None
+    record_order_event(order.pk, state, reason=reason, on=on, message=message)
 
 
 def record_order_event(
