@@ -185,14 +185,15 @@ class BankMessage(models.Model):
 
 
 class BankOrderEvent(models.Model):
-    """One state change of one order. ``on``: the bank's day, where it gave one. ``told``: the event has been applied
-    to the payment, or did not need to be."""
+    """One state change of one order. ``on``: the bank's day, where it gave one. ``charges``: what the bank took in the
+    same booking. ``told``: the event has been applied to the payment, or did not need to be."""
 
     id = models.BigAutoField(primary_key=True)
     order = models.ForeignKey(BankOrder, on_delete=models.PROTECT, related_name="events")
     state = models.CharField(max_length=9, choices=BankOrder.State)
     reason = models.CharField(max_length=35, default="")
     on = models.DateField(null=True)
+    charges = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     message = models.ForeignKey(BankMessage, on_delete=models.PROTECT, null=True, related_name="events")
     at = models.DateTimeField()
     told = models.BooleanField(default=False)

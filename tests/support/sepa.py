@@ -132,13 +132,17 @@ class Entry:
     on: str = "2026-01-05"
     booked: str = "BOOK"
     currency: str = "EUR"
+    more: str = ""
+    alone: bool = False
+    """The amount stands in the entry alone, not in its transaction."""
 
     def xml(self) -> str:
         way = "CRDT" if self.into else "DBIT"
         amount = f'<Amt Ccy="{self.currency}">{self.amount}</Amt><CdtDbtInd>{way}</CdtDbtInd>'
         returned = f"<RtrInf><Rsn><Cd>{self.reason}</Cd></Rsn></RtrInf>" if self.reason else ""
         references = f"<Refs><EndToEndId>{self.order}</EndToEndId></Refs>"
-        details = f"<TxDtls>{references}{amount}{returned}</TxDtls>" if self.order else ""
+        own = "" if self.alone else amount
+        details = f"<TxDtls>{references}{own}{self.more}{returned}</TxDtls>" if self.order else ""
         batch = f"<Btch><PmtInfId>{self.batch}</PmtInfId></Btch>" if self.batch else ""
         return (
             f"<Ntry>{amount}{'<RvslInd>true</RvslInd>' if self.reversal else ''}<Sts><Cd>{self.booked}</Cd></Sts>"

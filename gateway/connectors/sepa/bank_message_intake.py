@@ -249,7 +249,7 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     if _is_outdated(order, target, one.on):
         return
-    order_records.move_bank_order(order, target, reason=one.reason, on=one.on, message=taken.row)
+    order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
     taken.moved += 1
     if target is BankOrder.State.REJECTED and order.mandate_id is not None:
         taken.rejected_by_mandate.setdefault(order.mandate_id, set()).add(order.pk)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -209,12 +210,13 @@ def move_bank_order(
     *,
     reason: str = "",
     on: date | None = None,
+    charges: Decimal | None = None,
     message: BankMessage | None = None,
 ) -> None:
     """Move an order that lock_bank_order returned in the same transaction, and write an event."""
     BankOrder.objects.filter(pk=order.pk).update(state=state, reason=reason or order.reason, final_at=None)
     order.state, order.reason, order.final_at = state, reason or order.reason, None
-    record_order_event(order.pk, state, reason=reason, on=on, message=message)
+    record_order_event(order.pk, state, reason=reason, on=on, charges=charges, message=message)
 
 
 def record_order_event(
@@ -223,12 +225,20 @@ def record_order_event(
     *,
     reason: str = "",
     on: date | None = None,
+    charges: Decimal | None = None,
     message: BankMessage | None = None,
     told: bool = False,
 ) -> None:
     """Write an event of an order and wake the timer that applies it."""
     BankOrderEvent.objects.create(
-        order_id=payment, state=state, reason=reason, on=on, message=message, at=clock.real_now(), told=told
+        order_id=payment,
+        state=state,
+        reason=reason,
+        on=on,
+        charges=charges,
+        message=message,
+        at=clock.real_now(),
+        told=told,
     )
 
 
