@@ -44,7 +44,7 @@ HELD = {
     "gateway/configuration/risk.py": 2,
     "gateway/connectors/iso8583/capture_records.py": 2,
     "gateway/connectors/iso8583/batch_close.py": 1,
-    "gateway/connectors/sepa/bank_message_intake.py": 1,
+    "gateway/connectors/sepa/mandates.py": 3,
     "gateway/connectors/sepa/order_records.py": 3,
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/backoffice/follow_ups/approvals.py": 1,

@@ -24,7 +24,7 @@ A_RUN = 6
 """Days in which a file is made, whatever the day: from the Thursday before Easter to the Tuesday after, none is."""
 SETTINGS = {
     "creditorName": "Shop Ltd", "creditorId": "DE98ZZZ09999999999", "creditorIban": "DE23100000001234567890",
-    "creditorBic": "MARKDEF1100",
+    "creditorBic": "MARKDEF1100", "noticeDays": "0",
 }  # fmt: skip
 JANE: Mapping[str, str | None] = {
     "paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount__holder": "Jane Jones", "bankAccount__iban": DEBTOR,

@@ -24,14 +24,14 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from gateway.connectors.sepa import bank_message_parser, order_records, statement_entries
+from gateway.connectors.sepa import bank_message_parser, mandates, order_records, statement_entries
 from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
 from gateway.core import clock
 from gateway.core.xml import XML_CHUNK_BYTES
 from gateway.db.statement import execute_sql
-from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, SepaMandate
+from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 from gateway.timers import wakeup
 
 MAX_BANK_MESSAGE_FINDINGS: Final = 100
@@ -61,8 +61,8 @@ class _IntakeResult:
     moved: int = 0
     findings: list[str] = field(default_factory=list)
     found: int = 0
-    rejected_by_mandate: dict[UUID, set[UUID]] = field(default_factory=dict)
-    """Mandate → its collections that the bank never accepted."""
+    refused_by_mandate: dict[UUID, list[BankOrder]] = field(default_factory=dict)
+    """Mandate → its collections that the bank rejected or returned."""
 
     def find(self, text: str) -> None:
         self.found += 1
@@ -94,7 +94,7 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
                 )
             ):
                 _apply_entry(one, taken)
-            _update_mandates(taken)
+            mandates.update_rejected_mandates(taken.refused_by_mandate)
             row.told = taken.moved
             row.findings = taken.findings + (
                 [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
@@ -251,20 +251,8 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
     taken.moved += 1
-    if target is BankOrder.State.REJECTED and order.mandate_id is not None:
-        taken.rejected_by_mandate.setdefault(order.mandate_id, set()).add(order.pk)
-
-
-def _update_mandates(taken: _IntakeResult) -> None:
-    """Clear the first collection of mandates whose first one the bank never accepted: the next one is the first.
-
-    Last, and in the order of their ids: whoever plans a file holds orders and then waits for mandates.
-    """
-    held = SepaMandate.objects.filter(pk__in=taken.rejected_by_mandate).order_by("pk").select_for_update()
-    for mandate in held:
-        if mandate.first in taken.rejected_by_mandate[mandate.pk]:
-            mandate.first = None
-            mandate.save(update_fields=["first"])
+    if target in (BankOrder.State.REJECTED, BankOrder.State.RETURNED) and order.mandate_id is not None:
+        taken.refused_by_mandate.setdefault(order.mandate_id, []).append(order)
 
 
 def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:
