@@ -52,6 +52,7 @@ class SepaMandate(models.Model):
     address = models.JSONField(default=dict, blank=True)
 
     class Meta:
+        verbose_name = "mandate"
         constraints = [
             models.UniqueConstraint(fields=["merchant", "creditor", "mandate"], name="sepa_mandate_once"),
         ]

@@ -28,7 +28,7 @@ class SepaMandateAdmin(ReadOnlyPage):
     channel_path = None
     sensitive = True
     nothing = lazy("A mandate stands here when its first direct debit comes, or an account is stored.")
-    list_display = ("mandate", "merchant", "creditor", "state", "why", "signed_on", "used_on", "lapses_on")
+    list_display = ("mandate", "merchant", "state", "why", "signed_on", "used_on", "lapses_on")
     list_select_related = ("merchant",)
     list_filter = ("state",)
     search_fields = ("mandate",)
@@ -36,7 +36,7 @@ class SepaMandateAdmin(ReadOnlyPage):
     ordering = ("-id",)
     fields = (
         "mandate", "merchant", "creditor", "creditor_name", "instrument", "state", "why", "state_at", "signed_on",
-        "used_on", "lapses_on", "own", "recurring", "amendment", "address",
+        "used_on", "lapses_on", "own", "recurring", "changed", "debtor_address",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("end_mandates", "release_mandates")
@@ -82,9 +82,23 @@ class SepaMandateAdmin(ReadOnlyPage):
     @admin.display(description=lazy("reason"))
     def why(self, row: SepaMandate) -> str:
         if row.state_reason in SepaMandate.StateReason.values:
-            return SepaMandate.StateReason(row.state_reason).label
+            return str(_(str(SepaMandate.StateReason(row.state_reason).label)))
         return f"{row.state_reason}: {find_bank_reason(row.state_reason).meaning}" if row.state_reason else ""
 
     @admin.display(description=lazy("lapses on"))
     def lapses_on(self, row: SepaMandate) -> str:
-        return mandates.mandate_lapses_on(row).isoformat()
+        day = mandates.mandate_lapses_on(row)
+        return day.isoformat() if day is not None else ""
+
+    @admin.display(description=lazy("changed since the last collection"))
+    def changed(self, row: SepaMandate) -> str:
+        names = {
+            "account": _("another account"),
+            "mandate": _("another mandate id"),
+            "creditor": _("another creditor identifier"),
+        }
+        return ", ".join(str(name) for key, name in names.items() if key in row.amendment)
+
+    @admin.display(description=lazy("address"))
+    def debtor_address(self, row: SepaMandate) -> str:
+        return ", ".join(row.address.values())

@@ -1,6 +1,6 @@
 """SEPA mandates: found or created for a debit, amended, blocked, ended, lapsed.
 
-A collection needs a mandate that is ACTIVE and was used or signed within 36 months before its day. The merchant ends a
+A collection needs a mandate that is ACTIVE and was used within 36 months before its day. The merchant ends a
 mandate; a bank's reason of a rejection or return blocks or ends it (bank_reasons.py). A blocked one is taken up again
 when the merchant amends the account, or releases it. What was amended goes with the next collection (AmdmntInf).
 Source: EPC 016-06 (SDD Core rulebook, 4.1 The mandate, 4.6.1 DS-01, 4.6.4 Amendment of the mandate); EPC 130-08.
@@ -100,14 +100,18 @@ def check_mandate_usable(mandate: SepaMandate, due: date) -> None:
         raise MandateError(MANDATE_ENDED, f"the mandate is blocked: {mandate.state_reason}, {meaning}")
     if mandate.state == State.ENDED:
         raise MandateError(MANDATE_ENDED, f"the mandate has ended: {mandate.state_reason}")
-    if due > mandate_lapses_on(mandate):
+    last = mandate_lapses_on(mandate)
+    if last is not None and due > last:
         why = f"the mandate has lapsed: {MANDATE_LAPSE_MONTHS} months without a collection"
         raise MandateError(MANDATE_LAPSED, why)
 
 
-def mandate_lapses_on(mandate: SepaMandate) -> date:
-    """The last day of a collection under a mandate that is not used meanwhile."""
-    since = max(mandate.used_on or mandate.signed_on, mandate.signed_on)
+def mandate_lapses_on(mandate: SepaMandate) -> date | None:
+    """The last day of a collection under a mandate that is not used meanwhile. None for a merchant's own that was not
+    used here: it may have been used elsewhere since it was signed."""
+    since = mandate.used_on or (None if mandate.own else mandate.signed_on)
+    if since is None:
+        return None
     year, month = divmod(since.year * 12 + since.month - 1 + MANDATE_LAPSE_MONTHS, 12)
     return date(year, month + 1, min(since.day, calendar.monthrange(year, month + 1)[1]))
 

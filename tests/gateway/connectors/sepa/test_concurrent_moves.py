@@ -162,6 +162,6 @@ def test_a_message_and_a_file_that_is_planned_do_not_lock_each_other_out(banked:
         BankOrder.objects.select_for_update().get(pk=second)
         message.start()
         until(lambda: waiting_for_locks() == 1)
-        SepaMandate.objects.select_for_update(nowait=True).get()
+        SepaMandate.objects.select_for_update(nowait=True).get(pk=mandate.pk)
     assert len(message.ended().findings) == 1
     assert SepaMandate.objects.get(pk=mandate.pk).first is None
