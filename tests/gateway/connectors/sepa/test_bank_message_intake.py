@@ -259,6 +259,16 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
     assert (taken.told, len(taken.findings)) == (0, 1)
 
 
+def test_a_booking_of_a_payment_that_was_declined_is_a_finding(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="DECLINED", result_code="900.100.301")
+    taken = sepa.take(sepa.statement([Entry(order=paid)]))
+    registry.run_timer_now("bank answers")
+    found = BankMessage.objects.get(pk=taken.pk).findings
+    assert found == [f"order {paid}: the bank booked it, but its payment is declined (900.100.301)"]
+    assert not BankOrderEvent.objects.filter(told=False).exists()
+
+
 # --- hostile files --------------------------------------------------------------------------------------------------
 
 BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "ha"}">' for n in range(10))
