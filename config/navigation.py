@@ -114,6 +114,9 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
                 title=_("Bank orders"), icon="account_balance", page="gateway.BankOrder", right="gateway.view_bankorder"
             ),
             NavigationItem(
+                title=_("Mandates"), icon="signature", page="gateway.SepaMandate", right="gateway.view_sepamandate"
+            ),
+            NavigationItem(
                 title=_("Bank files"), icon="upload_file", page="gateway.BankFile", right="gateway.view_bankfile"
             ),
             NavigationItem(

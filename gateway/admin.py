@@ -4,7 +4,13 @@ Pages are built on gateway.backoffice.kit.base; gateway.access.permissions decid
 """
 
 from gateway.backoffice.access import audit_log_pages, token_pages, user_pages
-from gateway.backoffice.acquirers import account_pages, bank_order_pages, capture_batch_pages, processor_event_pages
+from gateway.backoffice.acquirers import (
+    account_pages,
+    bank_order_pages,
+    capture_batch_pages,
+    mandate_pages,
+    processor_event_pages,
+)
 from gateway.backoffice.entities import channel_pages, entity_pages
 from gateway.backoffice.follow_ups import approval_pages
 from gateway.backoffice.operations import background_work_pages, lookup_pages, periodic_task_pages
@@ -27,6 +33,7 @@ __all__ = [
     "endpoint_pages",
     "entity_pages",
     "lookup_pages",
+    "mandate_pages",
     "payment_pages",
     "periodic_task_pages",
     "processor_event_pages",

@@ -36,6 +36,8 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.export_payment": "PMCA",
     "gateway.view_approval": "PMCA",
     "gateway.view_bankorder": "PMCA",
+    "gateway.view_sepamandate": "PMCA",
+    "gateway.change_sepamandate": "PM",
     "gateway.view_bankfile": "PMA",
     "gateway.change_bankfile": "PM",
     "gateway.view_bankmessage": "P",

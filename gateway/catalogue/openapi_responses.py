@@ -324,7 +324,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
                 "type": "array",
                 "items": _object(
                     {
-                        "kind": _text("MANDATE: a direct debit's mandate."),
+                        "kind": _text("MANDATE: a direct debit's mandate. NOTICE: the notice of a later collection."),
                         "state": _text("DUE, SENT, KNOWN (the mandate was mailed before) or GIVEN_UP."),
                         "mandate": _text("The mandate's id."),
                         "to": _text("To whom."),

@@ -1,4 +1,5 @@
-"""Mandate mails to shoppers (SEPA direct debit). Written with the payment's state, sent by a timer."""
+"""Mails to shoppers about mandates and collections (SEPA direct debit). Written with the payment's state, sent by a
+timer."""
 
 from __future__ import annotations
 
@@ -9,23 +10,29 @@ from gateway.models.payments import Payment
 
 
 class MandateMail(models.Model):
-    """The mail about a mandate, caused by the approved direct debit that first used the mandate.
+    """The mail about a mandate, caused by the approved direct debit that first used the mandate, or the notice of a
+    later collection.
 
     ``due_at``, ``sent_at``: the merchant's clock; ``lease_until``: real time, when it is tried next. ``failure``: why
     the last try failed. The sent text is stored as sent, because it is a merchant's evidence.
     Source: Part A, Customer (email), Bank account.
     """
 
+    class Kind(models.TextChoices):
+        MANDATE = "MANDATE", "mandate"
+        NOTICE = "NOTICE", "pre-notification"
+
     class State(models.TextChoices):
         DUE = "DUE", "to be sent"
         SENT = "SENT", "sent"
-        KNOWN = "KNOWN", "not needed: the mandate was mailed before"
+        KNOWN = "KNOWN", "not needed: the shopper knows, or the merchant notifies"
         GIVEN_UP = "GIVEN_UP", "given up"
 
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="mandate_mail", db_constraint=False
     )
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    kind = models.CharField(max_length=7, choices=Kind, default=Kind.MANDATE, db_default=Kind.MANDATE)
     mandate = models.CharField(max_length=256)
     due_at = models.DateTimeField()
     state = models.CharField(max_length=8, choices=State, default=State.DUE, db_default=State.DUE)

@@ -12,10 +12,25 @@ from gateway.models.entities import Channel, Merchant
 
 
 class SepaMandate(models.Model):
-    """A mandate as a creditor has used it. ``creditor``: the creditor identifier. ``own``: the merchant named it; else
-    we did, for one payment or (``recurring``) for a stored account. ``first``: the payment whose collection was the
-    first to be filed, so that later ones recur; empty again if the bank rejected that one.
+    """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``, ``instrument``: as
+    they stood in the account's settings when it was last used. ``own``: the merchant named it; else we did, for one
+    payment or (``recurring``) for a stored account. ``first``: the payment whose collection was the first to be filed,
+    so that later ones recur; empty again if the bank rejected that one. ``used_on``: the day of its last collection.
+
+    ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason. ``amendment``: what
+    changed since its last collection, for the next one (gateway.connectors.sepa.mandates). ``address``: of a debtor
+    whose bank is outside the EEA.
     """
+
+    class State(models.TextChoices):
+        ACTIVE = "ACTIVE", "active"
+        BLOCKED = "BLOCKED", "blocked"
+        ENDED = "ENDED", "ended"
+
+    class StateReason(models.TextChoices):
+        MERCHANT = "MERCHANT", "ended by the merchant"
+        DELETED = "DELETED", "the stored account was deleted"
+        FINAL = "FINAL", "its last collection was presented"
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
@@ -27,8 +42,17 @@ class SepaMandate(models.Model):
     iban_sealed = models.BinaryField()
     iban_fingerprint = models.BinaryField()
     first = models.UUIDField(null=True)
+    used_on = models.DateField(null=True)
+    state = models.CharField(max_length=7, choices=State, default=State.ACTIVE)
+    state_reason = models.CharField(max_length=35, default="", blank=True)
+    state_at = models.DateTimeField(null=True)
+    creditor_name = models.CharField(max_length=70, default="", blank=True)
+    instrument = models.CharField(max_length=4, default="", blank=True)
+    amendment = models.JSONField(default=dict, blank=True)
+    address = models.JSONField(default=dict, blank=True)
 
     class Meta:
+        verbose_name = "mandate"
         constraints = [
             models.UniqueConstraint(fields=["merchant", "creditor", "mandate"], name="sepa_mandate_once"),
         ]
@@ -104,7 +128,10 @@ class BankOrder(models.Model):
     collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what they read.
     ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked even
     though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file;
-    ``batch``: the PmtInfId it is listed under. ``reason``: the bank's last one, an ISO 20022 external code.
+    ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in the file.
+    ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail, webhook, or
+    empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA.
+    ``reason``: the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):
@@ -137,6 +164,11 @@ class BankOrder(models.Model):
     file = models.ForeignKey(BankFile, on_delete=models.PROTECT, null=True, related_name="orders")
     sequence = models.CharField(max_length=4, default="")
     batch = models.CharField(max_length=35, default="")
+    mandate_reference = models.CharField(max_length=35, default="")
+    amendment = models.JSONField(default=dict, blank=True)
+    address = models.JSONField(default=dict, blank=True)
+    last = models.BooleanField(default=False)
+    notice = models.CharField(max_length=7, default="", blank=True)
     reason = models.CharField(max_length=35, default="")
     created_at = models.DateTimeField()
 
@@ -185,14 +217,15 @@ class BankMessage(models.Model):
 
 
 class BankOrderEvent(models.Model):
-    """One state change of one order. ``on``: the bank's day, where it gave one. ``applied``: the event has been applied
-    to the payment, or did not need to be."""
+    """One state change of one order. ``on``: the bank's day, where it gave one. ``charges``: what the bank took in the
+    same booking. ``applied``: the event has been applied to the payment, or did not need to be."""
 
     id = models.BigAutoField(primary_key=True)
     order = models.ForeignKey(BankOrder, on_delete=models.PROTECT, related_name="events")
     state = models.CharField(max_length=9, choices=BankOrder.State)
     reason = models.CharField(max_length=35, default="")
     on = models.DateField(null=True)
+    charges = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     message = models.ForeignKey(BankMessage, on_delete=models.PROTECT, null=True, related_name="events")
     at = models.DateTimeField()
     applied = models.BooleanField(default=False)

@@ -106,6 +106,8 @@ def _apply_event(event: BankOrderEvent) -> bool:
         return _record_follow_up(event, "CB", payment, find_bank_reason(event.reason).returned)
     if event.state == _BankOrderState.WON_BACK:
         return _record_representment(event, payment)
+    if payment.status == Status.DECLINED and event.state == _BankOrderState.BOOKED:
+        _add_finding(event, f"the bank booked it, but its payment is declined ({payment.result_code})")
     return _mark_applied(event)
 
 
@@ -175,7 +177,8 @@ def _record_follow_up(event: BankOrderEvent, kind: str, target: Payment, reason:
         if refusal.code == CONCURRENT_UPDATE_CODE:
             return False
         if not _is_recorded(kind, target, order.amount):
-            _add_finding(event, kind, target, refusal.code)
+            words = f"a {kind} of {order.amount} {order.currency} does not fit into our books ({refusal.code})"
+            _add_finding(event, f"{order.get_state_display()}, but {words}: the money may have been given back twice")
         return _mark_applied(event)
     except IntegrityError:
         if not BankOrderFollowUp.objects.filter(event=ident).exists():
@@ -194,13 +197,11 @@ def _is_recorded(kind: str, target: Payment, amount: Decimal) -> bool:
     return sum(disputed, Decimal(0)) >= amount
 
 
-def _add_finding(event: BankOrderEvent, kind: str, target: Payment, code: str) -> None:
-    """Add a finding to the bank message when the bank moved money that the chain's ceilings do not allow, such as a
-    collection that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
-    order = event.order
-    log.error("bank_return_not_recorded", payment=target.id.hex, kind=kind, code=code)
-    words = f"order {order.payment.hex}: {order.get_state_display()}, but a {kind} of {order.amount} {order.currency}"
-    words += f" does not fit into our books ({code}): the money may have been given back twice"
+def _add_finding(event: BankOrderEvent, why: str) -> None:
+    """Add a finding to the bank message when the bank moved money that our books do not allow, such as a collection
+    that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
+    log.error("bank_order_event_not_entered", payment=event.order_id.hex, state=event.state, why=why)
+    words = f"order {event.order_id.hex}: {why}"
     if event.message_id is None:
         return
     with transaction.atomic():

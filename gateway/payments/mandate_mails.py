@@ -1,9 +1,11 @@
-"""Mandate e-mails: the written notice of a SEPA direct-debit mandate, due with the first payment under it.
+"""Mandate e-mails: the written notice of a SEPA direct-debit mandate, due with the first payment under it, and the
+pre-notification of each later collection where a bank collects days later.
 
-It names the creditor, the account, the amount and the day. Its row is written in the statement that approves the
-payment (gateway.payments.side_effects); a timer sends it, in the shopper's language, and retries with growing delays
-while the mail server is unreachable. A worker that dies after the server accepted the mail sends it twice, with the
-same Message-ID. Source: Part A, Customer (email: "to send direct-debit mandates"), Bank account.
+They name the creditor as the bank's file does, the mandate, the account, the amount and the day. A row is written in
+the statement that approves or accepts the payment (gateway.payments.side_effects); a timer sends it, in the shopper's
+language, and retries with growing delays while the mail server is unreachable. A worker that dies after the server
+accepted the mail sends it twice, with the same Message-ID. Source: Part A, Customer (email: "to send direct-debit
+mandates"), Bank account; EPC 016-06, 4.3.4 (pre-notification).
 """
 
 from __future__ import annotations
@@ -20,15 +22,18 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 
+from gateway.connectors.sepa.creditor import NOTICE_BY_MAIL
+from gateway.connectors.sepa.mandates import build_mandate_id
 from gateway.core import clock, languages
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
-from gateway.models import BankOrder, MandateMail, Merchant, Payment, Status
+from gateway.models import BankOrder, MandateMail, Merchant, Payment, Registration, SepaMandate, Status
 from gateway.timers.registry import Timer
 
 SEPA_DEBIT_BRAND: Final = "DIRECTDEBIT_SEPA"
 COLLECTING_CONNECTOR: Final = "sepa"
 """The connector whose orders a bank collects days after they were accepted."""
+BUSINESS_INSTRUMENT: Final = "B2B"
 MAX_MANDATE_MAIL_TRIES: Final = 20
 """After two minutes, then twice as long each time, six hours at most: nearly three days in all."""
 MANDATE_MAIL_BATCH_SIZE: Final = 100
@@ -72,16 +77,19 @@ def is_mandate_used(payment: Payment, status: Status) -> bool:
 def build_mandate_mail_row(payment: Payment, at: datetime) -> dict[str, Any] | None:
     """The columns of the MandateMail of ``payment``, whose mandate is used at ``at``; None if no mail is due.
 
-    The mandate of a stored account was mailed when it was stored; that of a repeated instruction when it began.
+    The mandate of a stored account was mailed when it was stored; that of a repeated instruction when it began: where a
+    bank collects, their payments are pre-notified.
     """
-    if payment.brand != SEPA_DEBIT_BRAND or payment.registration is not None or payment.referenced is not None:
+    if payment.brand != SEPA_DEBIT_BRAND or payment.referenced is not None:
         return None
     repeated = payment.request.get("standingInstruction", {}).get("mode") == "REPEATED"
-    if repeated or not _get_email(payment):
+    later = payment.registration is not None or repeated
+    if (later and payment.connector != COLLECTING_CONNECTOR) or not _get_email(payment):
         return None
     return {
         "payment_id": payment.id,
         "merchant_id": payment.merchant_id,
+        "kind": MandateMail.Kind.NOTICE if later else MandateMail.Kind.MANDATE,
         "mandate": resolve_mandate_id(payment),
         "due_at": at,
     }
@@ -116,17 +124,22 @@ TIMER: Final = Timer(
     run=send_due_mandate_mails,
     next_at=find_next_mandate_mail,
     every_s=5.0,
-    about="Mail direct-debit mandates to the shoppers who gave them.",
+    about="Mail direct-debit mandates to the shoppers who gave them, and notify them of later collections.",
 )
 
 
 def _send_mandate_mail(row: MandateMail) -> bool:
     """Send one mail. True when it needs no further try: sent, a duplicate, or given up."""
     mine = MandateMail.objects.filter(pk=row.pk, state=MandateMail.State.DUE)
-    earlier = MandateMail.objects.filter(merchant_id=row.merchant_id, mandate=row.mandate, pk__lt=row.pk)
-    if earlier.filter(state__in=[MandateMail.State.DUE, MandateMail.State.SENT]).exists():
+    order = _find_order(row.payment)
+    if row.kind == MandateMail.Kind.MANDATE and _is_mandate_known(row):
+        if order is None:
+            return bool(mine.update(state=MandateMail.State.KNOWN))
+        row.kind = MandateMail.Kind.NOTICE
+        mine.update(kind=row.kind)
+    if row.kind == MandateMail.Kind.NOTICE and (order is None or order.notice != NOTICE_BY_MAIL):
         return bool(mine.update(state=MandateMail.State.KNOWN))
-    mail = compose_mandate_mail(row.payment)
+    mail = compose_mandate_mail(row)
     try:
         validate_email(mail.to)
     except ValidationError:
@@ -154,42 +167,74 @@ def _send_mandate_mail(row: MandateMail) -> bool:
     )
 
 
-def compose_mandate_mail(payment: Payment) -> MailContent:
-    """Compose the mail about the mandate of ``payment``. It shows at most the last four digits of the account."""
+def _is_mandate_known(row: MandateMail) -> bool:
+    """Whether the mandate was mailed before, or is about to be."""
+    earlier = MandateMail.objects.filter(merchant_id=row.merchant_id, mandate=row.mandate, pk__lt=row.pk)
+    mailed = [MandateMail.State.DUE, MandateMail.State.SENT]
+    return earlier.filter(kind=MandateMail.Kind.MANDATE, state__in=mailed).exists()
+
+
+def compose_mandate_mail(row: MandateMail) -> MailContent:
+    """Compose a mail. It shows at most the last four digits of the account."""
+    payment = row.payment
     language = _resolve_mail_language(payment)
     t = languages.load_mail_texts(language)
-    order = BankOrder.objects.select_related("mandate").filter(pk=payment.pk).first()
-    mandate = order.mandate.mandate if order is not None and order.mandate is not None else resolve_mandate_id(payment)
-    due = order.due_on.isoformat() if order is not None and order.due_on is not None else ""
-    creditor = payment.merchant.name[:_NAME_CHARS]
+    order = _find_order(payment)
+    mandate = order.mandate if order is not None else _find_stored_mandate(payment)
+    creditor = ((mandate.creditor_name if mandate is not None else "") or payment.merchant.name)[:_NAME_CHARS]
+    amount = f"{format_amount(payment.amount)} {payment.currency}" if payment.amount > 0 else ""
+    due = _resolve_collection_day(payment, order)
     lines = [
         (t["creditor"], creditor),
-        (t["reference"], mandate),
-        (t["signed"], _get_mandate(payment).get("dateOfSignature") or _get_payment_day(payment).isoformat()),
-        (t["accountHolder"], _get_account(payment).get("holder", "")),
-        (t["iban"], _render_masked_account(payment)),
+        (t["creditorId"], mandate.creditor if mandate is not None else ""),
+        (t["reference"], mandate.mandate if mandate is not None else resolve_mandate_id(payment)),
+        (t["signed"], mandate.signed_on.isoformat() if mandate is not None else _get_signature_day(payment)),
+        (t["accountHolder"], order.name if order is not None else _get_account(payment).get("holder", "")),
+        (t["iban"], _render_masked_account(payment, order)),
+        (t["amount"], amount),
+        (t["due"], due if amount else ""),
     ]
-    if payment.amount > 0:
-        lines.append((t["amount"], f"{format_amount(payment.amount)} {payment.currency}"))
-        lines.append(
-            (t["due"], due or payment.request.get("transactionDueDate") or _get_payment_day(payment).isoformat())
-        )
     shown = "\n".join(f"{label}: {value}" for label, value in lines if value)
     test = "" if settings.IS_LIVE else "[Test] "
+    words = {"merchant": creditor, "amount": amount, "due": due}
+    if row.kind == MandateMail.Kind.NOTICE:
+        subject, text = t["noticeSubject"], t["noticeText"]
+    else:
+        business = mandate is not None and mandate.instrument == BUSINESS_INSTRUMENT
+        subject, text = t["subject"], t["textB2B" if business else "text"]
     return MailContent(
         to=_get_email(payment),
         language=language,
-        subject=test + t["subject"].format(merchant=creditor),
-        body=f"{t['text'].format(merchant=creditor)}\n\n{shown}\n",
+        subject=test + subject.format(**words),
+        body=f"{text.format(**words)}\n\n{shown}\n",
     )
+
+
+def _find_order(payment: Payment) -> BankOrder | None:
+    """The collection of a payment at a bank; None where none collects."""
+    return BankOrder.objects.select_related("mandate").filter(pk=payment.pk).first()
+
+
+def _find_stored_mandate(payment: Payment) -> SepaMandate | None:
+    """The mandate that a stored account was given with; None where no bank collects."""
+    if payment.connector != COLLECTING_CONNECTOR:
+        return None
+    name = build_mandate_id(resolve_mandate_id(payment))
+    return SepaMandate.objects.filter(merchant=payment.merchant_id, mandate=name).order_by("-id").first()
+
+
+def _resolve_collection_day(payment: Payment, order: BankOrder | None) -> str:
+    if order is not None and order.due_on is not None:
+        return order.due_on.isoformat()
+    return str(payment.request.get("transactionDueDate") or _get_payment_day(payment).isoformat())
 
 
 def render_mandate_mail(row: MandateMail) -> dict[str, Any]:
     """A mail for GET /v1/test/mails: as it was sent, or, if it was not yet, as it would be."""
     sent = row.state == MandateMail.State.SENT
-    mail = compose_mandate_mail(row.payment)
+    mail = compose_mandate_mail(row)
     return {
-        "kind": "MANDATE",
+        "kind": row.kind,
         "state": row.state,
         "mandate": row.mandate,
         "to": row.sent_to if sent else mail.to,
@@ -203,7 +248,16 @@ def render_mandate_mail(row: MandateMail) -> dict[str, Any]:
 
 
 def _get_email(payment: Payment) -> str:
-    return str(payment.request.get("customer", {}).get("email", ""))
+    """The shopper's address: as sent, else as stored with the account that the payment is made with."""
+    sent = payment.request.get("customer", {}).get("email", "")
+    if sent or payment.registration is None or payment.brand != SEPA_DEBIT_BRAND:
+        return str(sent)
+    stored = Registration.objects.filter(pk=payment.registration).values_list("request", "payment").first()
+    if stored is None:
+        return ""
+    made = Payment.objects.filter(pk=stored[1]).values_list("request", flat=True).first()
+    found = (request.get("customer", {}).get("email", "") for request in (stored[0], made or {}))
+    return str(next((one for one in found if one), ""))
 
 
 def _resolve_mail_language(payment: Payment) -> str:
@@ -222,11 +276,16 @@ def _get_mandate(payment: Payment) -> Mapping[str, Any]:
     return found
 
 
-def _render_masked_account(payment: Payment) -> str:
-    """The country and the last four characters of the account; a payment stores no more of it in clear text."""
+def _get_signature_day(payment: Payment) -> str:
+    return str(_get_mandate(payment).get("dateOfSignature") or _get_payment_day(payment).isoformat())
+
+
+def _render_masked_account(payment: Payment, order: BankOrder | None) -> str:
+    """The country and the last four characters of the account; nothing stores more of it in clear text."""
     account = _get_account(payment)
-    last = str(account.get("iban") or account.get("number") or "")[-4:]
-    country = str(account.get("country", ""))
+    shown = order.iban_shown if order is not None else ""
+    last = shown[-4:] or str(account.get("iban") or account.get("number") or "")[-4:]
+    country = shown[:2] or str(account.get("country", ""))
     return f"{country} •••• {last}".strip() if last else ""
 
 

@@ -18,11 +18,12 @@ from uuid import UUID
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Means
+from gateway.connectors.sepa.mandates import end_stored_mandate_write
 from gateway.core import brands, identifiers
 from gateway.core.card_number import CardNumber
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
-from gateway.models import Channel, Merchant, Payment, Registration, Status
+from gateway.models import Channel, Merchant, Payment, Registration, SepaMandate, Status
 from gateway.payments import store
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor
 from gateway.payments.nested_values import deep_merge
@@ -186,7 +187,8 @@ def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:
 
 
 def delete_registration(registration: Registration, change: ChangeRequest) -> Payment:
-    """Erase the stored account irrevocably. Payments made with it are not changed."""
+    """Erase the stored account irrevocably, and end the mandate that was given with it. Payments made with it are not
+    changed."""
     erased = {
         "status": Registration.Status.DELETED,
         "means_sealed": None,
@@ -274,6 +276,9 @@ def _write_registration_change(
 
     def changing(write: WriteStatement) -> None:
         write.update(registration, {**changes, "sequence": before + 1}, expecting={"sequence": before})
+        if kind == DELETE_REGISTRATION_TYPE and registration.means == "bankAccount":
+            columns, which = end_stored_mandate_write(registration, change.now)
+            write.update_related(SepaMandate, columns, which)
 
     notification = build_registration_notification(
         payment, registration.id, REGISTRATION_NOTIFICATION_ACTIONS[kind], 2, change.now

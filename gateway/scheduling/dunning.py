@@ -73,6 +73,16 @@ DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
         _NEVER,
     ),
     **dict.fromkeys(("800.100.169", "800.100.173", "800.100.175"), _SET_UP),
+    # Direct debits: each return costs a fee, and a collection without a mandate is unauthorized. What may be presented
+    # again is a lack of money (AM04) and a fault of the banks' own (EPC 173-14, guidance on reason codes).
+    **dict.fromkeys(
+        (
+            "100.396.201", "800.100.191", "800.100.198", "800.100.200", "800.100.201", "800.100.202", "800.100.204",
+            "800.100.205", "800.100.206", "800.100.207", "800.100.208", "800.100.213", "800.110.100",
+        ),
+        _NEVER,
+    ),
+    **dict.fromkeys(("800.100.156", "800.100.174", "800.100.177", "800.100.190"), _SET_UP),
 }  # fmt: skip
 DUNNING_BY_FAMILY: Final[Mapping[ResultFamily, DunningDecision]] = {
     ResultFamily.REJECTED_COMMUNICATION: DunningRetry(after=SOON_RETRY_DELAY),

@@ -21,6 +21,7 @@ from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import ONE_CLICK_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.sepa.order_records import LAST_COLLECTION_PARAMETER
 from gateway.core import clock, identifiers
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
@@ -66,7 +67,9 @@ def build_run_request(
 ) -> PaymentRequest:
     """Build the merchant-initiated payment of one run, under the job's agreement. Raises RequestRefusedError and
     InvalidParametersError."""
-    parameters = _build_run_parameters(job, registration, now, again=attempt > 1)
+    next_at, ends_at = plan_from_job(job).following(due_at)
+    last = ends_at is not None and next_at >= ends_at
+    parameters = _build_run_parameters(job, registration, now, again=attempt > 1, last=last)
     request = build_payment_request(
         parameters,
         merchant=job.merchant,
@@ -80,10 +83,15 @@ def build_run_request(
     return replace(request, stored={**request.stored, **facts}, row_locked=True, allow_duplicate=True)
 
 
-def _build_run_parameters(job: Job, registration: Registration, now: datetime, *, again: bool) -> Parameters:
-    """The schedule's parameters as a merchant would send them for this run. ``again``: it is a retry."""
+def _build_run_parameters(
+    job: Job, registration: Registration, now: datetime, *, again: bool, last: bool
+) -> Parameters:
+    """The schedule's parameters as a merchant would send them for this run. ``again``: it is a retry; ``last``: no run
+    follows, so that a schedule's word about the last collection holds for it."""
     channel = registration.channel
     sent = {name: value for name, value in flatten_body(job.request).items() if not name.startswith(_RUN_PARAMETERS)}
+    if not last:
+        sent.pop(LAST_COLLECTION_PARAMETER, None)
     kind = sent.setdefault(f"{_INSTRUCTION}type", "RECURRING")
     if kind == "RECURRING":
         sent.setdefault(f"{_INSTRUCTION}recurringType", "SUBSCRIPTION")

@@ -18,7 +18,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from reporting.settlement.layout import infer_cashflow
+from gateway.core.money import CURRENCY_CODES, currency_exponent
+from reporting.settlement.layout import THREE_DECIMALS, infer_cashflow
 from reporting.settlement.matching import INBOUND_TYPES, MAX_PRESENTMENT_DAYS_APART, MatchingRun
 from reporting.settlement.models import RecordType, TransactionType
 
@@ -49,9 +50,15 @@ def _expected_cashflow_sql() -> str:
 
 _SETTLED: Final = "j.record_type = 'SETTLED' AND j.payment IS NOT NULL"
 _AWAY: Final = "CASE WHEN j.cashflow = 'POS' THEN -1 ELSE 1 END"
+_DECIMALS: Final = (
+    "CASE WHEN j.settlement_currency IN ("
+    + ", ".join(f"'{code}'" for code in sorted(CURRENCY_CODES) if currency_exponent(code) >= THREE_DECIMALS)
+    + ") THEN 3 ELSE 2 END"
+)
+"""SQL: decimals of what is paid out."""
 _PAID: Final = (
-    "CASE WHEN j.record_type = 'FEE' THEN round(j.amount * j.fx_rate, 2)"
-    f" ELSE round(j.amount * j.fx_rate + {_AWAY} * coalesce(j.settlement_fee, 0), 2) END"
+    f"CASE WHEN j.record_type = 'FEE' THEN round(j.amount * j.fx_rate, {_DECIMALS})"
+    f" ELSE round(j.amount * j.fx_rate + {_AWAY} * coalesce(j.settlement_fee, 0), {_DECIMALS}) END"
 )
 # The rate itself is rounded: tolerate half of its last digit times the amount.
 _TOLERANCE: Final = (
@@ -79,7 +86,7 @@ FINDING_KINDS: Final = (
          when=f"j.cashflow <> {_expected_cashflow_sql()}", expected=_expected_cashflow_sql(), found="j.cashflow"),
     FindingKind(name="ARITHMETIC", about="Amount, rate and fee do not make the settlement amount.", alone=True,
          when=f"abs(j.settlement_amount - {_PAID}) >= {_TOLERANCE}", expected=f"({_PAID})::text",
-         found="j.settlement_amount::text"),
+         found=f"round(j.settlement_amount, {_DECIMALS})::text"),
     FindingKind(name="FEE", about="The fee is not the agreed one.", alone=True,
          when="j.record_type = 'SETTLED' AND j.transaction_type = 'DEBIT'"
               " AND (i.fee_percent IS NOT NULL OR i.fee_fixed IS NOT NULL)"
@@ -101,7 +108,7 @@ FINDING_KINDS: Final = (
     FindingKind(name="AMOUNT", about="The payment has another amount; of a chargeback: less than it takes.",
          when="j.payment IS NOT NULL AND j.p_currency = j.currency AND CASE WHEN j.record_type = 'SETTLED'"
               " THEN j.p_net <> j.amount ELSE j.p_net < j.amount END",
-         expected="j.p_net::text", found="j.amount::text"),
+         expected="j.p_net::text", found="round(j.amount, 2)::text"),
     FindingKind(name="DATE", about="The dates do not fit the payment's.",
          when=f"{_SETTLED} AND (j.settlement_date < j.p_day OR j.presented AND"
               f" abs(j.presented_on - j.p_day) > {MAX_PRESENTMENT_DAYS_APART})",

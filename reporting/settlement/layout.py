@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from chargebacks.evidence_checklist import is_chargeback_reason
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
-from gateway.core.money import CURRENCY_CODES
+from gateway.core.money import CURRENCY_CODES, currency_exponent
 from reporting.settlement.models import RecordType, TransactionType
 
 MAX_FAULT_VALUE_CHARS: Final = 64
@@ -87,8 +87,11 @@ PAYMENT_TRANSACTION_TYPES: Final = frozenset(
 )
 FEE_TRANSACTION_TYPES: Final = frozenset(TransactionType.values) - PAYMENT_TRANSACTION_TYPES
 CHARGEBACK_TYPE_VALUES: Final = frozenset({RecordType.CHARGEBACK.value, RecordType.CHARGEBACK_REVERSAL.value})
-_MONEY = _matches(r"[0-9]{1,12}(\.[0-9]{1,2}0{0,4})?")
+THREE_DECIMALS: Final = 3
+_MONEY = _matches(r"[0-9]{1,12}(\.[0-9]{1,3}0{0,4})?")
+_FINER_THAN_CENTS = re.compile(r"\.[0-9]{2}0*[1-9]")
 _MONEY_WORDS = "must be digits with up to two decimals and no sign, e.g. 92.10"
+_MONEY_IN_THREE_WORDS = f"{_MONEY_WORDS}; paid out, or a fee, in a currency of three decimals: up to three"
 _TEXT = r"[^\x00-\x1f\x7f]"
 
 SETTLEMENT_COLUMNS: Final = (
@@ -158,7 +161,7 @@ SETTLEMENT_COLUMNS: Final = (
         about="The merchantInvoiceId.",
     ),
     SettlementColumn(
-        name="Amount", test=_MONEY, required=True, expects=_MONEY_WORDS, about="Of the payment, or of the fee."
+        name="Amount", test=_MONEY, required=True, expects=_MONEY_IN_THREE_WORDS, about="Of the payment, or of the fee."
     ),
     SettlementColumn(
         name="Currency",
@@ -177,7 +180,7 @@ SETTLEMENT_COLUMNS: Final = (
         name="SettlementAmount",
         test=_MONEY,
         required=True,
-        expects=_MONEY_WORDS,
+        expects=_MONEY_IN_THREE_WORDS,
         about="What is paid out for the line: Amount × SettlementFxRate, less the fee; of NEG: more the fee.",
     ),
     SettlementColumn(
@@ -349,6 +352,7 @@ _CASHFLOW, _STATUS, _RATE, _TIME_AT = (
     COLUMN_INDEX[name] for name in ("Cashflow", "SettlementStatus", "SettlementFxRate", "TxRequestTime")
 )
 _CURRENCY, _PAID_IN, _REASON = (COLUMN_INDEX[name] for name in ("Currency", "SettlementCurrency", "ReasonCode"))
+_AMOUNT, _PAID_AMOUNT = COLUMN_INDEX["Amount"], COLUMN_INDEX["SettlementAmount"]
 _NULLABLE: Final = tuple(COLUMN_INDEX[name] for name in ("UniqueID", "TxRequestTime", "SettlementFee", "RespondBy"))
 _FREE: Final = tuple(
     COLUMN_INDEX[name] for name in ("TransactionId", "InvoiceId", "Descriptor", "AccountHolder", "ReasonDesc")
@@ -377,6 +381,7 @@ def _check_conditions(values: Sequence[str]) -> list[LineFault]:
         faults.append(
             LineFault(column="PaymentType", value=values[1], message=f"with {kind} must be {', '.join(allowed)}")
         )
+    faults += _check_decimals(values)
     if values[_CURRENCY] != values[_PAID_IN] and not values[_RATE]:
         faults.append(
             LineFault(column="SettlementFxRate", value="", message="is required where the two currencies differ")
@@ -389,6 +394,19 @@ def _check_conditions(values: Sequence[str]) -> list[LineFault]:
             for name, place in _ONLY_CHARGEBACKS
             if values[place]
         ]
+    return faults
+
+
+def _check_decimals(values: Sequence[str]) -> list[LineFault]:
+    """Three decimals are for what is paid out in a currency that has them, and for fees; payments have two (D26)."""
+    faults = []
+    for name, place, currency, may in (
+        ("Amount", _AMOUNT, values[_CURRENCY], values[0] == RecordType.FEE),
+        ("SettlementAmount", _PAID_AMOUNT, values[_PAID_IN], True),
+    ):
+        fine = may and currency in CURRENCY_CODES and currency_exponent(currency) >= THREE_DECIMALS
+        if not fine and _FINER_THAN_CENTS.search(values[place]):
+            faults.append(LineFault(column=name, value=values[place], message=_MONEY_WORDS))
     return faults
 
 

@@ -7,6 +7,7 @@ Source: Part B, Reconciliation file; Part A, States; decisions, section 8; decis
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -213,6 +214,20 @@ class Settlement(models.Model):
         return f"{self.reference or self.id.hex} {self.date}"
 
 
+_CENT: Final = Decimal("0.01")
+
+
+class SettlementAmountField(models.DecimalField):  # type: ignore[type-arg]  # not generic at run time
+    """An amount with up to three decimals, as institutes pay out in currencies of three (KWD); read with two where the
+    third is zero. Payments have two (ruling D26)."""
+
+    def from_db_value(self, value: Decimal | None, *_: object) -> Decimal | None:
+        if value is None:
+            return None
+        short = value.quantize(_CENT)
+        return short if short == value else value
+
+
 class SettlementRecord(models.Model):
     """One line of a settlement file: the data behind the 38 columns of the reconciliation table. Written once, together
     with what it refers to, so that the database need not look that up.
@@ -249,12 +264,12 @@ class SettlementRecord(models.Model):
     tx_id3 = models.CharField(max_length=64, default="")
     merchant_transaction_id = models.CharField(max_length=255, default="")
     merchant_invoice_id = models.CharField(max_length=255, default="")
-    amount = models.DecimalField(max_digits=16, decimal_places=2)
+    amount = SettlementAmountField(max_digits=17, decimal_places=3)
     currency = models.CharField(max_length=3)
     brand = models.CharField(max_length=16, default="")
     presented_at = models.DateTimeField()
     presented = models.BooleanField()
-    settlement_amount = models.DecimalField(max_digits=16, decimal_places=2)
+    settlement_amount = SettlementAmountField(max_digits=17, decimal_places=3)
     settlement_currency = models.CharField(max_length=3)
     settlement_fee = models.DecimalField(max_digits=16, decimal_places=4, null=True)
     fx_rate = models.DecimalField(max_digits=20, decimal_places=10)

@@ -46,7 +46,8 @@ HELD = {
     "gateway/db/statement.py": 2,
     "gateway/connectors/iso8583/capture_records.py": 2,
     "gateway/connectors/iso8583/batch_close.py": 1,
-    "gateway/connectors/sepa/order_records.py": 2,
+    "gateway/connectors/sepa/mandates.py": 3,
+    "gateway/connectors/sepa/order_records.py": 3,
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/backoffice/follow_ups/approvals.py": 1,
     "gateway/backoffice/access/independence.py": 1,
@@ -62,6 +63,7 @@ HELD = {
 
 ADVISORY = {
     "checkout/page_snapshots.py": ["xact"],
+    "gateway/connectors/sepa/bank_message_intake.py": ["xact"],
     "config/beat.py": ["xact"],
     "gateway/backoffice/sign_in/lockout.py": ["try", "unlock"],
     "gateway/timers/time_travel.py": ["try", "unlock"],

@@ -105,6 +105,23 @@ def test_another_currency_and_charges_are_told_apart(shop: Shop) -> None:
     assert (row.settlement_fee, row.fx_rate) == (Decimal("0.5"), Decimal("0.92"))
 
 
+def test_a_return_with_charges_is_a_chargeback_of_the_payment_and_a_fee(shop: Shop) -> None:
+    payment = payment_of(shop.api.pay().id)
+    more = (
+        '<AmtDtls><InstdAmt><Amt Ccy="EUR">92.00</Amt></InstdAmt></AmtDtls>'
+        '<Chrgs><Rcrd><Amt Ccy="EUR">3.00</Amt><ChrgInclInd>true</ChrgInclInd></Rcrd></Chrgs>'
+        "<RtrInf><Rsn><Cd>MD01</Cd></Rsn></RtrInf>"
+    )
+    content = statement(
+        entry("95.00", details(payment.id.hex, amount="95.00", more=more), flow="DBIT"), account=shop.channel.id.hex
+    )
+    take_in(content, institute(), "returned.xml")
+    row = SettlementRecord.objects.get()
+    assert (row.amount, row.settlement_amount, row.settlement_fee) == (Decimal("92"), Decimal("95"), Decimal("3"))
+    case = Chargeback.objects.get()
+    assert (Payment.objects.get(pk=case.pk).amount, case.reason_code) == (Decimal("92.00"), "000.100.204")
+
+
 @pytest.mark.parametrize(
     "content, why",
     [

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,15 @@ from django.db import connection
 from django.test import override_settings
 
 from gateway.core import clock
-from reporting.models import ClearingInstitute, FilePiece, LineError, Settlement, SettlementFile, SettlementRecord
+from reporting.models import (
+    ClearingInstitute,
+    FilePiece,
+    Finding,
+    LineError,
+    Settlement,
+    SettlementFile,
+    SettlementRecord,
+)
 from reporting.settlement import files, intake, layout, watched_folder
 from reporting.settlement.formats.port import UnreadableFileError
 from tests.support.database import every_cell, places_of
@@ -122,6 +131,7 @@ def test_a_time_that_is_not_said_is_that_of_the_file(shop: Shop) -> None:
         ("Amount", "-1.00"),
         ("Amount", "1e3"),
         ("Amount", "1.005"),
+        ("SettlementAmount", "1.005"),
         ("Amount", "١"),
         ("Amount", ""),
         ("Currency", "EURO"),
@@ -152,6 +162,25 @@ def test_a_faulty_line_is_kept_and_shown_and_does_not_stop_the_others(shop: Shop
     assert error.column in (column, "SettlementFxRate")
     assert "4200000000000000" not in error.value
     assert list(SettlementRecord.objects.order_by("line").values_list("line", flat=True)) == [1, 3]
+
+
+def test_an_institute_pays_out_in_three_decimals_where_the_currency_has_them(shop: Shop) -> None:
+    """1.5 % of 12.50 KWD are 0.188: what is paid out has three decimals, the payment two (ruling D26)."""
+    dinars = {"Currency": "KWD", "SettlementCurrency": "KWD", "Amount": "12.50"}
+    paid = line(payment_of(shop.api.pay().id), **dinars, SettlementAmount="12.312", SettlementFee="0.188")
+    fee = {**paid, "ReconciliationType": "FEE", "PaymentType": "MONTHLY", "SettlementFee": ""}
+    fee |= {"Cashflow": "NEG", "Amount": "1.125", "SettlementAmount": "1.125", "SettlementTxId": "fee"}
+    finer = {**paid, "Amount": "12.505", "SettlementTxId": "finer"}
+    file = take_in(csv([paid, fee, finer]), institute())
+    assert (file.records, file.faults) == (2, 1)
+    rows = SettlementRecord.objects.order_by("line")
+    assert [(row.amount, row.settlement_amount) for row in rows] == [
+        (Decimal("12.50"), Decimal("12.312")),
+        (Decimal("1.125"), Decimal("1.125")),
+    ]
+    assert [str(row.amount) for row in rows] == ["12.50", "1.125"]
+    assert not Finding.objects.filter(kind="ARITHMETIC").exists()
+    assert LineError.objects.get().column == "Amount"
 
 
 @pytest.mark.parametrize(

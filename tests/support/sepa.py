@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from gateway.connectors.sepa import bank_message_intake
 from gateway.models import AcquirerAccount, BankMessage, Channel
 from tests.support.client import Answer, Api
+from tests.support.clock import pass_time
 
 DEBTOR = "DE89370400440532013000"
 OTHER_DEBTOR = "NL91ABNA0417164300"
@@ -23,7 +24,7 @@ A_RUN = 6
 """Days in which a file is made, whatever the day: from the Thursday before Easter to the Tuesday after, none is."""
 SETTINGS = {
     "creditorName": "Shop Ltd", "creditorId": "DE98ZZZ09999999999", "creditorIban": "DE23100000001234567890",
-    "creditorBic": "MARKDEF1100",
+    "creditorBic": "MARKDEF1100", "noticeDays": "0",
 }  # fmt: skip
 JANE: Mapping[str, str | None] = {
     "paymentBrand": "DIRECTDEBIT_SEPA", "bankAccount__holder": "Jane Jones", "bankAccount__iban": DEBTOR,
@@ -38,6 +39,11 @@ def account_at_bank(channel: Channel, merchant: str = "shop-bank", **settings: s
     return AcquirerAccount.objects.create(
         channel=channel, connector="sepa", acquirer_merchant_id=merchant, settings=SETTINGS | settings
     )
+
+
+def pass_to_file(api: Api) -> None:
+    """Days pass until what waits is in a file."""
+    pass_time(api, days=A_RUN)
 
 
 def debit(api: Api, amount: str = "92.00", **more: str | None) -> Answer:
@@ -126,13 +132,17 @@ class Entry:
     on: str = "2026-01-05"
     booked: str = "BOOK"
     currency: str = "EUR"
+    more: str = ""
+    alone: bool = False
+    """The amount stands in the entry alone, not in its transaction."""
 
     def xml(self) -> str:
         way = "CRDT" if self.into else "DBIT"
         amount = f'<Amt Ccy="{self.currency}">{self.amount}</Amt><CdtDbtInd>{way}</CdtDbtInd>'
         returned = f"<RtrInf><Rsn><Cd>{self.reason}</Cd></Rsn></RtrInf>" if self.reason else ""
         references = f"<Refs><EndToEndId>{self.order}</EndToEndId></Refs>"
-        details = f"<TxDtls>{references}{amount}{returned}</TxDtls>" if self.order else ""
+        own = "" if self.alone else amount
+        details = f"<TxDtls>{references}{own}{self.more}{returned}</TxDtls>" if self.order else ""
         batch = f"<Btch><PmtInfId>{self.batch}</PmtInfId></Btch>" if self.batch else ""
         return (
             f"<Ntry>{amount}{'<RvslInd>true</RvslInd>' if self.reversal else ''}<Sts><Cd>{self.booked}</Cd></Sts>"

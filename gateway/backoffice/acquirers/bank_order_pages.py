@@ -37,7 +37,7 @@ class BankOrderEventInline(ReadOnlyInline):
     """The events of an order."""
 
     model = BankOrderEvent
-    fields = ("at", "state", "reason", "on", "message", "applied")
+    fields = ("at", "state", "reason", "on", "charges", "message", "applied")
     readonly_fields = fields
     ordering = ("id",)
     max_num = MAX_SHOWN_ORDER_EVENTS

@@ -1,8 +1,9 @@
 """Imports bank messages: each once and completely, in one transaction; orders are moved by a table of transitions.
 
 The table defines what each kind of entry does to an order in each state, so a duplicate message, a notification and a
-statement about the same booking, or entries out of order move an order once. Payments follow by
-gateway.payments.bank_order_outcomes. Source: docs/connectors/sepa.md; decision 0035.
+statement about the same booking, or entries out of order move an order once. The state is read under the order's lock.
+Messages are imported one at a time: each names its orders in an order of its own, so two of them could wait for each
+other. Payments follow by gateway.payments.bank_order_outcomes. Source: docs/connectors/sepa.md; decision 0035.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO, Final
+from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from gateway.connectors.sepa import bank_message_parser, order_records, statement_entries
+from gateway.connectors.sepa import bank_message_parser, mandates, order_records, statement_entries
 from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
 from gateway.core import clock
 from gateway.core.xml import XML_CHUNK_BYTES
+from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 from gateway.timers import wakeup
 
 MAX_BANK_MESSAGE_FINDINGS: Final = 100
 """Findings stored per message; further ones are only counted."""
-MAX_ORDERS_PER_ENTRY: Final = 20_000
-"""Orders that one entry about a file or a batch moves at most: four times those of a file."""
 MAX_FILES_PER_SCAN: Final = 50
 """Files of the watched folder that one scan imports."""
 FILE_UNCHANGED_S: Final = 5.0
@@ -42,7 +43,8 @@ FILE_UNCHANGED_S: Final = 5.0
 anyway."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
-
+_IMPORT_LOCK: Final = 0x5E_9A_00_01
+"""Key of the advisory lock that an import holds."""
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +61,8 @@ class _IntakeResult:
     moved: int = 0
     findings: list[str] = field(default_factory=list)
     found: int = 0
+    refused_by_mandate: dict[UUID, list[BankOrder]] = field(default_factory=dict)
+    """Mandate → its collections that the bank rejected or returned."""
 
     def find(self, text: str) -> None:
         self.found += 1
@@ -72,6 +76,7 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
     digest, size = _measure_message(stream)
     try:
         with transaction.atomic():
+            execute_sql("SELECT pg_advisory_xact_lock(%(key)s)", {"key": _IMPORT_LOCK})
             row = BankMessage.objects.create(
                 name=printable_file_name(name)[:255],
                 kind="",
@@ -89,6 +94,7 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
                 )
             ):
                 _apply_entry(one, taken)
+            mandates.update_rejected_mandates(taken.refused_by_mandate)
             row.orders_changed = taken.moved
             row.findings = taken.findings + (
                 [f"and {taken.found - MAX_BANK_MESSAGE_FINDINGS:,} more"]
@@ -173,7 +179,7 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
     elif one.batch:
         _apply_to_batch(one, taken)
     elif one.order is not None:
-        order = BankOrder.objects.select_related("file", "mandate").filter(pk=one.order).first()
+        order = order_records.lock_bank_order(one.order)
         if order is None:
             taken.find(f"{one.where}: not one of ours")
         else:
@@ -193,7 +199,7 @@ def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
         return
     BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
     if one.entry_type is EntryType.REJECTED:
-        _move_orders(file.orders.filter(state=BankOrder.State.FILED), one, taken)
+        _move_orders(file.orders.all(), one, taken)
 
 
 def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
@@ -218,8 +224,10 @@ def _drop_amount(one: StatementEntry) -> StatementEntry:
 
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
-    for order in orders.select_related("file", "mandate").order_by("payment")[:MAX_ORDERS_PER_ENTRY]:
-        _move_order(order, one, taken)
+    """Move each order by the state in which its lock finds it."""
+    for payment in list(orders.order_by("payment").values_list("pk", flat=True)):
+        if (order := order_records.lock_bank_order(payment)) is not None:
+            _move_order(order, one, taken)
 
 
 def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> None:
@@ -241,11 +249,10 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     if _is_outdated(order, target, one.on):
         return
-    if order_records.move_bank_order(order, target, reason=one.reason, on=one.on, message=taken.row):
-        taken.moved += 1
-        if target is BankOrder.State.REJECTED and order.mandate is not None and order.mandate.first == order.pk:
-            # The bank never accepted it: the mandate's next collection is its first.
-            type(order.mandate).objects.filter(pk=order.mandate.pk, first=order.pk).update(first=None)
+    order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
+    taken.moved += 1
+    if target in (BankOrder.State.REJECTED, BankOrder.State.RETURNED) and order.mandate_id is not None:
+        taken.refused_by_mandate.setdefault(order.mandate_id, []).append(order)
 
 
 def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:

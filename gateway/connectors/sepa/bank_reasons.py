@@ -1,15 +1,26 @@
-"""Table of banks' rejection reasons: ISO 20022 external reason → our codes, before and after the money was booked.
+"""Table of banks' rejection reasons: ISO 20022 external reason → our codes, before and after the money was booked, and
+what becomes of the mandate.
 
 UNLISTED_REASON for others: declined, or charged back, without a known reason. Source: EPC 131-17 (R-transactions of
-SEPA direct debits); ISO 20022 external code sets.
+SEPA direct debits); EPC 173-14 (guidance on reason codes, what the creditor does); ISO 20022 external code sets.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+
+class MandateEffect(enum.StrEnum):
+    """What a reason does to the mandate: nothing (the money or the file was the matter); BLOCK: no collection until the
+    merchant has amended or released it; END: it is no mandate, or no more."""
+
+    NONE = ""
+    BLOCK = "blocked"
+    END = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +31,16 @@ class BankReason:
     meaning: str
     declined: str
     returned: str
+    mandate: MandateEffect = MandateEffect.NONE
 
 
-def _row(code: str, meaning: str, declined: str, returned: str) -> BankReason:
-    return BankReason(code=code, meaning=meaning, declined=declined, returned=returned)
+def _row(
+    code: str, meaning: str, declined: str, returned: str, mandate: MandateEffect = MandateEffect.NONE
+) -> BankReason:
+    return BankReason(code=code, meaning=meaning, declined=declined, returned=returned, mandate=mandate)
+
+
+_BLOCK, _END = MandateEffect.BLOCK, MandateEffect.END
 
 
 UNLISTED_REASON: Final = _row("", "no reason known", "800.100.100", "000.100.200")
@@ -31,13 +48,13 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
     {
         row.code: row
         for row in (
-            _row("AC01", "account number wrong", "800.100.201", "000.100.201"),
-            _row("AC02", "debtor's account number wrong", "800.100.201", "000.100.201"),
+            _row("AC01", "account number wrong", "800.100.201", "000.100.201", _BLOCK),
+            _row("AC02", "debtor's account number wrong", "800.100.201", "000.100.201", _BLOCK),
             _row("AC03", "creditor's account number wrong", "800.100.190", "000.100.227"),
-            _row("AC04", "account closed", "800.100.202", "000.100.202"),
-            _row("AC06", "account blocked", "800.100.172", "000.100.208"),
-            _row("AC13", "a consumer's account where a company's is needed", "800.100.208", "000.100.201"),
-            _row("AG01", "direct debits are forbidden on this account", "800.100.208", "000.100.208"),
+            _row("AC04", "account closed", "800.100.202", "000.100.202", _BLOCK),
+            _row("AC06", "account blocked", "800.100.172", "000.100.208", _BLOCK),
+            _row("AC13", "a consumer's account where a company's is needed", "800.100.208", "000.100.201", _END),
+            _row("AG01", "direct debits are forbidden on this account", "800.100.208", "000.100.208", _BLOCK),
             _row("AG02", "operation or sequence type wrong", "800.100.156", "000.100.229"),
             _row("AM01", "amount is zero", "800.100.177", "000.100.210"),
             _row("AM02", "amount is above the most allowed", "800.100.162", "000.100.210"),
@@ -48,12 +65,12 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("AM10", "sum of the file is wrong", "800.100.156", "000.100.229"),
             _row("AM18", "count of the file is wrong", "800.100.156", "000.100.229"),
             _row("ARDT", "returned already", "800.100.191", "000.100.207"),
-            _row("BE01", "holder does not fit the account", "800.100.198", "000.100.201"),
+            _row("BE01", "holder does not fit the account", "800.100.198", "000.100.201", _BLOCK),
             _row("BE04", "creditor's address is missing", "800.100.190", "000.100.227"),
             _row("BE05", "creditor is not known", "800.100.190", "000.100.227"),
             _row("CNOR", "creditor's bank takes no part", "800.100.190", "000.100.227"),
             _row("CURR", "currency is wrong", "800.100.173", "000.100.210"),
-            _row("CUST", "the debtor's own decision", "800.100.206", "000.100.206"),
+            _row("CUST", "the debtor's own decision", "800.100.206", "000.100.206", _BLOCK),
             _row("DNOR", "debtor's bank takes no part", "800.100.208", "000.100.201"),
             _row("DT01", "date is not valid", "800.100.156", "000.100.229"),
             _row("DUPL", "sent twice", "800.110.100", "000.100.224"),
@@ -61,14 +78,14 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("FF01", "file's format is wrong", "800.100.156", "000.100.229"),
             _row("FF05", "kind of direct debit is wrong", "800.100.156", "000.100.229"),
             _row("FOCR", "returned after a request to cancel", "100.396.201", "000.100.207"),
-            _row("FR01", "fraud", "800.100.158", "000.100.220"),
-            _row("FRAD", "fraud", "800.100.158", "000.100.220"),
-            _row("LEGL", "legal decision", "800.100.168", "000.100.208"),
-            _row("MD01", "no mandate", "800.100.205", "000.100.204"),
-            _row("MD02", "mandate's particulars are missing or wrong", "800.100.204", "000.100.204"),
-            _row("MD06", "the debtor wants an authorized collection back", "800.100.206", "000.100.206"),
-            _row("MD07", "the debtor has died", "800.100.213", "000.100.202"),
-            _row("MS02", "the debtor says no, without a reason", "800.100.206", "000.100.206"),
+            _row("FR01", "fraud", "800.100.158", "000.100.220", _BLOCK),
+            _row("FRAD", "fraud", "800.100.158", "000.100.220", _BLOCK),
+            _row("LEGL", "legal decision", "800.100.168", "000.100.208", _BLOCK),
+            _row("MD01", "no mandate", "800.100.205", "000.100.204", _END),
+            _row("MD02", "mandate's particulars are missing or wrong", "800.100.204", "000.100.204", _BLOCK),
+            _row("MD06", "the debtor wants an authorized collection back", "800.100.206", "000.100.206", _BLOCK),
+            _row("MD07", "the debtor has died", "800.100.213", "000.100.202", _END),
+            _row("MS02", "the debtor says no, without a reason", "800.100.206", "000.100.206", _BLOCK),
             _row("MS03", "no reason told", "800.100.200", "000.100.200"),
             _row("NARR", "reason in words", "800.100.200", "000.100.200"),
             _row("RC01", "bank identifier wrong", "100.200.103", "000.100.201"),
@@ -77,8 +94,8 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("RR01", "regulation: debtor's account missing", "800.100.156", "000.100.229"),
             _row("RR02", "regulation: debtor's name or address missing", "800.100.198", "000.100.229"),
             _row("RR03", "regulation: creditor's name or address missing", "800.100.190", "000.100.227"),
-            _row("RR04", "regulation", "800.100.168", "000.100.208"),
-            _row("SL01", "the debtor's bank offers a block that refused", "800.100.208", "000.100.205"),
+            _row("RR04", "regulation", "800.100.168", "000.100.208", _BLOCK),
+            _row("SL01", "the debtor's bank offers a block that refused", "800.100.208", "000.100.205", _BLOCK),
             _row("SVNR", "service was not rendered", "800.100.206", "000.100.223"),
             _row("TECH", "technical fault", "800.100.152", "000.100.299"),
             _row("TM01", "after the bank's cut-off", "800.100.152", "000.100.229"),

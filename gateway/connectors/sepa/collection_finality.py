@@ -36,11 +36,17 @@ def finalize_due_collections(merchant: Merchant | None = None) -> int:
         "limit": MAX_FINALIZED_PER_RUN,
     }
     due: list[UUID] = [row[0] for row in execute_sql(_DUE, values)]
-    finished = 0
-    for order in BankOrder.objects.filter(pk__in=due, state=BankOrder.State.FILED):
-        with transaction.atomic():
-            finished += order_records.move_bank_order(order, BankOrder.State.BOOKED)
-    return finished
+    return sum(_finalize_collection(payment) for payment in due)
+
+
+@transaction.atomic
+def _finalize_collection(payment: UUID) -> bool:
+    """Book a collection. False if the bank's answer came first."""
+    order = order_records.lock_bank_order(payment)
+    if order is None or order.state != BankOrder.State.FILED:
+        return False
+    order_records.move_bank_order(order, BankOrder.State.BOOKED)
+    return True
 
 
 def next_collection_finality(merchant: Merchant) -> datetime | None:

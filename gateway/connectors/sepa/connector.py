@@ -33,6 +33,7 @@ from gateway.connectors.sepa.creditor import (
     is_writable_bic,
     parse_creditor,
 )
+from gateway.connectors.sepa.mandates import MandateError
 from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import BankFile, BankOrder
@@ -47,7 +48,6 @@ ORDER_AMOUNT_TOO_HIGH: Final = "100.550.301"
 MAX_ORDER_AMOUNT: Final = Decimal("999999999.99")
 """Largest amount of one order that the messages' schemas allow."""
 COUNTRY_NOT_REACHABLE: Final = "800.100.208"
-OTHER_MANDATE: Final = "600.200.500"
 CREDITOR_NOT_CONFIGURED: Final = "600.200.501"
 REFERENCE_WRONG_TYPE: Final = "600.200.310"
 REFERENCE_UNKNOWN: Final = "700.100.100"
@@ -133,6 +133,13 @@ def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> Acquirer
     code = result_code_of_order(order)
     paid = order.state in (BankOrder.State.BOOKED, BankOrder.State.RETURNED, BankOrder.State.WON_BACK)
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
+    if order.mandate is not None and order.due_on is not None:
+        # What a merchant needs to notify the shopper before the day of collection (EPC 016-06, 4.3.4).
+        details |= {
+            "MandateId": order.mandate_reference or order.mandate.mandate,
+            "CreditorId": order.mandate.creditor,
+            "CollectionDate": order.due_on.isoformat(),
+        }
     if order.reason in BANK_REASONS:
         details["ExtendedDescription"] = BANK_REASONS[order.reason].meaning
     return AcquirerReply(
@@ -190,8 +197,8 @@ def _submit_from_account(request: AcquirerRequest, creditor: Creditor, sent: dic
             )
         else:
             order = order_records.create_collection(request, means, creditor)
-    except order_records.MandateAccountError:
-        return _declined_reply(OTHER_MANDATE, sent, "the mandate was given for another account")
+    except MandateError as fault:
+        return _declined_reply(fault.code, sent, str(fault), told=True)
     return reply_from_bank_order(order, sent)
 
 
@@ -253,5 +260,7 @@ def _referenced_order(request: AcquirerRequest) -> BankOrder | None:
         return None
 
 
-def _declined_reply(code: str, sent: dict[str, Any], why: str) -> AcquirerReply:
-    return AcquirerReply(code=code, sent=sent, received={"refused": why})
+def _declined_reply(code: str, sent: dict[str, Any], why: str, *, told: bool = False) -> AcquirerReply:
+    """``told``: the merchant is told why in the answer, not by the code's text alone."""
+    details = {"ExtendedDescription": why} if told else {}
+    return AcquirerReply(code=code, sent=sent, received={"refused": why}, details=details)

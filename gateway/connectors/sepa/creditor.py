@@ -20,6 +20,7 @@ from gateway.connectors.sepa import target_calendar
 
 FOLDER_DELIVERY: Final = "folder"
 HTTP_DELIVERY: Final = "http"
+NOTICE_BY_MAIL: Final = "mail"
 COLLECTION_SCHEMAS: Final = ("pain.008.001.08", "pain.008.001.02")
 TRANSFER_SCHEMAS: Final = {"pain.008.001.08": "pain.001.001.09", "pain.008.001.02": "pain.001.001.03"}
 """Schema of collections → the transfer schema that the same banks accept."""
@@ -38,6 +39,12 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
         pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
         allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999",
         required=True,
+    ),
+    ConnectorSetting(
+        name="formerCreditorId",
+        about="Creditor identifier before a change: mandates given to it go on, amended, under the present one.",
+        pattern=r"[A-Z]{2}[0-9]{2}[A-Za-z0-9]{3}[A-Za-z0-9+?/:().,'-]{1,28}",
+        allowed="a SEPA creditor identifier, e.g. DE98ZZZ09999999999",
     ),
     ConnectorSetting(
         name="creditorIban",
@@ -95,6 +102,22 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
         allowed="1 to 60, or nothing",
     ),
     ConnectorSetting(
+        name="noticeDays",
+        about="Calendar days between the pre-notification of a collection and its day, as the merchant's terms agree them"
+        " (the rulebook's 14 hold where they say nothing); 0: the merchant notifies its shoppers itself.",
+        pattern=r"[0-9]|[12][0-9]|30",
+        allowed="0 to 30",
+        default="1",
+    ),
+    ConnectorSetting(
+        name="noticeBy",
+        about="Who is notified of a collection before its day: the shopper by mail, or the merchant by the webhook of"
+        " the pending payment.",
+        pattern=r"mail|webhook",
+        allowed="mail, webhook",
+        default=NOTICE_BY_MAIL,
+    ),
+    ConnectorSetting(
         name="delivery",
         about="How files reach the bank: laid into the outbox folder, or uploaded.",
         pattern=r"folder|http",
@@ -127,6 +150,9 @@ AD AL AT BE BG CH CY CZ DE DK EE ES FI FR GB GI GR HR HU IE IS IT LI LT LU LV MC
 SM VA"""
 _SCHEME: Final = frozenset(_COUNTRIES.split())
 """Countries of the SEPA scheme (EPC 409-09)."""
+_OUTSIDE_EEA: Final = frozenset({"AD", "AL", "CH", "GB", "GI", "MC", "MD", "ME", "MK", "RS", "SM", "VA"})
+"""Those of the scheme outside the European Economic Area: their banks must be given the debtor's address (EPC 130-08,
+Debtor, Postal Address; Regulation (EU) 2015/847)."""
 
 
 _BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
@@ -157,6 +183,9 @@ class Creditor:
     final_after: int | None
     delivery: str
     upload_url: str = ""
+    former_ident: str = ""
+    notice_days: int = 0
+    notice_by: str = NOTICE_BY_MAIL
 
     def run_on(self, day: date) -> datetime:
         """When the file of ``day`` is made."""
@@ -170,14 +199,16 @@ class Creditor:
         return self.run_on(day)
 
     def plan(self, now: datetime, wanted: date | None) -> tuple[date, datetime]:
-        """The collection day and the run that files it: as wanted, moved to an open day, or the earliest possible
-        day."""
+        """The collection day and the run that files it: as wanted, moved to an open day, or the earliest day that lead
+        time and pre-notification leave."""
         first = self.next_run(now)
-        earliest = target_calendar.target_day_after(first.astimezone(self.zone).date(), self.lead_days)
-        due = target_calendar.roll_to_target_day(wanted) if wanted is not None else earliest
-        if due <= earliest:
-            return earliest, first
-        return due, self.run_on(target_calendar.target_day_before(due, self.lead_days))
+        first_day = target_calendar.target_day_after(first.astimezone(self.zone).date(), self.lead_days)
+        noticed = now.astimezone(self.zone).date() + timedelta(days=self.notice_days)
+        earliest = max(first_day, target_calendar.roll_to_target_day(noticed))
+        due = max(target_calendar.roll_to_target_day(wanted), earliest) if wanted is not None else earliest
+        if due <= first_day:
+            return first_day, first
+        return due, max(first, self.run_on(target_calendar.target_day_before(due, self.lead_days)))
 
     def final_at(self, due: date) -> datetime | None:
         """When a collection due on ``due`` becomes final without a bank message: that day's midnight."""
@@ -230,6 +261,9 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         final_after=_parse_number(have, "finalAfter") if have["finalAfter"] else None,
         delivery=have["delivery"],
         upload_url=have["uploadUrl"],
+        former_ident=have["formerCreditorId"],
+        notice_days=_parse_number(have, "noticeDays"),
+        notice_by=have["noticeBy"],
     )
 
 
@@ -276,6 +310,11 @@ def is_writable_bic(text: str) -> bool:
 def is_bic(text: str) -> bool:
     """True for a text with the form of a BIC."""
     return BIC(text, allow_invalid=True).is_valid
+
+
+def needs_debtor_address(iban: str) -> bool:
+    """True if the account's bank has to be given the debtor's address."""
+    return iban[:2] in _OUTSIDE_EEA
 
 
 def is_sepa_reachable(iban: str) -> bool:

@@ -45,13 +45,16 @@ _REPORTED: Final = frozenset({409, 422})
 
 log = structlog.get_logger(__name__)
 
+# MATERIALIZED: a subquery in IN (…) may be run again for each row, and would then claim more than the limit.
 _CLAIM: Final = """
-UPDATE gateway_bankfile SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT id FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN') AND due_at <= %(now)s::timestamptz
         AND (lease_until IS NULL OR lease_until < %(now)s::timestamptz)
         AND (%(merchant)s::uuid IS NULL OR merchant_id = %(merchant)s::uuid)
     ORDER BY due_at LIMIT %(most)s::int FOR UPDATE SKIP LOCKED
-) RETURNING id
+)
+UPDATE gateway_bankfile f SET lease_until = %(lease)s::timestamptz, tries = tries + 1
+FROM due WHERE f.id = due.id RETURNING f.id
 """
 
 
@@ -143,10 +146,10 @@ def _deliver(file: BankFile, connector: Connector) -> bool:
     except Exception:  # one file must not block the others; it stays due
         log.exception("bank_file_delivery_failed", file=file.message_id)
         return _record_failure(file, "a fault of the gateway's own: its log says which")
+    # Also over FAILED: a worker whose lease had run out may have given it up while this one was delivering it.
+    undelivered = BankFile.objects.filter(pk=file.pk).exclude(state=BankFileState.DELIVERED)
     return bool(
-        BankFile.objects.filter(pk=file.pk, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)).update(
-            state=BankFileState.DELIVERED, delivered_at=clock.real_now(), lease_until=None, failure=""
-        )
+        undelivered.update(state=BankFileState.DELIVERED, delivered_at=clock.real_now(), lease_until=None, failure="")
     )
 
 

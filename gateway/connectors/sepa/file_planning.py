@@ -8,7 +8,7 @@ so a concurrent reversal either wins or loses. A planned file is then rendered (
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Final
@@ -19,8 +19,9 @@ from django.db import transaction
 
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
-from gateway.connectors.sepa import target_calendar
+from gateway.connectors.sepa import order_records, target_calendar
 from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
+from gateway.connectors.sepa.mandates import take_amendment
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankOrder, Merchant, SepaMandate
@@ -28,6 +29,8 @@ from gateway.vault.sealing import VaultError
 
 MAX_FILE_ORDERS: Final = 5_000
 """Orders of one file; the rest go into the next file of the same run."""
+NO_MANDATE: Final = "MD01"
+"""Reason of an order whose mandate has ended: what the debtor's bank would say."""
 MAX_FILES_PER_ROUND: Final = 50
 """Files that one round of the timer plans."""
 
@@ -67,16 +70,18 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
 
 @transaction.atomic
 def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: Creditor) -> int:
-    """Plan one file from an account's due orders. Returns the number of its orders."""
+    """Plan one file from an account's due orders. Returns how many orders it took, including those that it rejected."""
     waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=BankOrder.State.WAITING)
     first = waiting.select_related("merchant").first()
     if first is None:
         return 0
     now = clock.merchant_now(first.merchant)
     due = waiting.filter(file_at__lte=now).order_by("due_on", "payment")
-    orders = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
+    found = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
+    mandates = _lock_mandates(found)
+    orders = [order for order in found if not _is_refused(order, mandates)]
     if not orders:
-        return 0
+        return len(found)
     file = BankFile(
         merchant_id=first.merchant_id,
         channel_id=channel,
@@ -90,19 +95,22 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     )
     file.message_id = _message_id(file.id)
     file.save(force_insert=True)
-    sequences = _mandate_sequences(orders)
     batches: dict[tuple[str, object], str] = {}
     earliest = _earliest_collection(creditor, kind, now)
-    for order in orders:
+    # A mandate's last collection comes after its others.
+    for order in sorted(orders, key=lambda one: one.last):
         order.file, order.state = file, BankOrder.State.FILED
         order.due_on = max(order.due_on or earliest, earliest)
-        order.sequence = sequences.get(order.pk, "")
+        if order.mandate_id is not None:
+            _use_mandate(order, mandates[order.mandate_id])
         batch = batches.setdefault((order.sequence, order.due_on), f"{file.message_id}-{len(batches) + 1}")
         order.batch = batch
         order.final_at = creditor.final_at(order.due_on) if kind == BankFile.Kind.COLLECT else None
-    fields = ["file", "state", "due_on", "sequence", "batch", "final_at"]
+    fields = ["file", "state", "due_on", "sequence", "batch", "final_at", "mandate_reference", "amendment"]
     BankOrder.objects.bulk_update(orders, fields, batch_size=500)
-    return len(orders)
+    changed = ["first", "used_on", "amendment", "state", "state_reason", "state_at"]
+    SepaMandate.objects.bulk_update(mandates.values(), changed, batch_size=500)
+    return len(found)
 
 
 def next_bank_file_run(merchant: Merchant) -> datetime | None:
@@ -128,25 +136,37 @@ def _message_id(file: UUID) -> str:
     return f"TH{base64.b32encode(file.bytes).decode().rstrip('=')}"
 
 
-def _mandate_sequences(orders: Iterable[BankOrder]) -> dict[UUID, str]:
-    """Sequence types: FRST for a recurring mandate's first collection, RCUR for later ones, OOFF for a one-off mandate.
-
-    The mandates are locked in a fixed order, so that two concurrent runs do not both send a first collection.
-    """
+def _lock_mandates(orders: Iterable[BankOrder]) -> dict[UUID, SepaMandate]:
+    """The mandates of the orders, locked in a fixed order, so that two concurrent runs do not both send a first
+    collection."""
     named = {order.mandate_id for order in orders if order.mandate_id is not None}
     held = SepaMandate.objects.filter(pk__in=named).order_by("pk").select_for_update()
-    mandates = {row.pk: row for row in held}
-    found = {}
-    for order in orders:
-        if order.mandate_id is None:
-            continue
-        mandate = mandates[order.mandate_id]
-        if not mandate.recurring:
-            found[order.pk] = "OOFF"
-        elif mandate.first is None:
-            found[order.pk] = "FRST"
-            mandate.first = order.pk
-            mandate.save(update_fields=["first"])
-        else:
-            found[order.pk] = "RCUR"
-    return found
+    return {row.pk: row for row in held}
+
+
+def _is_refused(order: BankOrder, mandates: Mapping[UUID, SepaMandate]) -> bool:
+    """Reject an order whose mandate has been ended or blocked since it was made: no bank is asked."""
+    if order.mandate_id is None:
+        return False
+    mandate = mandates[order.mandate_id]
+    if mandate.state == SepaMandate.State.ACTIVE or mandate.state_reason == SepaMandate.StateReason.DELETED:
+        return False
+    order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=NO_MANDATE)
+    return True
+
+
+def _use_mandate(order: BankOrder, mandate: SepaMandate) -> None:
+    """The order's sequence type and mandate as they go into the file: FRST for a recurring mandate's first collection,
+    RCUR for later ones, FNAL for the last one, which ends the mandate; OOFF for a one-off mandate."""
+    order.mandate_reference = mandate.mandate
+    take_amendment(mandate, order)
+    assert order.due_on is not None
+    mandate.used_on = max(mandate.used_on or order.due_on, order.due_on)
+    if not mandate.recurring:
+        order.sequence = "OOFF"
+        return
+    order.sequence = "FNAL" if order.last else "RCUR" if mandate.first is not None else "FRST"
+    mandate.first = mandate.first or order.pk
+    if order.last:
+        mandate.state, mandate.state_reason = SepaMandate.State.ENDED, SepaMandate.StateReason.FINAL
+        mandate.state_at = order.file.stamped_at if order.file is not None else None

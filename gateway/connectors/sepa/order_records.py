@@ -1,4 +1,4 @@
-"""Rows of bank orders: created, withdrawn, looked up. One row per order, moved by compare-and-set.
+"""Rows of bank orders: created, withdrawn, looked up. One row per order, moved under its row lock.
 
 An order waits until file_planning.py puts it into a file, and can be withdrawn until then. Every move writes an event,
 which gateway.payments.bank_order_outcomes applies to the payment. Source: Part A, Basic payment, Bank account.
@@ -6,9 +6,9 @@ which gateway.payments.bank_order_outcomes applies to the payment. Source: Part 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from django.db import transaction
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.sepa import mandates
 from gateway.connectors.sepa.creditor import Creditor
 from gateway.core import clock
 from gateway.core.masking import mask_iban
@@ -27,13 +28,10 @@ from gateway.vault.sealing import current_vault
 BankOrderState = BankOrder.State
 BankFileKind = BankFile.Kind
 
+LAST_COLLECTION_PARAMETER: Final = "customParameters[SEPA_lastCollection]"
+"""The merchant's word (true) that a mandate is not used again after this collection."""
 BANK_ANSWER_TIMER: Final = "bank answers"
 """Name of the timer that applies order outcomes to payments."""
-MAX_MANDATE_CHARS: Final = 35
-
-
-class MandateAccountError(Exception):
-    """The mandate belongs to another bank account."""
 
 
 def find_bank_order(payment: UUID) -> BankOrder | None:
@@ -42,12 +40,16 @@ def find_bank_order(payment: UUID) -> BankOrder | None:
 
 
 def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> BankOrder:
-    """Create the collection of a request. Idempotent. Raises MandateAccountError."""
+    """Create the collection of a request. Idempotent. Raises MandateError."""
+    known = find_bank_order(request.payment)
+    if known is not None:
+        return known
     about = _load_payment(request.payment)
     now = clock.merchant_now(about.merchant)
     with transaction.atomic():
-        mandate = resolve_mandate(request, means, creditor, about, now)
+        mandate = mandates.resolve_mandate(request, means, creditor, about, now)
         due, file_at = creditor.plan(now, _parse_date(means.due_date))
+        mandates.check_mandate_usable(mandate, due)
         return _insert_order(
             request,
             about,
@@ -56,6 +58,9 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
             iban=means.account,
             bic=means.bic,
             mandate=mandate,
+            address=mandates.resolve_debtor_address(request, means, mandate),
+            last=request.parameters.get(LAST_COLLECTION_PARAMETER) == "true",
+            notice=creditor.notice_by if creditor.notice_days else "",
             due_on=due,
             file_at=file_at,
             created_at=now,
@@ -83,54 +88,15 @@ def create_transfer(
     )
 
 
-def resolve_mandate(
-    request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime
-) -> SepaMandate:
-    """The mandate of a request: the merchant's, the generated one of this stored account, or one for this payment only.
-
-    Raises MandateAccountError.
-    """
-    iban = means.account.reveal()
-    own, recurring = bool(means.mandate_id), _is_repeated(request, about)
-    mine = SepaMandate.objects.filter(merchant=about.merchant, creditor=creditor.ident)
-    name = build_mandate_id(means.mandate_id) or request.payment.hex.upper()
-    if not own:
-        # A stored account's mandate was created when it was stored; its payments carry none.
-        known = mine.filter(own=False, recurring=True, iban_fingerprint__in=current_vault().fingerprints(iban)).first()
-        if known is not None:
-            return known
-    row = mine.filter(mandate=name).first()
-    if row is None:
-        ident = _row_id()
-        row, _ = SepaMandate.objects.get_or_create(
-            merchant=about.merchant,
-            creditor=creditor.ident,
-            mandate=name,
-            defaults={
-                "id": ident,
-                "own": own,
-                "recurring": own or recurring,
-                "signed_on": _parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
-                "iban_sealed": current_vault().seal(means.account, ident),
-                "iban_fingerprint": current_vault().fingerprint(iban),
-            },
-        )
-    if not current_vault().matches(iban, row.iban_fingerprint):
-        raise MandateAccountError
-    return row
-
-
-def build_mandate_id(text: str) -> str:
-    """A mandate's id for files, 35 characters at most; a longer one is cut and made unique."""
-    if len(text) <= MAX_MANDATE_CHARS:
-        return text
-    return f"{text[:22]}-{hashlib.sha256(text.encode()).hexdigest()[:12].upper()}"
-
-
+@transaction.atomic
 def resolve_stored_mandate(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> SepaMandate:
-    """The mandate of an account that is stored. Raises MandateAccountError."""
+    """The mandate of an account that is stored. Raises MandateError."""
     about = _load_payment(request.payment)
-    return resolve_mandate(request, means, creditor, about, clock.merchant_now(about.merchant))
+    now = clock.merchant_now(about.merchant)
+    mandate = mandates.resolve_mandate(request, means, creditor, about, now)
+    mandates.check_mandate_usable(mandate, now.date())
+    mandates.resolve_debtor_address(request, means, mandate)
+    return mandate
 
 
 @transaction.atomic
@@ -196,25 +162,26 @@ def refuse_late_order(request: AcquirerRequest) -> BankOrder:
     return row
 
 
+def lock_bank_order(payment: UUID) -> BankOrder | None:
+    """The order of a payment, locked until the transaction ends; None if there is none. What is read here is what a
+    move has to be judged by: a list that was read before may be older."""
+    rows = BankOrder.objects.select_for_update(of=("self",)).select_related("file", "mandate")
+    return rows.filter(pk=payment).first()
+
+
 def move_bank_order(
     order: BankOrder,
     state: BankOrderState,
     *,
     reason: str = "",
     on: date | None = None,
+    charges: Decimal | None = None,
     message: BankMessage | None = None,
-) -> bool:
-    """Move an order from the state in which it was read, and write an event. Call within a transaction.
-
-    False if it was moved concurrently.
-    """
-    moved = BankOrder.objects.filter(pk=order.pk, state=order.state).update(
-        state=state, reason=reason or order.reason, final_at=None
-    )
-    if moved:
-        order.state = state
-        record_order_event(order.pk, state, reason=reason, on=on, message=message)
-    return bool(moved)
+) -> None:
+    """Move an order that lock_bank_order returned in the same transaction, and write an event."""
+    BankOrder.objects.filter(pk=order.pk).update(state=state, reason=reason or order.reason, final_at=None)
+    order.state, order.reason, order.final_at = state, reason or order.reason, None
+    record_order_event(order.pk, state, reason=reason, on=on, charges=charges, message=message)
 
 
 def record_order_event(
@@ -223,12 +190,20 @@ def record_order_event(
     *,
     reason: str = "",
     on: date | None = None,
+    charges: Decimal | None = None,
     message: BankMessage | None = None,
     applied: bool = False,
 ) -> None:
     """Write an event of an order and wake the timer that applies it."""
     BankOrderEvent.objects.create(
-        order_id=payment, state=state, reason=reason, on=on, message=message, at=clock.real_now(), applied=applied
+        order_id=payment,
+        state=state,
+        reason=reason,
+        on=on,
+        charges=charges,
+        message=message,
+        at=clock.real_now(),
+        applied=applied,
     )
 
 
@@ -287,18 +262,6 @@ def _load_payment(ident: UUID) -> Payment:
         .only("merchant", "channel_id", "registration", "payment_type", "request")
         .get(pk=ident)
     )
-
-
-def _is_repeated(request: AcquirerRequest, about: Payment) -> bool:
-    """True if a generated mandate will be used again: for a stored account, or under an agreement."""
-    sent = request.parameters
-    agreed = sent.get("createRegistration") == "true" or any(name.startswith("standingInstruction.") for name in sent)
-    return agreed or about.registration is not None or request.operation == "RG"
-
-
-def _row_id() -> UUID:
-    made: UUID = SepaMandate._meta.pk.get_default()
-    return made
 
 
 def _parse_date(text: str) -> date | None:

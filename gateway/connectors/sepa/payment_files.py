@@ -7,7 +7,7 @@ ones, and the result is validated against the message's schema. Source: ISO 2002
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
@@ -16,12 +16,14 @@ from sepaxml import SepaDD, SepaTransfer  # type: ignore[import-untyped]
 from sepaxml.validation import ValidationError, try_valid_xml  # type: ignore[import-untyped]
 from text_unidecode import unidecode  # type: ignore[import-untyped]
 
+from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
 _UNSUPPORTED_CHARS: Final = re.compile(r"[^A-Za-z0-9/?:().,'+ -]")
 """Characters outside the set that every bank accepts (EPC 217-08)."""
 
+_ADDRESS_CHARS: Final = {"street": 70, "number": 16, "postcode": 16, "city": 35, "country": 2}
 IbanFormatter = Callable[[BankOrder], str]
 
 
@@ -78,13 +80,26 @@ def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatte
             "amount": int(order.amount * 100),
             "type": order.sequence,
             "collection_date": order.due_on,
-            "mandate_id": order.mandate.mandate,
+            "mandate_id": order.mandate_reference or order.mandate.mandate,
             "mandate_date": order.mandate.signed_on,
             "description": _bank_text(order.text, 140),
             "endtoend_id": order.payment.hex,
         }
+        if order.address:
+            one["address"] = _postal_address(order.address, creditor["schema"])
         document.add_payment(one | ({"BIC": order.bic} if order.bic else {}))
     return document
+
+
+def _postal_address(address: Mapping[str, str], schema: str) -> dict[str, Any]:
+    """The debtor's address: structured; in two lines where the schema's implementation guidelines know no other."""
+    parts = {name: _bank_text(text, _ADDRESS_CHARS[name]) for name, text in address.items()}
+    if schema != COLLECTION_SCHEMAS[1]:
+        fields = {"street": "street_name", "number": "building_number", "postcode": "postcode", "city": "town"}
+        return {fields[name]: text for name, text in parts.items() if name in fields} | {"country": address["country"]}
+    street = " ".join(parts[name] for name in ("street", "number") if name in parts)
+    city = " ".join(parts[name] for name in ("postcode", "city") if name in parts)
+    return {"country": address["country"], "lines": [street[:70], city[:70]]}
 
 
 def _transfers(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter) -> Any:
@@ -115,9 +130,39 @@ def _apply_recorded_values(root: Any, file: BankFile, orders: Sequence[BankOrder
     header.find("MsgId").text = file.message_id
     stamped = file.stamped_at.astimezone(ZoneInfo(file.creditor["zone"]))
     header.find("CreDtTm").text = f"{stamped:%Y-%m-%dT%H:%M:%S}"
-    batches = {order.payment.hex: order.batch for order in orders}
+    listed = {order.payment.hex: order for order in orders}
     for part in root.iter("PmtInf"):
-        part.find("PmtInfId").text = batches[next(part.iter("EndToEndId")).text]
+        part.find("PmtInfId").text = listed[next(part.iter("EndToEndId")).text].batch
+    for part in root.iter("DrctDbtTxInf"):
+        if amendment := listed[next(part.iter("EndToEndId")).text].amendment:
+            part.find("DrctDbtTx/MndtRltdInf").extend(_amendment_elements(amendment))
+
+
+def _amendment_elements(amendment: Mapping[str, str]) -> list[ElementTree.Element]:
+    """AmdmntInd and AmdmntInfDtls: what the mandate was when its last collection was presented (EPC 130-08)."""
+    flag = ElementTree.Element("AmdmntInd")
+    flag.text = "true"
+    details = ElementTree.Element("AmdmntInfDtls")
+    if "mandate" in amendment:
+        _append(details, "OrgnlMndtId", amendment["mandate"])
+    if "creditor" in amendment:
+        scheme = ElementTree.SubElement(details, "OrgnlCdtrSchmeId")
+        if amendment.get("creditorName"):
+            _append(scheme, "Nm", _bank_text(amendment["creditorName"], 70))
+        other = _append(scheme, "Id/PrvtId/Othr")
+        _append(other, "Id", amendment["creditor"])
+        _append(other, "SchmeNm/Prtry", "SEPA")
+    if "account" in amendment:
+        _append(details, "OrgnlDbtrAcct/Id/Othr/Id", amendment["account"])
+    return [flag, details]
+
+
+def _append(parent: ElementTree.Element, path: str, text: str | None = None) -> ElementTree.Element:
+    """Append the elements of ``path``, one within the other; the innermost has the text."""
+    for name in path.split("/"):
+        parent = ElementTree.SubElement(parent, name)
+    parent.text = text
+    return parent
 
 
 def _bank_text(text: str, most: int) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway.connectors.sepa.bank_message_parser import BankXmlMessage, MessageRecord
+from gateway.core.camt_amounts import read_camt_amounts
 
 _OURS: Final = re.compile("[0-9a-f]{32}")
 _AMOUNT: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,5})?")
@@ -39,7 +40,8 @@ class StatementEntry:
     """One entry about an order (``order``), a batch (``batch``, our PmtInfId), or a whole file (``file``, our MsgId).
 
     IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. ``account``: the IBAN
-    of the booking. ``reason``: an ISO external code. ``status``: a whole file's, as the bank sends it.
+    of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
+    external code. ``status``: a whole file's, as the bank sends it.
     """
 
     entry_type: EntryType
@@ -49,6 +51,7 @@ class StatementEntry:
     reason: str = ""
     amount: Decimal | None = None
     currency: str = ""
+    charges: Decimal | None = None
     on: date | None = None
     account: str = ""
     status: str = ""
@@ -121,11 +124,8 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
         or any(path.startswith("RtrInf") for path in details.found)
     )
     ancestors = details.ancestors[0] if details.ancestors else entry
-    money = details if details.found.get("Amt") else entry
-    if money is entry and details.found.get("AmtDtls/TxAmt/Amt"):
-        amount, currency = details.first("AmtDtls/TxAmt/Amt"), details.first("AmtDtls/TxAmt/Amt@")
-    else:
-        amount, currency = money.first("Amt"), money.first("Amt@")
+    amounts = read_camt_amounts(details.found, entry.found, into=into)
+    amount, currency = amounts.order_amount
     yield StatementEntry(
         entry_type=(EntryType.BACK_IN if back else EntryType.IN)
         if into
@@ -135,6 +135,7 @@ def _booked(details: MessageRecord, entry: MessageRecord) -> Iterator[StatementE
         reason=details.first("RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry")[:35],
         amount=_amount(amount),
         currency=currency,
+        charges=_amount(amounts.charges) if order is not None else None,
         on=_date(entry.first("BookgDt/Dt", "BookgDt/DtTm")),
         account=ancestors.first("Acct/Id/IBAN"),
         where=f"order {named}" if order is not None else f"batch {batch[:35]}",

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
+from gateway.connectors.sepa.bank_reasons import find_bank_reason
+from gateway.core.camt_amounts import CamtAmounts, parse_camt_amount, read_camt_amounts
 from gateway.core.xml import MAX_VALUES_PER_PATH, XML_CHUNK_BYTES, XmlStreamReader
 from reporting.settlement.formats.port import FileFormat, OpenedFile, ParsedLine, UnreadableFileError
 from reporting.settlement.layout import COLUMN_INDEX, COLUMN_NAMES
 
 _NAMESPACE: Final = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.053\.[0-9.]+")
 
-CHARGEBACK_REASON_BY_RETURN_CODE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "AC01": "000.100.201", "AC04": "000.100.202", "AM04": "000.100.203", "MD01": "000.100.204",
-        "MD02": "000.100.204", "SL01": "000.100.205", "MD06": "000.100.206", "MS02": "000.100.206",
-        "MS03": "000.100.200", "AC06": "000.100.208", "AC13": "000.100.201", "RC01": "000.100.201",
-        "AM05": "000.100.224", "MD07": "000.100.202", "FOCR": "000.100.207", "FRAD": "000.100.220",
-    }
-)  # fmt: skip
-"""Reasons of a return (ISO 20022 external codes) → reasons of a chargeback; any other is 000.100.200."""
 FEE_TYPE_BY_SUBFAMILY: Final[Mapping[str, str]] = MappingProxyType(
     {"CHRG": "MONTHLY", "FEES": "BATCH", "COMM": "CAPTURE_FEE"}
 )
@@ -96,17 +88,15 @@ class _Statement:
             self._keep(self._key(), text)
         if local == "TxDtls" and self._entry is not None and self._details is not None:
             if "Amt" in self._details or "AmtDtls/TxAmt/Amt" in self._details:
-                self._emit(self._details)
+                self._emit(self._details, alone=False)
             else:
                 self._without_amount.append(self._details)
             self._details = None
         elif local == "Ntry" and self._entry is not None:
             self._totals["entries"] = self._totals.get("entries", 0) + 1
             # The entry's amount stands for a transaction only if it is the only one: of several, none is guessed.
-            if self._detailed > 1:
-                self._entry = {path: found for path, found in self._entry.items() if path not in ("Amt", "Amt@")}
             for details in self._without_amount if self._detailed else [{}]:
-                self._emit(details)
+                self._emit(details, alone=self._detailed <= 1)
             self._entry = None
         elif local == "NbOfNtries" and text.isdecimal() and self._path[-2:-1] == ["TtlNtries"]:
             self._totals["said"] = self._totals.get("said", 0) + int(text[:9])
@@ -126,12 +116,12 @@ class _Statement:
         if len(kept) < MAX_VALUES_PER_PATH:
             kept.append(text)
 
-    def _emit(self, details: dict[str, list[str]]) -> None:
+    def _emit(self, details: dict[str, list[str]], *, alone: bool) -> None:
         entry = self._entry or {}
         if _first(entry, "Sts/Cd", "Sts") not in ("BOOK", ""):
             self._totals["pending"] = self._totals.get("pending", 0) + 1
             return
-        self._found.append(_values(self._account, entry, details))
+        self._found.append(_values(self._account, entry, details, alone))
 
 
 def _first(found: Mapping[str, list[str]], *paths: str) -> str:
@@ -140,7 +130,7 @@ def _first(found: Mapping[str, list[str]], *paths: str) -> str:
 
 
 def _values(
-    account: Mapping[str, list[str]], entry: Mapping[str, list[str]], details: Mapping[str, list[str]]
+    account: Mapping[str, list[str]], entry: Mapping[str, list[str]], details: Mapping[str, list[str]], alone: bool
 ) -> list[str]:
     """One transaction in the columns of the layout."""
     values = [""] * len(COLUMN_NAMES)
@@ -157,7 +147,7 @@ def _values(
         kind, transaction = "FEE", FEE_TYPE_BY_SUBFAMILY[sub_family]
     elif returned and away:
         kind, transaction = "CHARGEBACK", "DEBIT"
-        put("ReasonCode", CHARGEBACK_REASON_BY_RETURN_CODE.get(_first(details, "RtrInf/Rsn/Cd"), "000.100.200"))
+        put("ReasonCode", find_bank_reason(_first(details, "RtrInf/Rsn/Cd")).returned)
         put("ReasonDesc", _first(details, "RtrInf/AddtlInf") or _first(details, "RtrInf/Rsn/Cd"), 128)
     elif returned:
         transaction = "REFUND"
@@ -169,7 +159,7 @@ def _values(
     put("SettlementReference", _first(account, "Id"), 64)
     put("SettlementTxId", _first(details, "Refs/AcctSvcrRef") or _first(entry, "AcctSvcrRef", "NtryRef"), 64)
     _references(details, put)
-    _money(entry, details, put)
+    _money(read_camt_amounts(details, entry, into=not away, alone=alone), put)
     put("SettlementDate", _first(entry, "BookgDt/Dt", "BookgDt/DtTm", "ValDt/Dt", "ValDt/DtTm"), 10)
     put("TxRequestTime", _time(_first(details, "RltdDts/AccptncDtTm")))
     put("Descriptor", " ".join(details.get("RmtInf/Ustrd", ())), 128)
@@ -191,32 +181,19 @@ def _references(details: Mapping[str, list[str]], put: Any) -> None:
     put("ConnectorTxId3", _first(details, "Refs/PmtInfId", "Refs/MndtId"), 64)
 
 
-def _money(entry: Mapping[str, list[str]], details: Mapping[str, list[str]], put: Any) -> None:
-    """Booked amount, instructed amount, the fee taken off, and the exchange rate between the two currencies."""
-    own = details if "Amt" in details else entry
-    booked, booked_in = _first(own, "Amt"), _first(own, "Amt@")
-    if own is entry and "AmtDtls/TxAmt/Amt" in details:
-        booked, booked_in = _first(details, "AmtDtls/TxAmt/Amt"), _first(details, "AmtDtls/TxAmt/Amt@")
-    amount, currency = _first(details, "AmtDtls/InstdAmt/Amt"), _first(details, "AmtDtls/InstdAmt/Amt@")
-    rate = _first(
-        details,
-        "AmtDtls/InstdAmt/CcyXchg/XchgRate",
-        "AmtDtls/TxAmt/CcyXchg/XchgRate",
-        "AmtDtls/CntrValAmt/CcyXchg/XchgRate",
-    )
-    charges = details.get("Chrgs/TtlChrgsAndTaxAmt") or details.get("Chrgs/Rcrd/Amt") or details.get("Chrgs/Amt") or []
-    put("SettlementAmount", booked)
-    put("SettlementCurrency", booked_in)
-    put("Amount", amount or booked)
-    put("Currency", currency or booked_in)
-    try:
-        if charges:
-            put("SettlementFee", str(sum(map(Decimal, charges), Decimal(0))))
-        if currency and currency != booked_in and not rate:
-            rate = str((Decimal(booked) / Decimal(amount)).quantize(Decimal("1e-10")))
-    except (ArithmeticError, ValueError):
-        # The layout reports what is wrong with these numbers.
-        put("SettlementFee", charges[0] if charges else "")
+def _money(amounts: CamtAmounts, put: Any) -> None:
+    """Booked amount, amount of the payment, the fee taken off, and the exchange rate between the two currencies."""
+    amount, currency = amounts.instructed or amounts.booked, amounts.instructed_currency or amounts.booked_currency
+    put("SettlementAmount", amounts.booked)
+    put("SettlementCurrency", amounts.booked_currency)
+    put("Amount", amount)
+    put("Currency", currency)
+    put("SettlementFee", amounts.charges)
+    rate = amounts.rate
+    if currency != amounts.booked_currency and not rate:
+        # The layout reports what is wrong with numbers that give no rate.
+        paid, ordered = parse_camt_amount(amounts.booked), parse_camt_amount(amount)
+        rate = f"{paid / ordered:.10f}" if paid is not None and ordered else ""
     put("SettlementFxRate", rate)
 
 

@@ -105,6 +105,7 @@ def bank_account(url: str, user: str) -> dict[str, Any]:
         "settings": {
             "creditorName": "Shop Ltd",
             "creditorId": "DE98ZZZ09999999999",
+            "noticeDays": "0",
             "creditorIban": "NL41MOCK0000000001",
             "delivery": "http",
             "uploadUrl": url,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -151,6 +152,52 @@ def test_a_return_by_pacs_004_is_a_chargeback(banked: Shop, outbox: Path) -> Non
     assert Payment.objects.get(payment_type="CB").result_code == "000.100.206"
 
 
+INSTRUCTED = '<AmtDtls><InstdAmt><Amt Ccy="EUR">92.00</Amt></InstdAmt></AmtDtls>'
+CHARGED = '<Chrgs><Rcrd><Amt Ccy="EUR">3.00</Amt><ChrgInclInd>true</ChrgInclInd></Rcrd></Chrgs>'
+CHARGED_APART = CHARGED.replace("true", "false")
+
+
+@pytest.mark.parametrize("message", [sepa.notification, sepa.statement])
+@pytest.mark.parametrize(
+    ("amount", "more", "alone"),
+    [
+        ("95.00", INSTRUCTED + CHARGED, False),
+        ("95.00", INSTRUCTED + CHARGED, True),
+        ("95.00", INSTRUCTED + '<Chrgs><TtlChrgsAndTaxAmt Ccy="EUR">3.00</TtlChrgsAndTaxAmt></Chrgs>', False),
+        ("95.00", CHARGED, False),
+        ("95.00", INSTRUCTED, True),
+        ("92.00", CHARGED_APART, False),
+    ],
+)
+def test_a_return_that_is_booked_with_charges_is_a_chargeback_of_what_was_collected(
+    banked: Shop, outbox: Path, message: Callable[..., str], amount: str, more: str, alone: bool
+) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)], number=7))
+    returned = Entry(order=paid, amount=amount, into=False, reason="AM04", more=more, alone=alone)
+    taken = sepa.take(message([returned]))
+    assert (taken.told, taken.findings) == (1, [])
+    registry.run_timer_now("bank answers")
+    made = Payment.objects.get(payment_type="CB")
+    assert (made.amount, made.result_code) == (Decimal("92.00"), "000.100.203")
+    charges = None if amount == "92.00" else Decimal("3.00")
+    assert BankOrderEvent.objects.get(state="RETURNED").charges == charges
+
+
+@pytest.mark.parametrize(
+    ("amount", "more", "found"),
+    [("60.00", INSTRUCTED, "60.00"), ("95.00", "", "95.00"), ("95.00", CHARGED_APART, "95.00")],
+)
+def test_a_return_of_another_amount_that_no_charge_explains_is_a_finding(
+    banked: Shop, outbox: Path, amount: str, more: str, found: str
+) -> None:
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)], number=7))
+    taken = sepa.take(sepa.statement([Entry(order=paid, amount=amount, into=False, reason="AM04", more=more)]))
+    assert taken.findings == [f"order {paid}: {found} EUR, the order was 92.00 EUR"]
+    assert state(paid) == "BOOKED"
+
+
 def test_a_chargeback_that_a_settlement_file_entered_first_is_not_entered_twice(banked: Shop, outbox: Path) -> None:
     from chargebacks import ledger
     from tests.support.fixtures import BY
@@ -210,6 +257,16 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
     sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
     taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))
     assert (taken.orders_changed, len(taken.findings)) == (0, 1)
+
+
+def test_a_booking_of_a_payment_that_was_declined_is_a_finding(banked: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="DECLINED", result_code="900.100.301")
+    taken = sepa.take(sepa.statement([Entry(order=paid)]))
+    registry.run_timer_now("bank answers")
+    found = BankMessage.objects.get(pk=taken.pk).findings
+    assert found == [f"order {paid}: the bank booked it, but its payment is declined (900.100.301)"]
+    assert not BankOrderEvent.objects.filter(told=False).exists()
 
 
 # --- hostile files --------------------------------------------------------------------------------------------------

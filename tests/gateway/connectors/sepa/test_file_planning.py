@@ -230,6 +230,24 @@ def test_files_that_were_claimed_together_are_each_held_while_their_turn_comes(
 
 
 @pytest.mark.django_db
+def test_a_file_that_was_given_up_while_it_was_delivered_is_delivered(
+    shop: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first sender's lease ran out, another one gave the file up, and then the bank took the first one's."""
+    sepa.account_at_bank(shop.channel, delivery="http", uploadUrl="http://127.0.0.1:9/payments")
+    sepa.debit(shop.api)
+    file = run(shop)
+
+    def taken_late(file: BankFile, connector: object) -> None:
+        BankFile.objects.filter(pk=file.pk).update(state=BankFile.State.FAILED, failure="answered with 503")
+
+    monkeypatch.setattr(file_delivery, "_upload", taken_late)
+    assert file_delivery.deliver_due_bank_files(SEPA) == 1
+    file.refresh_from_db()
+    assert (file.state, file.failure) == ("DELIVERED", "")
+
+
+@pytest.mark.django_db
 def test_a_file_that_was_given_up_is_sent_by_hand(banked: Shop, outbox: Path) -> None:
     """After a week without its bank nobody tries any more; its orders wait for it."""
     sepa.debit(banked.api)

@@ -1,0 +1,322 @@
+"""SEPA mandates: found or created for a debit, amended, blocked, ended, lapsed.
+
+A collection needs a mandate that is ACTIVE and was used within 36 months before its day. The merchant ends a
+mandate; a bank's reason of a rejection or return blocks or ends it (bank_reasons.py). A blocked one is taken up again
+when the merchant amends the account, or releases it. What was amended goes with the next collection (AmdmntInf).
+Source: EPC 016-06 (SDD Core rulebook, 4.1 The mandate, 4.6.1 DS-01, 4.6.4 Amendment of the mandate); EPC 130-08.
+"""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.connectors.means import BankAccount
+from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.sepa.bank_reasons import MandateEffect, find_bank_reason
+from gateway.connectors.sepa.creditor import Creditor, needs_debtor_address
+from gateway.core import clock
+from gateway.core.secret import Secret
+from gateway.models import BankOrder, Merchant, Payment, Registration, SepaMandate
+from gateway.vault.sealing import current_vault
+
+MAX_MANDATE_CHARS: Final = 35
+MANDATE_LAPSE_MONTHS: Final = 36
+"""Months without a collection after which a creditor has to cancel a mandate (EPC 016-06, 4.1)."""
+SAME_MANDATE_NEW_ACCOUNT: Final = "SMNDA"
+NEW_ACCOUNT_PARAMETER: Final = "customParameters[SEPA_newAccount]"
+"""The merchant's word (true) that the debtor has a new account under the same mandate."""
+FORMER_MANDATE_PARAMETER: Final = "customParameters[SEPA_formerMandateId]"
+"""The id that the mandate of this debit had before."""
+MANDATE_LAPSED: Final = "800.100.204"
+MANDATE_ENDED: Final = "800.100.205"
+_ADDRESS_CODES: Final[Mapping[str, str]] = {
+    "billing.street1": "100.800.100",
+    "billing.city": "100.800.300",
+    "billing.country": "100.800.500",
+}
+"""Parameter of an address that a bank outside the EEA needs → result code if it is missing."""
+
+State = SepaMandate.State
+# SepaMandate.amendment, as JSON: "account": SMNDA; "mandate", "creditor", "creditorName": what it was before.
+
+
+class MandateError(Exception):
+    """A debit cannot be collected under its mandate. ``code``: result code; the text says why."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class MandateAccountError(MandateError):
+    """The mandate belongs to another bank account."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "600.200.500", f"the mandate was given for another account; {NEW_ACCOUNT_PARAMETER}=true amends it"
+        )
+
+
+def resolve_mandate(
+    request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime
+) -> SepaMandate:
+    """The mandate of a request: the merchant's, the one of the stored account, or one for this payment only. Call it
+    within a transaction. Raises MandateError."""
+    sent, account = request.parameters, means.account
+    name = build_mandate_id(means.mandate_id)
+    found = None
+    amends = sent.get(NEW_ACCOUNT_PARAMETER) == "true"
+    if name:
+        found = _find_mandate(about.merchant, creditor, mandate=name)
+        former = build_mandate_id(sent.get(FORMER_MANDATE_PARAMETER, ""))
+        if found is None and former:
+            found = _find_mandate(about.merchant, creditor, mandate=former)
+            if found is None or not amend_mandate(found, reference=name):
+                raise MandateError(MANDATE_ENDED, f"{FORMER_MANDATE_PARAMETER}: there is no such mandate any more")
+            found.refresh_from_db()
+    elif _uses_stored_account(request, about):
+        found = _find_stored_mandate(about, account, creditor)
+        amends = True  # the merchant changed the stored account itself
+    if found is None:
+        found = _create_mandate(request, means, creditor, about, now, name or name_stored_mandate(request.payment))
+    if not current_vault().matches(account.reveal(), found.iban_fingerprint):
+        if not amends or not amend_mandate(found, iban=account):
+            raise MandateAccountError
+        found.refresh_from_db()
+    return found
+
+
+def check_mandate_usable(mandate: SepaMandate, due: date) -> None:
+    """Raise MandateError unless a collection of the day ``due`` may be made under the mandate."""
+    if mandate.state == State.BLOCKED:
+        meaning = find_bank_reason(mandate.state_reason).meaning
+        raise MandateError(MANDATE_ENDED, f"the mandate is blocked: {mandate.state_reason}, {meaning}")
+    if mandate.state == State.ENDED:
+        raise MandateError(MANDATE_ENDED, f"the mandate has ended: {mandate.state_reason}")
+    last = mandate_lapses_on(mandate)
+    if last is not None and due > last:
+        why = f"the mandate has lapsed: {MANDATE_LAPSE_MONTHS} months without a collection"
+        raise MandateError(MANDATE_LAPSED, why)
+
+
+def mandate_lapses_on(mandate: SepaMandate) -> date | None:
+    """The last day of a collection under a mandate that is not used meanwhile. None for a merchant's own that was not
+    used here: it may have been used elsewhere since it was signed."""
+    since = mandate.used_on or (None if mandate.own else mandate.signed_on)
+    if since is None:
+        return None
+    year, month = divmod(since.year * 12 + since.month - 1 + MANDATE_LAPSE_MONTHS, 12)
+    return date(year, month + 1, min(since.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def resolve_debtor_address(request: AcquirerRequest, means: BankAccount, mandate: SepaMandate) -> dict[str, str]:
+    """The debtor's address where the file has to have it: as sent, else as stored with the mandate; else empty.
+
+    Raises MandateError, which names the parameter that is missing.
+    """
+    country = means.account.reveal()[:2]
+    if not needs_debtor_address(country):
+        return {}
+    sent = request.parameters
+    if mandate.address and not any(name in sent for name in _ADDRESS_CODES):
+        return dict(mandate.address)
+    for name, code in _ADDRESS_CODES.items():
+        if not sent.get(name):
+            raise MandateError(code, f"{name} is required: the account's bank is in {country}, outside the EEA")
+    number = " ".join(part for part in (sent.get("billing.houseNumber1"), sent.get("billing.houseNumber2")) if part)
+    found = {
+        "street": sent["billing.street1"],
+        "number": number,
+        "postcode": sent.get("billing.postcode", ""),
+        "city": sent["billing.city"],
+        "country": sent["billing.country"],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def build_mandate_id(text: str) -> str:
+    """A mandate's id for files, 35 characters at most; a longer one is cut and made unique."""
+    if len(text) <= MAX_MANDATE_CHARS:
+        return text
+    return f"{text[:22]}-{hashlib.sha256(text.encode()).hexdigest()[:12].upper()}"
+
+
+def name_stored_mandate(made_by: UUID) -> str:
+    """The id of the mandate that we name for an account that the payment ``made_by`` stores."""
+    return made_by.hex.upper()
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+def end_mandate(mandate: SepaMandate, reason: str = SepaMandate.StateReason.MERCHANT) -> bool:
+    """End a mandate for good. Collections that wait for a file are rejected when the file is made (MD01). False if it
+    had ended."""
+    rows = SepaMandate.objects.filter(pk=mandate.pk).exclude(state=State.ENDED)
+    return bool(rows.update(state=State.ENDED, state_reason=reason, state_at=clock.merchant_now(mandate.merchant)))
+
+
+def end_stored_mandate_write(registration: Registration, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(changes, conditions) that end the mandate of a stored account with the account. Collections that wait for a file
+    are still made: they were asked for before."""
+    changes = {"state": State.ENDED, "state_reason": SepaMandate.StateReason.DELETED, "state_at": now}
+    name = name_stored_mandate(registration.payment)
+    return changes, {"merchant_id": registration.merchant_id, "mandate": name, "own": False, "state": State.ACTIVE}
+
+
+def release_mandate(mandate: SepaMandate) -> bool:
+    """Take up a blocked mandate again: the merchant has spoken with the debtor. False if it is not blocked."""
+    rows = SepaMandate.objects.filter(pk=mandate.pk, state=State.BLOCKED)
+    return bool(rows.update(state=State.ACTIVE, state_reason="", state_at=clock.merchant_now(mandate.merchant)))
+
+
+@transaction.atomic
+def amend_mandate(mandate: SepaMandate, *, iban: Secret | None = None, reference: str = "") -> bool:
+    """Change a mandate's account or id; the next collection says so. Also takes up a blocked mandate whose account is
+    changed. False if it has ended, or another mandate of the creditor has that id."""
+    row = SepaMandate.objects.select_for_update().get(pk=mandate.pk)
+    if row.state == State.ENDED:
+        return False
+    if reference and reference != row.mandate:
+        if SepaMandate.objects.filter(merchant=row.merchant_id, creditor=row.creditor, mandate=reference).exists():
+            return False
+        _note_amendment(row, mandate=row.mandate)
+        row.mandate = reference
+    if iban is not None and not current_vault().matches(iban.reveal(), row.iban_fingerprint):
+        _note_amendment(row, account=SAME_MANDATE_NEW_ACCOUNT)
+        row.iban_sealed = current_vault().seal(iban, row.pk)
+        row.iban_fingerprint = current_vault().fingerprint(iban.reveal())
+        row.state, row.state_reason = State.ACTIVE, ""
+    row.save()
+    return True
+
+
+def take_amendment(mandate: SepaMandate, order: BankOrder) -> None:
+    """Move what was amended from the mandate, whose row is locked, to the order that is being filed, unless that order
+    was made before the account changed."""
+    if not mandate.amendment:
+        return
+    if "account" in mandate.amendment:
+        assert order.iban_sealed is not None
+        iban = current_vault().open(order.iban_sealed, order.payment)
+        if not current_vault().matches(iban.reveal(), mandate.iban_fingerprint):
+            return
+    order.amendment, mandate.amendment = mandate.amendment, {}
+
+
+def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None:
+    """Update mandates whose collections were rejected or returned: block or end them for the bank's reason; what a
+    rejected collection was the first to say has not been said. ``orders``: by mandate id.
+
+    Call it last in a transaction: the rows are locked in the order of their ids, and whoever plans a file holds orders
+    and then waits for mandates.
+    """
+    held = SepaMandate.objects.filter(pk__in=list(orders)).select_related("merchant").order_by("pk")
+    for mandate in held.select_for_update(of=("self",)):
+        for order in orders[mandate.pk]:
+            if order.state == BankOrder.State.REJECTED:
+                _take_back(mandate, order)
+            _apply_reason(mandate, order.reason)
+        mandate.save()
+
+
+def _take_back(mandate: SepaMandate, order: BankOrder) -> None:
+    """The bank never accepted the order: its sequence and amendment belong to the next one."""
+    if mandate.first == order.pk:
+        mandate.first = None
+    mandate.amendment = {**order.amendment, **mandate.amendment}
+    if order.last and mandate.state_reason == SepaMandate.StateReason.FINAL:
+        mandate.state, mandate.state_reason = State.ACTIVE, ""
+
+
+def _apply_reason(mandate: SepaMandate, reason: str) -> None:
+    effect = find_bank_reason(reason).mandate
+    if effect is MandateEffect.NONE or mandate.state == State.ENDED:
+        return
+    mandate.state = State.ENDED if effect is MandateEffect.END else State.BLOCKED
+    mandate.state_reason, mandate.state_at = reason, clock.merchant_now(mandate.merchant)
+
+
+def _note_amendment(mandate: SepaMandate, /, **before: str) -> None:
+    """Note what a mandate was before: banks know it as of its last collection. Without one, nothing is amended."""
+    if mandate.first is not None:
+        mandate.amendment = {**before, **mandate.amendment}
+
+
+# --- finding ------------------------------------------------------------------------------------------------------
+
+
+def _uses_stored_account(request: AcquirerRequest, about: Payment) -> bool:
+    """True for a payment with a stored account, or a later one of an agreement: these carry no mandate of their own. A
+    payment that stores an account is given a mandate of its own."""
+    if request.operation == "RG" or request.parameters.get("createRegistration") == "true":
+        return False
+    return about.registration is not None or request.parameters.get("standingInstruction.mode") == "REPEATED"
+
+
+def _is_recurring(request: AcquirerRequest, about: Payment) -> bool:
+    """True if a mandate that we name will be used again."""
+    sent = request.parameters
+    agreed = sent.get("createRegistration") == "true" or any(name.startswith("standingInstruction.") for name in sent)
+    return agreed or about.registration is not None or request.operation == "RG"
+
+
+def _find_stored_mandate(about: Payment, account: Secret, creditor: Creditor) -> SepaMandate | None:
+    """The mandate that was given with the stored account; of a repeated instruction, the newest of the account."""
+    if about.registration is not None:
+        made_by = Registration.objects.values_list("payment", flat=True).get(pk=about.registration)
+        found = _find_mandate(about.merchant, creditor, mandate=name_stored_mandate(made_by), own=False)
+        if found is not None:
+            return found
+    prints = current_vault().fingerprints(account.reveal())
+    return _find_mandate(about.merchant, creditor, own=False, recurring=True, iban_fingerprint__in=prints)
+
+
+def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaMandate | None:
+    """A mandate of the creditor, or of its former identifier, which is amended to the present one."""
+    found = SepaMandate.objects.filter(merchant=merchant, creditor=creditor.ident, **which).order_by("-id").first()
+    if found is not None or not creditor.former_ident:
+        return found
+    rows = SepaMandate.objects.filter(merchant=merchant, creditor=creditor.former_ident, **which)
+    former = rows.order_by("-id").select_for_update().first()
+    if former is not None:
+        _note_amendment(former, creditor=former.creditor, creditorName=former.creditor_name)
+        former.creditor, former.creditor_name = creditor.ident, creditor.name
+        former.save(update_fields=["creditor", "creditor_name", "amendment"])
+    return former
+
+
+def _create_mandate(
+    request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime, name: str
+) -> SepaMandate:
+    """A new mandate. A concurrent request for the same one gets the same row."""
+    row = SepaMandate(
+        merchant=about.merchant,
+        creditor=creditor.ident,
+        mandate=name,
+        own=bool(means.mandate_id),
+        recurring=bool(means.mandate_id) or _is_recurring(request, about),
+        signed_on=_parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
+        creditor_name=creditor.name,
+        instrument=creditor.instrument,
+    )
+    row.iban_sealed = current_vault().seal(means.account, row.pk)
+    row.iban_fingerprint = current_vault().fingerprint(means.account.reveal())
+    row.address = resolve_debtor_address(request, means, row)
+    SepaMandate.objects.bulk_create([row], ignore_conflicts=True)
+    return SepaMandate.objects.get(merchant=about.merchant, creditor=creditor.ident, mandate=name)
+
+
+def _parse_date(text: str) -> date | None:
+    """A date that the catalogue has validated; None for ''."""
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None

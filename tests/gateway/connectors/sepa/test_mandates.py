@@ -1,0 +1,465 @@
+"""Mandates: which one a debit is collected under, and how they are amended, blocked, ended and lapse.
+
+Source: EPC 016-06, 4.1 and 4.6.4; EPC 131-17; docs/connectors/sepa.md.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from django.urls import reverse
+from sepaxml.validation import try_valid_xml
+
+from gateway.connectors import accounts
+from gateway.connectors.sepa import file_delivery, file_planning, mandates
+from gateway.connectors.sepa.bank_reasons import BANK_REASONS, MandateEffect
+from gateway.connectors.sepa.connector import SEPA
+from gateway.core.secret import Secret
+from gateway.models import AuditEntry, BankFile, BankOrder, Role, SepaMandate
+from gateway.timers import registry
+from tests.gateway.connectors.sepa.test_file_planning import run
+from tests.support import sepa
+from tests.support.client import Answer
+from tests.support.clock import pass_time
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+from tests.support.sepa import Entry
+from tests.support.subscriptions import started
+
+pytestmark = pytest.mark.django_db
+NAMED = {"bankAccount__mandate__id": "M-A", "bankAccount__mandate__dateOfSignature": "2026-01-15"}
+SWISS = {
+    "bankAccount__iban": "CH9300762011623852957", "bankAccount__country": "CH", "bankAccount__bic": "UBSWCHZH80A",
+}  # fmt: skip
+HOME = {
+    "billing__street1": "Bahnhofstraße", "billing__houseNumber1": "12", "billing__postcode": "8001",
+    "billing__city": "Zürich", "billing__country": "CH",
+}  # fmt: skip
+
+
+def refused(shop: Shop, **more: str | None) -> Answer:
+    answer = shop.api.pay(**{**sepa.JANE, "amount": "92.00", **more})
+    assert answer.status == 400, answer
+    return answer
+
+
+def why(answer: Answer) -> str:
+    return str(answer.body["resultDetails"]["ExtendedDescription"])
+
+
+def laid_out(outbox: Path) -> sepa.File:
+    """The newest file that lies in the outbox."""
+    file_delivery.deliver_due_bank_files(SEPA)
+    newest = BankFile.objects.latest("id").message_id
+    (found,) = (file for file in sepa.files_in(outbox) if file.message == newest)
+    return found
+
+
+def store(shop: Shop, **more: str) -> str:
+    fields = {name.replace("__", "."): value for name, value in {**sepa.JANE, **more}.items() if value}
+    stored = shop.api.post("/v1/registrations", fields)
+    assert stored.status == 200, stored
+    return stored.id
+
+
+def pay_stored(shop: Shop, registration: str, **more: str) -> Answer:
+    fields = {"paymentType": "DB", "amount": "12.00", "currency": "EUR", "testMode": "EXTERNAL"}
+    return shop.api.post(f"/v1/registrations/{registration}/payments", fields | more)
+
+
+def returned(shop: Shop, payment: str, reason: str) -> None:
+    sepa.take(sepa.statement([Entry(order=payment)], number=1))
+    sepa.take(sepa.statement([Entry(order=payment, into=False, reason=reason, on="2026-03-09")], number=2))
+    registry.run_timer_now("bank answers")
+
+
+# --- which one ----------------------------------------------------------------------------------------------------
+
+
+def test_a_guests_debit_of_a_stored_account_is_a_one_off_of_its_own(banked: Shop) -> None:
+    """The same IBAN was stored before; the guest gave no mandate that may be used again."""
+    registration = store(banked)
+    guest = sepa.debit(banked.api).id
+    member = pay_stored(banked, registration).id
+    run(banked)
+    orders = BankOrder.objects.select_related("mandate").in_bulk([UUID(guest), UUID(member)])
+    assert [orders[UUID(one)].sequence for one in (guest, member)] == ["OOFF", "FRST"]
+    assert orders[UUID(guest)].mandate_reference == guest.upper()
+    assert orders[UUID(member)].mandate_reference == registration.upper()
+
+
+def test_an_account_that_is_stored_again_gives_a_mandate_of_its_own(banked: Shop) -> None:
+    first = store(banked)
+    pay_stored(banked, first)
+    second = store(banked)
+    paid = pay_stored(banked, second).id
+    order = BankOrder.objects.select_related("mandate").get(pk=paid)
+    assert (order.mandate.mandate if order.mandate else "", SepaMandate.objects.count()) == (second.upper(), 2)
+
+
+# --- addresses ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "told"),
+    [
+        ("pain.008.001.08", "Dbtr/PstlAdr/TwnNm", ["Bahnhofstrasse", "12", "8001", "Zurich", "CH"]),
+        ("pain.008.001.02", "Dbtr/PstlAdr/AdrLine", ["CH", "Bahnhofstrasse 12", "8001 Zurich"]),
+    ],
+)
+def test_a_debtor_of_a_bank_outside_the_eea_has_an_address_in_the_file(
+    shop: Shop, outbox: Path, schema: str, path: str, told: list[str]
+) -> None:
+    sepa.account_at_bank(shop.channel, schema=schema)
+    sepa.debit(shop.api, **SWISS, **HOME)
+    run(shop)
+    file = laid_out(outbox)
+    try_valid_xml(file.xml, schema)
+    (address,) = file.tree.iterfind(".//{*}Dbtr/{*}PstlAdr")
+    assert [one.text for one in address] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("billing__street1", "100.800.100"),
+        ("billing__city", "100.800.300"),
+        ("billing__country", "100.800.500"),
+    ],
+)
+@pytest.mark.parametrize("iban", ["CH9300762011623852957", "GB29NWBK60161331926819"])
+def test_without_an_address_it_is_refused_at_once_and_the_parameter_is_named(
+    banked: Shop, name: str, code: str, iban: str
+) -> None:
+    sent = {**SWISS, **HOME, "bankAccount__iban": iban, "bankAccount__country": iban[:2], name: None}
+    if name == "billing__street1":
+        sent |= {"billing__houseNumber1": None}
+    answer = refused(banked, **sent)
+    assert answer.code == code
+    assert why(answer) == (
+        f"{name.replace('__', '.')} is required: the account's bank is in {iban[:2]}, outside the EEA"
+    )
+    assert not BankOrder.objects.exists()
+
+
+def test_an_account_inside_the_eea_needs_none_and_its_address_goes_into_no_file(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **HOME)
+    run(banked)
+    assert laid_out(outbox).texts("Dbtr/PstlAdr") == []
+
+
+def test_a_stored_account_keeps_its_address(banked: Shop, outbox: Path) -> None:
+    registration = store(banked, **SWISS, **HOME)
+    assert pay_stored(banked, registration).code == "800.400.501"
+    run(banked)
+    assert laid_out(outbox).text("Dbtr/PstlAdr/TwnNm") == "Zurich"
+
+
+# --- blocked and ended --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("booked", [True, False], ids=["returned", "rejected"])
+def test_a_banks_reason_blocks_or_ends_the_mandate_or_leaves_it(banked: Shop, outbox: Path, booked: bool) -> None:
+    """Over the whole table: one message about a debit of each reason."""
+    letters = {reason: f"M-{''.join(chr(ord('A') + ord(one) % 26) for one in reason)}" for reason in BANK_REASONS}
+    assert len(set(letters.values())) == len(letters)
+    paid = {sepa.debit(banked.api, bankAccount__mandate__id=name).id: reason for reason, name in letters.items()}
+    file = run(banked)
+    laid_out(outbox)
+    if booked:
+        sepa.take(sepa.statement([Entry(order=one) for one in paid]))
+        back = [Entry(order=one, into=False, reason=reason, on="2026-03-09") for one, reason in paid.items()]
+        assert sepa.take(sepa.statement(back, number=2)).told == len(paid)
+    else:
+        assert sepa.take(
+            sepa.status(file.message_id, orders={one: ("RJCT", reason) for one, reason in paid.items()})
+        ).told == len(paid)
+    states = {MandateEffect.NONE: "ACTIVE", MandateEffect.BLOCK: "BLOCKED", MandateEffect.END: "ENDED"}
+    for order in BankOrder.objects.select_related("mandate"):
+        assert order.mandate is not None
+        effect = BANK_REASONS[order.reason].mandate
+        told = (order.mandate.state, order.mandate.state_reason)
+        assert told == (states[effect], order.reason if effect else ""), order.reason
+
+
+def test_reasons_that_revoke_are_those_of_the_rulebook() -> None:
+    """The money, the file or a bank's own system was the matter with all others."""
+    by_effect = {
+        effect: {code for code, row in BANK_REASONS.items() if row.mandate is effect} for effect in MandateEffect
+    }
+    assert by_effect[MandateEffect.END] == {"AC13", "MD01", "MD07"}
+    assert by_effect[MandateEffect.BLOCK] == {
+        "AC01", "AC02", "AC04", "AC06", "AG01", "BE01", "CUST", "FR01", "FRAD", "LEGL", "MD02", "MD06", "MS02", "RR04",
+        "SL01",
+    }  # fmt: skip
+
+
+def test_no_debit_follows_a_revoked_mandate_and_what_waits_is_rejected(banked: Shop, outbox: Path) -> None:
+    paid = sepa.debit(banked.api, **NAMED).id
+    run(banked)
+    laid_out(outbox)
+    waiting = sepa.debit(banked.api, **NAMED).id
+    returned(banked, paid, "MD01")
+    answer = refused(banked, **NAMED)
+    assert (answer.code, why(answer)) == ("800.100.205", "the mandate has ended: MD01")
+    run(banked)
+    registry.run_timer_now("bank answers")
+    assert banked.api.read(waiting).code == "800.100.205"
+    assert BankOrder.objects.get(pk=waiting).file is None
+
+
+def test_a_mandate_that_the_merchant_ended_collects_no_more_and_a_blocked_one_can_be_released(banked: Shop) -> None:
+    sepa.debit(banked.api, **NAMED)
+    mandate = SepaMandate.objects.get()
+    SepaMandate.objects.update(state="BLOCKED", state_reason="MS02")
+    answer = refused(banked, **NAMED)
+    assert (answer.code, why(answer)) == (
+        "800.100.205",
+        "the mandate is blocked: MS02, the debtor says no, without a reason",
+    )
+    assert (mandates.release_mandate(mandate), mandates.release_mandate(mandate)) == (True, False)
+    sepa.debit(banked.api, **NAMED)
+    assert (mandates.end_mandate(mandate), mandates.end_mandate(mandate)) == (True, False)
+    assert not mandates.release_mandate(mandate)
+    assert why(refused(banked, **NAMED)) == "the mandate has ended: MERCHANT"
+
+
+@pytest.mark.parametrize(("used", "code"), [(date(2023, 1, 2), "800.100.204"), (date(2099, 1, 1), "800.400.501")])
+def test_a_mandate_lapses_after_36_months_without_a_collection(banked: Shop, used: date, code: str) -> None:
+    """One that was signed long ago and is new here may have been used elsewhere."""
+    named = {**NAMED, "bankAccount__mandate__dateOfSignature": "2015-01-15"}
+    sepa.debit(banked.api, **named)
+    SepaMandate.objects.update(used_on=used)
+    assert banked.api.pay(**{**sepa.JANE, "amount": "92.00", **named}).code == code
+
+
+@pytest.mark.parametrize(
+    ("day", "last"),
+    [
+        (date(2026, 1, 15), date(2029, 1, 15)),
+        (date(2024, 2, 29), date(2027, 2, 28)),
+        (date(2026, 12, 31), date(2029, 12, 31)),
+    ],
+)
+def test_the_day_on_which_a_mandate_lapses(day: date, last: date) -> None:
+    assert mandates.mandate_lapses_on(SepaMandate(own=False, signed_on=day)) == last
+    assert mandates.mandate_lapses_on(SepaMandate(own=True, signed_on=date(2020, 1, 1), used_on=day)) == last
+    assert mandates.mandate_lapses_on(SepaMandate(own=True, signed_on=day)) is None
+
+
+# --- amended ------------------------------------------------------------------------------------------------------
+
+
+def amended(file: sepa.File) -> dict[str, str]:
+    paths = {
+        "mandate": "AmdmntInfDtls/OrgnlMndtId",
+        "creditor": "AmdmntInfDtls/OrgnlCdtrSchmeId/Id/PrvtId/Othr/Id",
+        "name": "AmdmntInfDtls/OrgnlCdtrSchmeId/Nm",
+        "account": "AmdmntInfDtls/OrgnlDbtrAcct/Id/Othr/Id",
+    }
+    return {name: file.text(path) for name, path in paths.items() if file.texts(path)}
+
+
+@pytest.mark.parametrize("schema", ["pain.008.001.08", "pain.008.001.02"])
+def test_an_amendment_goes_with_the_next_collection_and_with_no_other(shop: Shop, outbox: Path, schema: str) -> None:
+    account = sepa.account_at_bank(shop.channel, schema=schema)
+    sepa.debit(shop.api, **NAMED)
+    run(shop)
+    assert amended(laid_out(outbox)) == {}
+    assert mandates.amend_mandate(SepaMandate.objects.get(), iban=Secret(sepa.OTHER_DEBTOR), reference="M-B")
+    account.settings = {
+        **account.settings,
+        "creditorId": "NL98ZZZ09999999999",
+        "formerCreditorId": "DE98ZZZ09999999999",
+    }
+    account.save()
+    accounts.clear_account_cache()
+    new = {
+        "bankAccount__mandate__id": "M-B",
+        "bankAccount__iban": sepa.OTHER_DEBTOR,
+        "bankAccount__country": "NL",
+        "bankAccount__bic": None,
+        "bankAccount__bankCode": "ABNA",
+    }
+    found = []
+    for _ in range(2):
+        sepa.debit(shop.api, **new)
+        run(shop)
+        file = laid_out(outbox)
+        try_valid_xml(file.xml, schema)
+        assert (file.text("MndtId"), file.text("DbtrAcct/Id/IBAN"), file.text("SeqTp")) == (
+            "M-B",
+            sepa.OTHER_DEBTOR,
+            "RCUR",
+        )
+        found.append(amended(file))
+    assert found == [
+        {"mandate": "M-A", "creditor": "DE98ZZZ09999999999", "name": "Shop Ltd", "account": "SMNDA"},
+        {},
+    ]
+
+
+def test_an_amendment_that_the_bank_rejected_is_said_again(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    mandate = SepaMandate.objects.get()
+    mandates.amend_mandate(mandate, reference="M-B")
+    paid = sepa.debit(banked.api, bankAccount__mandate__id="M-B").id
+    file = run(banked)
+    laid_out(outbox)
+    mandate.refresh_from_db()
+    assert mandate.amendment == {}
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AM04")}))
+    mandate.refresh_from_db()
+    assert mandate.amendment == {"mandate": "M-A"}
+
+
+def test_a_changed_account_takes_a_blocked_mandate_up_and_an_ended_one_is_not_amended(banked: Shop) -> None:
+    sepa.debit(banked.api, **NAMED)
+    other = sepa.debit(banked.api, bankAccount__mandate__id="M-B").id
+    mandate = SepaMandate.objects.get(mandate="M-A")
+    SepaMandate.objects.filter(pk=mandate.pk).update(state="BLOCKED", state_reason="AC04")
+    assert not mandates.amend_mandate(mandate, reference="M-B"), "another mandate has that id"
+    assert mandates.amend_mandate(mandate, iban=Secret(sepa.OTHER_DEBTOR))
+    mandate.refresh_from_db()
+    assert (mandate.state, mandate.amendment) == ("ACTIVE", {}), "no bank has seen it before"
+    mandates.end_mandate(mandate)
+    assert not mandates.amend_mandate(mandate, reference="M-C")
+    assert why(refused(banked, bankAccount__mandate__id="M-B", bankAccount__iban=sepa.OTHER_DEBTOR)) == (
+        "the mandate was given for another account; customParameters[SEPA_newAccount]=true amends it"
+    )
+    assert other
+
+
+def test_an_order_made_before_the_account_changed_does_not_spend_the_amendment(banked: Shop) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    before = sepa.debit(banked.api, **NAMED).id
+    mandates.amend_mandate(SepaMandate.objects.get(), iban=Secret(sepa.OTHER_DEBTOR))
+    run(banked)
+    assert BankOrder.objects.get(pk=before).amendment == {}
+    assert SepaMandate.objects.get().amendment == {"account": "SMNDA"}
+
+
+# --- the last one -------------------------------------------------------------------------------------------------
+
+
+def test_the_last_collection_of_a_mandate_is_final_and_ends_it(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    paid = sepa.debit(banked.api, **NAMED).id
+    BankOrder.objects.filter(pk=paid).update(last=True)
+    file = run(banked)
+    assert BankOrder.objects.get(pk=paid).sequence == "FNAL"
+    assert why(refused(banked, **NAMED)) == "the mandate has ended: FINAL"
+    laid_out(outbox)
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AM04")}))
+    assert SepaMandate.objects.get().state == "ACTIVE"
+
+
+def test_of_two_collections_in_one_file_the_last_one_is_final(banked: Shop) -> None:
+    last, other = sepa.debit(banked.api, **NAMED).id, sepa.debit(banked.api, **NAMED).id
+    BankOrder.objects.filter(pk=last).update(last=True)
+    run(banked)
+    found = dict(BankOrder.objects.values_list("payment", "sequence"))
+    assert (found[UUID(other)], found[UUID(last)]) == ("FRST", "FNAL")
+    assert file_planning.plan_due_bank_files(SEPA, banked.merchant) == 0
+
+
+# --- through the API ----------------------------------------------------------------------------------------------
+
+
+def test_a_payment_says_that_its_debtor_has_a_new_account_or_its_mandate_a_new_id(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    moved = {"bankAccount__iban": sepa.OTHER_DEBTOR, "bankAccount__country": "NL"}
+    answer = refused(banked, **NAMED, **moved)
+    assert (answer.code, why(answer)) == (
+        "600.200.500",
+        "the mandate was given for another account; customParameters[SEPA_newAccount]=true amends it",
+    )
+    flags = {"customParameters[SEPA_newAccount]": "true", "customParameters[SEPA_formerMandateId]": "M-A"}
+    sepa.debit(banked.api, **{**NAMED, **moved, "bankAccount__mandate__id": "M-B", **flags})
+    run(banked)
+    assert amended(laid_out(outbox)) == {"mandate": "M-A", "account": "SMNDA"}
+    unknown = {**NAMED, "bankAccount__mandate__id": "M-D", "customParameters[SEPA_formerMandateId]": "M-C"}
+    assert refused(banked, **unknown).code == "800.100.205"
+
+
+def test_an_updated_account_amends_its_mandate_and_a_deleted_one_ends_it(banked: Shop, outbox: Path) -> None:
+    registration = store(banked)
+    pay_stored(banked, registration)
+    run(banked)
+    update = {
+        "bankAccount.iban": sepa.OTHER_DEBTOR, "bankAccount.holder": "Jane Jones", "bankAccount.country": "NL",
+        "bankAccount.bic": "ABNANL2A",
+    }  # fmt: skip
+    changed = banked.api.post(f"/v1/registrations/{registration}", update)
+    assert changed.status == 200, changed
+    waiting = pay_stored(banked, registration)
+    assert waiting.code == "800.400.501", waiting
+    deleted = banked.api.delete(f"/v1/registrations/{registration}")
+    assert deleted.status == 200, deleted
+    mandate = SepaMandate.objects.get()
+    assert (mandate.state, mandate.state_reason) == ("ENDED", "DELETED")
+    run(banked)
+    file = laid_out(outbox)
+    assert (file.text("EndToEndId"), amended(file)) == (waiting.id, {"account": "SMNDA"})
+
+
+@pytest.mark.parametrize("flag", ["true", "false"])
+def test_the_merchants_word_makes_the_last_collection_final(banked: Shop, flag: str) -> None:
+    paid = sepa.debit(banked.api, **NAMED, **{"customParameters[SEPA_lastCollection]": flag}).id
+    run(banked)
+    assert BankOrder.objects.get(pk=paid).sequence == ("FNAL" if flag == "true" else "FRST")
+
+
+def test_the_last_run_of_a_schedule_is_the_last_collection(banked: Shop) -> None:
+    registration = store(banked)
+    job = started(
+        banked.api,
+        registration,
+        testMode="EXTERNAL",
+        job__hour="6",
+        job__dayOfMonth="1",
+        job__month="*",
+        job__durationUnit="MONTH",
+        job__durationNumber="2",
+        **{"customParameters[SEPA_lastCollection]": "true"},
+    )
+    for _ in range(2):
+        pass_time(banked.api, days=35)
+    told = BankOrder.objects.order_by("created_at").values_list("last", flat=True)
+    assert list(told) == [*[False] * (len(told) - 1), True], job
+    assert len(told) > 1
+
+
+# --- in the back office -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"), [("end_mandates", "ACTIVE", "ENDED"), ("release_mandates", "BLOCKED", "ACTIVE")]
+)
+def test_a_user_ends_and_releases_mandates(banked: Shop, stranger: Shop, action: str, before: str, after: str) -> None:
+    sepa.debit(banked.api, **NAMED)
+    mandate = SepaMandate.objects.get()
+    SepaMandate.objects.update(state=before, state_reason="MS02" if before == "BLOCKED" else "")
+    page = reverse("admin:gateway_sepamandate_changelist")
+    data = {"action": action, "_selected_action": str(mandate.pk)}
+    for shop, role in ((stranger, Role.MANAGER), (banked, Role.CLERK)):
+        signed_in(person(f"{role}@{shop.merchant.pk}", role, shop.merchant)).post(page, data, follow=True)
+        assert SepaMandate.objects.get().state == before
+    client = signed_in(person("boss@shop", Role.MANAGER, banked.merchant))
+    assert "M-A" in client.get(page).content.decode()
+    detail = client.get(reverse("admin:gateway_sepamandate_change", args=[mandate.pk])).content.decode()
+    assert "DE98ZZZ09999999999" in detail
+    client.post(page, data, follow=True)
+    assert SepaMandate.objects.get().state == after
+    assert (
+        AuditEntry.objects.filter(subject_id=str(mandate.pk), merchant=banked.merchant.pk)
+        .exclude(action="view")
+        .exists()
+    )

@@ -1,0 +1,41 @@
+"""What follows a declined run, over every code that a run can get. Source: docs/decisions/0022; EPC 173-14."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.connectors.sepa import mandates
+from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON, BankReason, MandateEffect
+from gateway.core import result_codes
+from gateway.scheduling import dunning
+
+MAY_BE_PRESENTED_AGAIN = {
+    "AM04": "not enough money: the one reason of the debtor's for which the rulebook has a second presentation",
+    "AM02": "above a limit, which shares its code with cards: the next run may be below it",
+    "ED05": "settlement between banks failed",
+    "TECH": "technical fault of a bank",
+    "TM01": "after the bank's cut-off",
+    "": "a reason that is not listed",
+}
+
+
+def is_retried(code: str) -> bool:
+    return isinstance(dunning.decide_dunning(code, ""), dunning.DunningRetry)
+
+
+@pytest.mark.parametrize("row", [*BANK_REASONS.values(), UNLISTED_REASON], ids=lambda row: row.code or "any other")
+def test_a_direct_debit_is_presented_again_for_reasons_that_allow_it_alone(row: BankReason) -> None:
+    assert is_retried(row.declined) == (row.code in MAY_BE_PRESENTED_AGAIN)
+    assert not (is_retried(row.declined) and row.mandate is not MandateEffect.NONE)
+
+
+@pytest.mark.parametrize("code", [mandates.MANDATE_LAPSED, mandates.MANDATE_ENDED])
+def test_a_mandate_that_is_none_any_more_stops_the_job(code: str) -> None:
+    assert not is_retried(code)
+
+
+def test_every_code_of_the_table_has_a_decision() -> None:
+    for code in result_codes.RESULT_CODES:
+        decision = dunning.decide_dunning(code, "")
+        assert isinstance(decision, dunning.DunningRetry | dunning.DunningStop), code
+    assert set(dunning.DUNNING_BY_RESULT_CODE) <= set(result_codes.RESULT_CODES)
