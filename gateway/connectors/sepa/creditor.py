@@ -103,7 +103,7 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
     ),
     ConnectorSetting(
         name="noticeDays",
-        about="Calendar days between the pre-notification of a collection and its day, as the merchant's terms agree them"
+        about="Calendar days between the pre-notification of a collection and its day, as the merchant's terms say"
         " (the rulebook's 14 hold where they say nothing); 0: the merchant notifies its shoppers itself.",
         pattern=r"[0-9]|[12][0-9]|30",
         allowed="0 to 30",
