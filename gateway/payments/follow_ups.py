@@ -42,6 +42,7 @@ from gateway.payments.operations import (
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
+from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import submit_payment
 from gateway.payments.refusal import (
     CONCURRENT_UPDATE_CODE,
@@ -123,7 +124,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         submit_payment(
             row,
             CONNECTORS[row.connector],
-            _build_follow_up_acquirer_request(row, target, means, request, before),
+            _build_follow_up_acquirer_request(row, chain, target, means, request, before),
             request,
         )
     return row
@@ -181,7 +182,12 @@ def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters
 
 
 def _build_follow_up_acquirer_request(
-    row: Payment, target: Payment, means: Means | None, request: FollowUpRequest, amount_already_reversed: Decimal
+    row: Payment,
+    chain: Chain,
+    target: Payment,
+    means: Means | None,
+    request: FollowUpRequest,
+    amount_already_reversed: Decimal,
 ) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
@@ -193,6 +199,7 @@ def _build_follow_up_acquirer_request(
         reference=target.connector_tx_id,
         parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
         amount_already_reversed=amount_already_reversed,
+        original=find_point_of_service(chain, row),
     )
 
 
@@ -232,7 +239,7 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     members = Payment.objects.filter(chain=targets.values("chain")[:1]).order_by("id")
     rows = list(
         members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
-            sent_descriptor=REQUEST_DESCRIPTOR
+            sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS
         )
     )
     return Chain(rows) if rows else None

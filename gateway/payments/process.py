@@ -58,7 +58,7 @@ from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
 from gateway.payments.shopper_authentication import AWAITING_SHOPPER_CODE, PaymentStop
-from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
@@ -68,7 +68,8 @@ MAX_AGREEMENT_TRIES: Final = 100
 OUTCOME_UNKNOWN_CODE: Final = "000.200.001"
 DUPLICATE_PAYMENT_CODE: Final = "800.110.100"
 AGREEMENT_REFERENCES_KEY: Final = "agreed"
-"""Internal key in ``Payment.answer``: the agreement references to send to the acquirer once the shopper is back."""
+"""Internal key in ``Payment.answer``: the agreement references for the acquirer, sent once the shopper is back and
+repeated when the payment is taken back."""
 
 log = structlog.get_logger(__name__)
 
@@ -216,6 +217,8 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
+    if references := _get_agreement_references(request):
+        answer[AGREEMENT_REFERENCES_KEY] = dict(references)
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
@@ -294,6 +297,8 @@ def build_acquirer_request(
         parameters=forwardable_parameters({**values, **build_descriptor_parameter(payment)}),
         return_url=shopper_tokens.build_return_url(payment.id),
         cryptogram=cryptogram if isinstance(cryptogram, Secret) else None,
+        stored=payment.registration is not None,
+        stores=creates_registration(payment),
     )
 
 
@@ -368,8 +373,6 @@ def stop_payment(payment: Payment, payment_stop: PaymentStop, request: PaymentRe
             duration_ms=0,
         )
         return
-    if references := _get_agreement_references(request):
-        payment.answer[AGREEMENT_REFERENCES_KEY] = dict(references)
     reply = AcquirerReply(code=AWAITING_SHOPPER_CODE, facts=payment_stop.facts, redirect=payment_stop.redirect)
     secrets = pack_one_time_secrets(request.means)
     waiting = {

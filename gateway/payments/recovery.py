@@ -41,8 +41,9 @@ from gateway.core.money import Money
 from gateway.db.statement import execute_sql
 from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
-from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
+from gateway.payments.chain import COUNTED_STATUSES, Chain, sum_payment_amounts
 from gateway.payments.follow_ups import load_chain_means
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.process import AGREEMENT_REFERENCES_KEY, OUTCOME_UNKNOWN_CODE, build_suspension, event_from_reply
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -261,7 +262,13 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         parameters=forwardable_parameters(
             {**flatten_body(payment.request), **payment.answer.get(AGREEMENT_REFERENCES_KEY, {})}
         ),
+        original=find_point_of_service(_load_predecessors(payment), payment),
     )
+
+
+def _load_predecessors(payment: Payment) -> Chain:
+    """The chain of a follow-up; a first payment has none to look at."""
+    return Chain(list(Payment.objects.filter(chain=payment.chain)) if payment.referenced else [payment])
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:

@@ -37,6 +37,7 @@ from gateway.connectors.iso8583.terminal import (
     parse_terminal,
 )
 from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.point_of_service import build_point_of_service
 from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
@@ -269,7 +270,8 @@ def test_parts_of_the_private_field_come_back() -> None:
 )
 def test_who_initiates_a_payment_is_told_in_the_networks_words(words: dict[str, str], code: str) -> None:
     """Part B, Card on file."""
-    assert private_field.map_initiator({f"standingInstruction.{name}": value for name, value in words.items()}) == code
+    point = build_point_of_service({f"standingInstruction.{name}": value for name, value in words.items()})
+    assert private_field.map_initiator(point) == code
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
