@@ -310,6 +310,19 @@ def test_a_soft_decline_is_told_by_the_brand() -> None:
     assert answer(request(), de39="65").code == "800.100.163"
 
 
+@pytest.mark.parametrize("brand", ["MASTER", "MASTERDEBIT", "MAESTRO"])
+def test_mastercards_brands_have_its_codes_of_now(brand: str) -> None:
+    """Lifecycle, policy, security: none of them says that a security code was wrong."""
+    found = {code: answer(request(brand=brand), de39=code).code for code in ("65", "79", "82", "83")}
+    assert found == {"65": "300.100.100", "79": "800.100.151", "82": "800.100.170", "83": "800.100.158"}
+    assert answer(request(brand="AMEX"), de39="82").code == "800.100.153"
+
+
+def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:
+    card = Card(number=Secret("5454545454545454"), expiry_month="05", expiry_year="2034", wallet="wallet1")
+    assert answer(request(brand="WALLET1", means=card), de39="65").code == "300.100.100"
+
+
 def test_an_account_check_is_granted_without_money() -> None:
     """RG is a 0100 over nothing; 85 says that nothing speaks against the account."""
     assert (written(request("RG"))["4"], written(request("RG"))["25"]) == ("0" * 12, "51")
