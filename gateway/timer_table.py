@@ -13,9 +13,10 @@ from gateway.connectors.sepa import bank_message_intake, collection_finality, fi
 from gateway.connectors.sepa.connector import SEPA
 from gateway.connectors.simulator import orders
 from gateway.core import clock
-from gateway.models import CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
+from gateway.models import CardDecline, CardTestingCount, Merchant, RequestLog, RiskObservation, ThrottleWindow
 from gateway.payments import idempotency, recovery, shopper_return
 from gateway.risk.conditions import MAX_VELOCITY_WINDOW
+from gateway.risk.retry_rules import MAX_RULE_DAYS
 from gateway.threeds import authentications
 from gateway.timers.registry import Timer
 from gateway.wallets import channel_tokens
@@ -66,7 +67,10 @@ def _card_testing(merchant: Merchant | None) -> int:
 def _risk(merchant: Merchant | None) -> int:
     """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:_BATCH])
-    return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
+    observed = RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
+    declines = list(CardDecline.objects.order_by("id").values_list("pk", flat=True)[:_BATCH])
+    kept = clock.real_now() - timedelta(days=MAX_RULE_DAYS)
+    return observed + CardDecline.objects.filter(pk__in=declines, at__lt=kept).delete()[0]
 
 
 def _bank_files(merchant: Merchant | None) -> int:

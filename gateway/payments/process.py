@@ -86,7 +86,7 @@ def process_payment(request: PaymentRequest) -> Payment:
     ConcurrentPaymentUpdateError.
     """
     chosen_route = resolve_route(request)
-    plan = risk_screening.plan_screening(request)
+    plan = risk_screening.plan_payment_screening(request)
     payment = begin_payment(request, chosen_route, plan)
     if payment.status == Status.STARTED:
         advance_payment(payment, chosen_route.connector, request, plan)

@@ -145,7 +145,7 @@ def complete_payment(
 
     ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``waiting``: the columns of the
     Suspension of a payment that is now PENDING. ``recover_at``: real time of the first inquiry about a payment that is
-    now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the card-testing guard counts the outcome.
+    now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the guards count the outcome.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
     before, sequence = Status(payment.status), payment.sequence
@@ -184,7 +184,7 @@ def complete_payment(
                 OpenPayment, **mine, recover_at=recover_at or clock.real_now() + FIRST_INQUIRY_DELAY, inquiries=0
             )
     if plan is not None:
-        plan.add_end_writes(write, reply.code)
+        plan.add_end_writes(write, reply)
     if waiting is not None:
         write.insert(Suspension, **mine, **waiting)
     _insert_event(write, payment, event, at)
