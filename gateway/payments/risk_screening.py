@@ -39,6 +39,8 @@ from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet
 from gateway.vault.sealing import current_vault
 
 STANDALONE_RISK_CHECK_TYPE: Final = "RI"
+_SCHEME_MODES: Final = frozenset({"", result_codes.EXTERNAL_TEST_MODE})
+"""Live, and tests with a processor. The simulator has no scheme: its cards and amounts always give their code."""
 _ASKING_TYPES: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "PA", "DB"})
 """First payments that ask the issuer for an authorization."""
 _APPROVAL_POLICY_KEY: Final = "riskAfter"
@@ -93,6 +95,7 @@ def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:
     if (
         isinstance(means, Card | TokenAccount)
         and request.payment_type in _ASKING_TYPES
+        and request.test_mode in _SCHEME_MODES
         and not (isinstance(means, Card) and _is_test_data(means.facts.bin6, means.facts.last4))
     ):
         inner = means.facts.brand if isinstance(means, Card) else None
@@ -166,7 +169,9 @@ def plan_resumed_screening(payment: Payment, sent: Mapping[str, str]) -> Screeni
 def _plan_resumed_retries(payment: Payment) -> RetryWatch | None:
     """Counts the outcome; the rules themselves were asked when the payment began. Only cardholders are redirected."""
     card = payment.answer.get("card", {})
-    if payment.means_fingerprint is None or _is_test_data(card.get("bin", ""), card.get("last4Digits", "")):
+    if payment.test_mode not in _SCHEME_MODES or payment.means_fingerprint is None:
+        return None
+    if _is_test_data(card.get("bin", ""), card.get("last4Digits", "")):
         return None
     if payment.means not in (Card.kind, TokenAccount.kind):
         return None

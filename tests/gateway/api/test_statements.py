@@ -17,7 +17,6 @@ from tests.support.fixtures import Shop
 STATEMENTS = {
     # (statements, of which write and so commit)
     "a payment": (3, 2),
-    "a payment with a card that the retry rules watch": (3, 2),
     "a payment refused by our own rules": (2, 1),
     "a validation error": (2, 1),
     "a follow-up": (4, 2),
@@ -65,7 +64,6 @@ def test_an_answer_costs_what_it_is_known_to_cost(warm: Shop) -> None:
     again = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
     calls: dict[str, tuple[int, Callable[[], Answer]]] = {
         "a payment": (200, lambda: api.pay()),
-        "a payment with a card that the retry rules watch": (200, lambda: api.pay(card__number="4012888888881881")),
         "a payment refused by our own rules": (400, lambda: api.pay(card__number="4444444444444444")),
         "a validation error": (400, lambda: api.pay(amount="92.1")),
         "a follow-up": (200, lambda: api.follow(paid, "RF", "1.00")),

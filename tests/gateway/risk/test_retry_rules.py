@@ -13,6 +13,7 @@ from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, fin
 from gateway.scheduling import dunning
 from gateway.timer_table import _risk
 from tests.support.client import Answer
+from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 
@@ -108,6 +109,28 @@ def test_test_cards_of_the_simulator_keep_their_published_answer(shop: Shop, hos
     assert pay(shop, "4200000000000000").code == "800.100.165"
     assert pay(shop, "4200000000000000").code == OK
     assert not CardDecline.objects.exists()
+
+
+def test_the_simulator_has_no_scheme(shop: Shop) -> None:
+    """Ruling D52: any number that it declines, it declines again."""
+    sent = {"paymentBrand": "VISA", "card__number": "4000020000000000"}
+    assert {shop.api.pay(**sent).code for _ in range(2)} == {"800.100.151"}
+    assert not CardDecline.objects.exists()
+
+
+def test_the_rules_cost_no_statement(shop: Shop, host: IsoHost) -> None:
+    """Read with the begin, written with the end: as many as for a card that is left alone."""
+    assert pay(shop).code == OK
+    costs = []
+    for number in ("4200000000000000", VISA):
+        with statements() as seen:
+            assert pay(shop, number).code == OK
+        costs.append(len(seen))
+    with statements() as seen:
+        advise(host, "51")
+        assert pay(shop).code == "800.100.155"
+    assert CardDecline.objects.count() == 1
+    assert {*costs, len(seen)} == {costs[0]}
 
 
 def test_declines_are_kept_for_as_long_as_a_rule_looks(shop: Shop, host: IsoHost) -> None:
