@@ -68,6 +68,14 @@ class Parameters:
             if self.values.pop(name, None) is not None:
                 self.ignored = (*self.ignored, name)
 
+    def ignore_secret(self, name: str) -> bool:
+        """Drop a secret, so that it goes nowhere, and report it as ignored; False if it was not sent."""
+        if name not in self.secrets:
+            return False
+        self.drop(name)
+        self.ignored = (*self.ignored, name)
+        return True
+
     def map(self, base: str) -> dict[str, str]:
         """The entries of one map parameter, e.g. ``customParameters``."""
         start = base + "["

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from gateway.connectors.means import Card, Means
+from gateway.connectors.point_of_service import PointOfService, build_point_of_service
+from gateway.core import brands
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 
@@ -62,7 +64,8 @@ class AcquirerRequest:
     shopper comes back to; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt
     with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
     may have, from the same payment (only for connectors with ``asks_with_means``); ``cryptogram``: the proof of an
-    authentication (CAVV, AAV).
+    authentication (CAVV, AAV); ``stored``, ``stores``: of a first payment, it is made with a registration, or makes
+    one; ``original``: of a follow-up, the point of service that it has from the payment it follows.
     """
 
     payment: UUID
@@ -78,6 +81,21 @@ class AcquirerRequest:
     known_transaction_id: str = ""
     amount_already_reversed: Decimal = Decimal(0)
     cryptogram: Secret | None = None
+    stored: bool = False
+    stores: bool = False
+    original: PointOfService | None = None
+
+    @property
+    def point_of_service(self) -> PointOfService:
+        """Who initiates the payment, and whether its card is on file: what every connector marks it by."""
+        return self.original or build_point_of_service(self.parameters, stored=self.stored, stores=self.stores)
+
+    @property
+    def network_brand(self) -> str:
+        """The card network's brand: of a wallet, that of the card in it."""
+        if self.card is None or brands.is_card_brand(self.brand):
+            return self.brand
+        return self.card.facts.brand or self.brand
 
     @property
     def card(self) -> Card | None:

@@ -18,6 +18,7 @@ from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, Paym
 from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import (
+    CardDecline,
     CardTestingCount,
     RiskDecision,
     RiskList,
@@ -66,6 +67,7 @@ __all__ = [
     "BatchedCapture",
     "BreakerChange",
     "CaptureBatch",
+    "CardDecline",
     "CardTestingCount",
     "Channel",
     "ClerkLimitCounter",

@@ -123,6 +123,24 @@ class CardTestingCount(models.Model):
     at = models.DateTimeField()
 
 
+class CardDecline(models.Model):
+    """A decline that an issuer gave a card at a merchant, for the schemes' retry rules (gateway.risk.retry_rules).
+
+    ``key``: the vault's keyed fingerprint of the card; ``at``: the merchant's clock; ``stops``: 'card' after which it
+    is not sent again, 'merchant' not by the merchant, or ''. Retained for the longest rule.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    key = models.BinaryField(max_length=16)
+    at = models.DateTimeField()
+    payment = models.UUIDField()
+    stops = models.CharField(max_length=8, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "key", "at"], name="card_decline")]
+
+
 class RiskTrial(models.Model):
     """A trial of a rule set on past payments; the payments are not changed (gateway.backoffice.risk.rule_trials).
 

@@ -141,7 +141,7 @@ def resolve_agreement(
     else:
         agreement = Agreement.objects.filter(registration=registration).order_by("-id").first()
     if agreement is not None:
-        references = _build_scheme_references(agreement, channel)
+        references = _build_scheme_references(agreement)
     else:
         references = {} if named or registration is None else _find_first_scheme_reference(registration)
     return AgreementUse(
@@ -152,7 +152,7 @@ def resolve_agreement(
     )
 
 
-def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel) -> AgreementUse:
+def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
     """Agreement use for a caller that already loaded the agreement (a subscription run): it counts towards limits."""
     own = parameters.get("standingInstruction.expiry")
     expiry = date.fromisoformat(own) if own else None
@@ -160,7 +160,7 @@ def use_agreement(agreement: Agreement, parameters: Parameters, channel: Channel
         agreement=agreement,
         counts_towards_limits=True,
         expiry=expiry,
-        scheme_references=_build_scheme_references(agreement, channel),
+        scheme_references=_build_scheme_references(agreement),
     )
 
 
@@ -291,12 +291,11 @@ def _find_first_scheme_reference(registration: UUID) -> dict[str, str]:
     return {INITIAL_TRANSACTION_ID: network_reference} if network_reference else {}
 
 
-def _build_scheme_references(agreement: Agreement, channel: Channel) -> dict[str, str]:
+def _build_scheme_references(agreement: Agreement) -> dict[str, str]:
     """The agreement's references for the acquirer, by parameter name: the scheme's own, whichever id the merchant sent;
-    for an agreement begun without one, the processor's transaction id, which only that processor understands."""
+    for an agreement begun without one, the processor's transaction id, which only that processor understands. The
+    merchant's setting of ids says nothing about the networks, which want the first transaction's reference."""
     ids = {AGREEMENT_ID: agreement.agreement_id} if agreement.agreement_id else {}
-    if channel.agreement_ids == Channel.AgreementIds.ONLY and ids:
-        return ids
     if agreement.network_reference and not parse_scheme_reference(agreement.network_reference):
         # It began at another processor and was migrated: connectors send the reference as it is.
         ids |= {MIGRATED_REFERENCES[0]: agreement.network_reference}

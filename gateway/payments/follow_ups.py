@@ -43,6 +43,7 @@ from gateway.payments.operations import (
 from gateway.payments.payment_means import load_payment_means
 from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_supported
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
+from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import complete_unless_recovered, submit_payment
 from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
 from gateway.payments.stored_request import build_stored_request
@@ -117,7 +118,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
         before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
-        acquirer_request = _build_follow_up_acquirer_request(row, target, means, request, before)
+        acquirer_request = _build_follow_up_acquirer_request(row, chain, target, means, request, before)
         outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
         complete_unless_recovered(row, outcome, request)
     return row
@@ -175,7 +176,12 @@ def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters
 
 
 def _build_follow_up_acquirer_request(
-    row: Payment, target: Payment, means: Means | None, request: FollowUpRequest, amount_already_reversed: Decimal
+    row: Payment,
+    chain: Chain,
+    target: Payment,
+    means: Means | None,
+    request: FollowUpRequest,
+    amount_already_reversed: Decimal,
 ) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
@@ -187,6 +193,7 @@ def _build_follow_up_acquirer_request(
         reference=target.connector_tx_id,
         parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
         amount_already_reversed=amount_already_reversed,
+        original=find_point_of_service(chain, row),
     )
 
 
@@ -226,7 +233,7 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     members = Payment.objects.filter(chain=targets.values("chain")[:1]).order_by("id")
     rows = list(
         members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
-            sent_descriptor=REQUEST_DESCRIPTOR
+            sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS
         )
     )
     return Chain(rows) if rows else None

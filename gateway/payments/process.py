@@ -64,7 +64,7 @@ from gateway.payments.outcomes import (
 )
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
-from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import PaymentTransitionError
 from gateway.payments.stored_answer import PrivateFacts
 from gateway.payments.stored_request import build_stored_request
@@ -90,7 +90,7 @@ def process_payment(request: PaymentRequest) -> Payment:
     ConcurrentPaymentUpdateError.
     """
     chosen_route = resolve_route(request)
-    plan = risk_screening.plan_screening(request)
+    plan = risk_screening.plan_payment_screening(request)
     payment = begin_payment(request, chosen_route, plan)
     if payment.status == Status.STARTED:
         advance_payment(payment, chosen_route.connector, request, plan)
@@ -199,11 +199,7 @@ def _clear_for_acquirer(
         # No rule declined it, and there is no acquirer to call (ruling D18).
         reply = AcquirerReply(code=result_codes.SUCCESS_CODES[payment.test_mode], approved=payment.money)
         return Approved(reply=reply, at=clock.merchant_now(request.merchant))
-    proof = shopper_authentication.authenticate_payment(payment, request)
-    if isinstance(proof, Suspended):
-        kept = PrivateFacts(agreement_references=_get_agreement_references(request))
-        payment.answer = {**payment.answer, **kept.as_json()}
-    return proof
+    return shopper_authentication.authenticate_payment(payment, request)
 
 
 def _get_agreement_references(request: PaymentRequest) -> Mapping[str, str]:
@@ -228,6 +224,7 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
+    answer |= PrivateFacts(agreement_references=_get_agreement_references(request)).as_json()
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
@@ -308,6 +305,8 @@ def build_acquirer_request(
         parameters=forwardable_parameters({**values, **build_descriptor_parameter(payment)}),
         return_url=shopper_tokens.build_return_url(payment.id),
         cryptogram=cryptogram if isinstance(cryptogram, Secret) else None,
+        stored=payment.registration is not None,
+        stores=creates_registration(payment),
     )
 
 

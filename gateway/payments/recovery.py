@@ -41,7 +41,7 @@ from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_COD
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
-from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
+from gateway.payments.chain import COUNTED_STATUSES, Chain, sum_payment_amounts
 from gateway.payments.follow_ups import load_chain_means
 from gateway.payments.outcomes import (
     OutcomeUnknown,
@@ -49,6 +49,7 @@ from gateway.payments.outcomes import (
     outcome_from_reply,
     resolve_event,
 )
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
@@ -253,7 +254,13 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         parameters=forwardable_parameters(
             {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
         ),
+        original=find_point_of_service(_load_predecessors(payment), payment),
     )
+
+
+def _load_predecessors(payment: Payment) -> Chain:
+    """The chain of a follow-up; a first payment has none to look at."""
+    return Chain(list(Payment.objects.filter(chain=payment.chain)) if payment.referenced else [payment])
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:

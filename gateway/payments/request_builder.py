@@ -15,7 +15,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.catalogue.parse import Parameters
+from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, UnknownNamePolicy
+from gateway.catalogue.rules import RuleInput
 from gateway.connectors.means import Card, Means
 from gateway.core import identifiers
 from gateway.core.money import Money
@@ -24,11 +26,18 @@ from gateway.payments.agreements import resolve_agreement, use_agreement
 from gateway.payments.job_hooks import JOB_PREFIX, get_job_hooks
 from gateway.payments.payment_means import means_from_parameters
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
-from gateway.payments.refusal import check_brand_takes_type, check_currency, check_first_payment_type, resolve_brand
+from gateway.payments.refusal import (
+    RequestRefusedError,
+    check_brand_takes_type,
+    check_currency,
+    check_first_payment_type,
+    resolve_brand,
+)
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.wallet_tokens import unwrap_wallet_token
 
 _ANY_CURRENCY: Final = "EUR"
+_SECURITY_CODES: Final = ("card.cvv", "tokenAccount.dtvc")
 
 
 def build_condition_facts(channel: Channel | None, now: datetime) -> frozenset[str]:
@@ -79,6 +88,7 @@ def build_payment_request(
     check_brand_takes_type(payment_type, brand)
     # What only follow-ups use: FINAL ends a chain, this payment begins one. Only an authorization is captured.
     parameters.ignore("sequence", "chargebackResultCode", *(() if payment_type == "PA" else ("numberOfCaptures",)))
+    _drop_security_codes(parameters, channel)
     registration = stored.registration if stored is not None else None
     return PaymentRequest(
         payment=identifiers.row_id(),
@@ -101,9 +111,22 @@ def build_payment_request(
         wallet_token=token,
         agreement_use=resolve_agreement(parameters, payment_type, channel, registration)
         if agreement is None
-        else use_agreement(agreement, parameters, channel),
+        else use_agreement(agreement, parameters),
         resource_path=resource_path,
     )
+
+
+def _drop_security_codes(parameters: Parameters, channel: Channel) -> None:
+    """Drop the security code of a payment that the merchant initiates, and report it as ignored. Raises
+    RequestRefusedError on a strict channel. Source: PCI DSS 4.0, 3.3.1: none may be kept after authorization."""
+    if not is_merchant_initiated(RuleInput(parameters.values)):
+        return
+    dropped = [name for name in _SECURITY_CODES if parameters.ignore_secret(name)]
+    if dropped and channel.parameters == UnknownNamePolicy.STRICT:
+        message = "is not allowed in a payment that the merchant initiates: a security code cannot have been kept"
+        raise RequestRefusedError(
+            INVALID_PARAMETER_CODE, [ParameterError(name=name, message=message, known=True) for name in dropped]
+        )
 
 
 def resolve_test_mode(parameters: Parameters) -> str:

@@ -18,10 +18,10 @@ from django.conf import settings
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.rules import RuleInput
-from gateway.connectors.means import Card
+from gateway.connectors.means import Card, TokenAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
 from gateway.connectors.simulator.cards import is_published_test_card
-from gateway.core import clock, result_codes
+from gateway.core import brands, clock, result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments.outcomes import Declined
@@ -34,26 +34,34 @@ from gateway.risk import evaluation as risk
 from gateway.risk.card_testing import CardTestingWatch
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 from gateway.risk.fields import RiskSubject, build_risk_subject
+from gateway.risk.retry_rules import RetryWatch, resolve_network
 from gateway.risk.risk_store import LoadedRuleSet, UnknownRuleSetError
 from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet
 from gateway.vault.sealing import current_vault
 
 STANDALONE_RISK_CHECK_TYPE: Final = "RI"
+_SCHEME_MODES: Final = frozenset({"", result_codes.EXTERNAL_TEST_MODE})
+"""Live, and tests with a processor. The simulator has no scheme: its cards and amounts always give their code."""
+_ASKING_TYPES: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "PA", "DB"})
+"""First payments that ask the issuer for an authorization."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreeningPlan:
     """Risk inputs gathered before the payment starts. ``loaded`` is None if no rule set screens it, ``watch`` is None
-    if the card-testing guard does not."""
+    if the card-testing guard does not, ``retries`` is None for what is no attempt with a card."""
 
     loaded: LoadedRuleSet | None = None
     subject: RiskSubject | None = None
     watch: CardTestingWatch | None = None
+    retries: RetryWatch | None = None
 
     def add_begin_writes(self, write: WriteStatement, payment: Payment) -> None:
         """Add the guard's query and the velocity observations to the statement that begins the payment."""
         if self.watch is not None:
             self.watch.add_count_query(write)
+        if self.retries is not None:
+            self.retries.add_count_query(write)
         if self.loaded is not None and self.subject is not None and payment.payment_type != STANDALONE_RISK_CHECK_TYPE:
             risk_store.record_observations(
                 write,
@@ -68,11 +76,38 @@ class ScreeningPlan:
         """Read the guard's counts that the begin statement returned."""
         if self.watch is not None:
             self.watch.read_counts(write)
+        if self.retries is not None:
+            self.retries.read_counts(write)
 
-    def add_end_writes(self, write: WriteStatement, code: str) -> None:
-        """Count the outcome for the guard in the statement that completes the payment with ``code``."""
+    def add_end_writes(self, write: WriteStatement, reply: AcquirerReply) -> None:
+        """Count the outcome for the guards in the statement that completes the payment."""
         if self.watch is not None:
-            self.watch.count(write, code)
+            self.watch.count(write, reply.code)
+        if self.retries is not None and reply.sent:
+            self.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
+
+
+def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:
+    """The plan of a payment: :func:`plan_screening`, and the schemes' retry rules, which hold for registrations too."""
+    means = request.means
+    retries = None
+    if (
+        isinstance(means, Card | TokenAccount)
+        and request.payment_type in _ASKING_TYPES
+        and request.test_mode in _SCHEME_MODES
+        and not (isinstance(means, Card) and _is_test_data(means.facts.bin6, means.facts.last4))
+    ):
+        inner = means.facts.brand if isinstance(means, Card) else None
+        brand = request.brand if brands.is_card_brand(request.brand) else inner
+        retries = RetryWatch(
+            merchant=request.merchant.id,
+            payment=request.payment,
+            key=current_vault().fingerprint(means.account),
+            network=resolve_network(brand or ""),
+            merchant_initiated=is_merchant_initiated(RuleInput(request.parameters.values)),
+            now=request.now,
+        )
+    return replace(plan_screening(request), retries=retries)
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
@@ -126,7 +161,30 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
 
 
 def plan_resumed_screening(payment: Payment, sent: Mapping[str, str]) -> ScreeningPlan:
-    """The card-testing watch of a payment that is resumed after a redirect. ``sent``: its request by full name."""
+    """The guards of a payment that is resumed after a redirect. ``sent``: its request by full name."""
+    return replace(_plan_resumed_watch(payment, sent), retries=_plan_resumed_retries(payment))
+
+
+def _plan_resumed_retries(payment: Payment) -> RetryWatch | None:
+    """Counts the outcome; the rules themselves were asked when the payment began. Only cardholders are redirected."""
+    card = payment.answer.get("card", {})
+    if payment.test_mode not in _SCHEME_MODES or payment.means_fingerprint is None:
+        return None
+    if _is_test_data(card.get("bin", ""), card.get("last4Digits", "")):
+        return None
+    if payment.means not in (Card.kind, TokenAccount.kind):
+        return None
+    return RetryWatch(
+        merchant=payment.merchant_id,
+        payment=payment.id,
+        key=bytes(payment.means_fingerprint),
+        network=resolve_network(payment.brand),
+        merchant_initiated=False,
+        now=payment.created_at,
+    )
+
+
+def _plan_resumed_watch(payment: Payment, sent: Mapping[str, str]) -> ScreeningPlan:
     if payment.means != Card.kind or not _is_fresh_card(payment.registration, sent):
         return ScreeningPlan()
     card = payment.answer.get("card", {})
@@ -163,8 +221,10 @@ def _build_unknown_set_refusal(key: str, fault: UnknownRuleSetError, *, named: b
 
 
 def screen_payment(payment: Payment, request: PaymentRequest, plan: ScreeningPlan) -> Declined | None:
-    """Screen a payment by the guard and the rule set; None lets it go on. The decision is recorded first."""
-    stopped = plan.watch.verdict() if plan.watch is not None else None
+    """Screen a payment by the guards and the rule set; None lets it go on. The decision is recorded first."""
+    stopped = plan.retries.verdict() if plan.retries is not None else None
+    if stopped is None and plan.watch is not None:
+        stopped = plan.watch.verdict()
     if stopped is not None:
         risk_store.record_decision(payment, stopped, None, answer={}, at=request.now)
         return _decline(request, stopped.code, {"resultDetails": {"RiskReason": stopped.reasons[0].why}})

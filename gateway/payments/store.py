@@ -149,7 +149,7 @@ def complete_payment(
 
     ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``recover_at``: real time of
     the first inquiry about a payment that is now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the
-    card-testing guard counts the outcome.
+    guards count the outcome.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
     before, sequence = Status(payment.status), payment.sequence
@@ -163,7 +163,7 @@ def complete_payment(
         write.insert(model, **row)
     _move_open_rows(write, payment, before, outcome, recover_at)
     if plan is not None:
-        plan.add_end_writes(write, reply.code)
+        plan.add_end_writes(write, reply)
     _insert_event(write, payment, outcome.event, outcome.at)
     if reply.sent:
         _insert_exchange(

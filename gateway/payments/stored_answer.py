@@ -33,8 +33,8 @@ class ApprovalPolicy:
 class PrivateFacts:
     """What a payment keeps for itself between its phases.
 
-    ``agreement_references``: parameters of the agreement for the acquirer, which is called after the shopper has
-    authenticated. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
+    ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
+    when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
     ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
     made with the registration later.
     """

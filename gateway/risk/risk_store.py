@@ -18,11 +18,12 @@ import structlog
 from gateway.core import clock
 from gateway.core import document as d
 from gateway.db.statement import WriteStatement, execute_sql
-from gateway.models import Merchant, Notification, Payment, RiskDecision, RiskObservation
+from gateway.models import CardDecline, Merchant, Notification, Payment, RiskDecision, RiskObservation
 from gateway.risk import fields
 from gateway.risk.conditions import MAX_VELOCITY_WINDOW, RiskSignals, Velocity, VelocityCounts
 from gateway.risk.evaluation import RiskVerdict
 from gateway.risk.fields import RiskSubject
+from gateway.risk.retry_rules import MAX_RULE_DAYS
 from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet, compile_rule_set
 from gateway.timers import wakeup
 from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
@@ -249,7 +250,10 @@ def _fingerprint_values(name: str, subject: RiskSubject) -> tuple[bytes, ...]:
 def _delete_old_observations(_merchant: Merchant | None) -> int:
     """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
-    return RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
+    observed = RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
+    declines = list(CardDecline.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
+    forgotten = clock.real_now() - timedelta(days=MAX_RULE_DAYS)
+    return observed + CardDecline.objects.filter(pk__in=declines, at__lt=forgotten).delete()[0]
 
 
 TIMER: Final = Timer(

@@ -47,7 +47,10 @@ DUNNING_BY_ADVICE_CODE: Final[Mapping[str, DunningDecision]] = {
     "01": _UPDATE,  # new account data may be had
     "02": DunningRetry(after=timedelta(hours=72)),
     "03": _NEVER,
+    "04": _SET_UP,  # the token does not meet what its type requires
+    "05": _PLAN,  # the negotiated amount was not approved
     "21": _NEVER,  # the cardholder cancelled the payments
+    "22": _SET_UP,  # the merchant does not qualify for the product code
     "24": DunningRetry(after=timedelta(hours=1)),
     "25": DunningRetry(after=timedelta(hours=24)),
     "26": DunningRetry(after=timedelta(days=2)),
@@ -57,18 +60,33 @@ DUNNING_BY_ADVICE_CODE: Final[Mapping[str, DunningDecision]] = {
     "30": DunningRetry(after=timedelta(days=10)),
     "40": _NEVER,  # a prepaid card that cannot be charged again
     "41": _NEVER,  # a virtual card for one use
+    "42": _NEVER,  # the sanctions score is over the limit (uncertain)
+    "43": _PLAN,  # a virtual card for several uses (uncertain)
 }
+"""Mastercard's DE48 subelement 84, 01 to 43: Mastercard, Transaction Processing Excellence, merchant advice codes."""
 DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
     "100.100.303": _UPDATE,
     "800.100.157": _UPDATE,
     "300.100.100": _CONFIRM,
-    "700.600.002": DunningRetry(after=timedelta(hours=72)),
+    # Our own guard of the schemes' retry rules (gateway.risk.retry_rules): a retry would be stopped again.
+    "700.600.002": _NEVER,
     "700.601.001": _CONFIRM,
     "700.601.003": _NEVER,
+    # The cardholder stopped this payment order (Visa R0) or all of the merchant's (R1, R3): never again.
+    "800.100.500": _NEVER,
+    "800.100.501": _NEVER,
     **dict.fromkeys(
         (
             "800.100.150", "800.100.151", "800.100.154", "800.100.158", "800.100.159", "800.100.160", "800.100.165",
             "800.100.168", "800.100.170", "800.100.171", "800.100.172",
+        ),
+        _NEVER,
+    ),
+    # Direct debits that came back: only for a lack of funds (800.100.203) is collected again. SEPA rulebook, 4.3.
+    **dict.fromkeys(
+        (
+            "800.100.201", "800.100.202", "800.100.204", "800.100.205", "800.100.206", "800.100.207", "800.100.208",
+            "800.100.213",
         ),
         _NEVER,
     ),

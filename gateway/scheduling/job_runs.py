@@ -179,7 +179,7 @@ def _charge_run(job: Job, plan: JobPlan, due_at: datetime, now: datetime) -> boo
 def _process_locked(request: PaymentRequest, lock: Callable[[], bool]) -> Payment | None:
     """Begin the payment under the job's row lock and process it after the lock is released. ``lock``: takes the lock,
     and returns False if the row changed since it was read; then the result is None."""
-    chosen_route, screening_plan = resolve_route(request), risk_screening.plan_screening(request)
+    chosen_route, screening_plan = resolve_route(request), risk_screening.plan_payment_screening(request)
     with transaction.atomic(durable=True):
         if not lock():
             return None

@@ -15,7 +15,8 @@ AUTHENTICATING_FACTS = frozenset({"threeds"})
 
 
 MERCHANT_INITIATED_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"})
-"""Industry practices that only a merchant initiates, in a payment of their own."""
+"""Industry practices that only a merchant initiates, in a payment of their own. Increments and renewals are made on an
+earlier authorization: gateway.connectors.point_of_service."""
 
 STORED_CARD_FACT = "registration: card"
 """The fact that a stored card is used; ``registration`` is set for any stored means, ``registration: VISA`` for its

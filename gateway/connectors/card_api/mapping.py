@@ -17,6 +17,7 @@ from gateway.connectors.acquirer_message import parse_scheme_reference, resolve_
 from gateway.connectors.card_api import result_mapping
 from gateway.connectors.card_api.transport import FormFields
 from gateway.connectors.means import Card
+from gateway.connectors.point_of_service import PointOfService
 from gateway.connectors.port import AcquirerRequest
 from gateway.core.masking import mask_pan
 from gateway.core.money import Money, currency_exponent
@@ -87,7 +88,7 @@ def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, me
         *_means_fields(request, method),
         *_metadata_fields(request),
         *_authentication_fields(request),
-        *_initiator(request.parameters),
+        *_initiator(request.point_of_service),
     ]
     if not full:
         return fields
@@ -96,7 +97,9 @@ def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, me
         ("expand[]", "latest_charge"),
         *_descriptor_fields(request.parameters),
     ]
-    fields += _network_reference_fields(request.parameters)
+    fields += _network_reference_fields(request)
+    if request.point_of_service.stores:
+        fields.append(("setup_future_usage", "off_session"))
     if manual and multicapture:
         fields.append(("payment_method_options[card][request_multicapture]", "if_available"))
     return fields
@@ -197,7 +200,7 @@ def _means_fields(request: AcquirerRequest, method: str) -> Iterator[tuple[str, 
     yield f"{name}[card][number]", card.number
     yield f"{name}[card][exp_month]", str(int(card.expiry_month))
     yield f"{name}[card][exp_year]", card.expiry_year
-    if card.cvv is not None:
+    if card.cvv is not None and not request.point_of_service.merchant_initiated:
         yield f"{name}[card][cvc]", card.cvv
     sent = request.parameters
     details = {
@@ -224,6 +227,7 @@ _PROOF: Final[Mapping[str, str]] = {
     "threeDSecure.version": "version",
     "threeDSecure.dsTransactionId": "transaction_id",
     "threeDSecure.eci": "electronic_commerce_indicator",
+    "threeDSecure.authenticationStatus": "ares_trans_status",
 }
 _PROVED: Final = "payment_method_options[card][three_d_secure]"
 DEFAULT_3DS_VERSION: Final = "2.2.0"
@@ -239,19 +243,21 @@ def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str 
         if value := whole.get(name):
             yield f"{_PROVED}[{theirs}]", value
     yield f"{_PROVED}[cryptogram]", request.cryptogram
+    if exemption := request.point_of_service.exemption:
+        yield f"{_PROVED}[exemption_indicator]", "low_risk" if exemption == "LOW_RISK" else "none"
 
 
-def _initiator(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Who initiates the payment: the merchant off-session, or a shopper by telephone."""
-    if sent.get("standingInstruction.source") == "MIT":
+def _initiator(point: PointOfService) -> Iterator[tuple[str, str]]:
+    """Who initiates the payment: the merchant off-session, or a shopper by mail or telephone."""
+    if point.merchant_initiated:
         yield "off_session", "true"
-    elif sent.get("transactionCategory") in ("MO", "TO"):
+    elif point.order:
         yield "payment_method_options[card][moto]", "true"
 
 
-def _network_reference_fields(sent: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    reference = resolve_initial_reference(sent)
-    if sent.get("standingInstruction.source") == "MIT" and reference:
+def _network_reference_fields(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
+    reference = resolve_initial_reference(request.parameters)
+    if request.point_of_service.merchant_initiated and reference:
         yield "payment_method_options[card][mit_exemption][network_transaction_id]", reference
 
 

@@ -39,15 +39,17 @@ def _trace(asked: IsoRequest) -> str:
 
 
 def _entry(asked: IsoRequest) -> str:
-    stored = asked.parts.get("initiator", "")
-    again = stored.startswith("M") or asked.given("standingInstruction.mode") == "REPEATED"
-    return "102" if again else "812"
+    point = asked.request.point_of_service
+    if point.stored:
+        return "102"
+    return "012" if point.order else "812"
 
 
 def _condition(asked: IsoRequest) -> str:
-    if asked.kind == "RG":
+    point = asked.request.point_of_service
+    if asked.kind == "RG" or (asked.request.operation == "PA" and not asked.own.amount):
         return "51"
-    return "08" if asked.parts.get("initiator", "").startswith("M") else "59"
+    return "08" if point.merchant_initiated or point.order else "59"
 
 
 def _where(asked: IsoRequest) -> str:
@@ -104,10 +106,18 @@ DATA_ELEMENTS: Final = (
         about="merchant.mcc, else the account's mcc",
         fill=lambda q: mcc if len(mcc := q.given("merchant.mcc")) == 4 and mcc.isdecimal() else q.terminal.mcc,
     ),
-    DataElement(number="22", kinds=_ALL, about="812 e-commerce, 102 credential on file", fill=_entry),
+    DataElement(
+        number="22",
+        kinds=_ALL,
+        about="812 e-commerce, 102 credential on file, 012 mail or telephone order",
+        fill=_entry,
+    ),
     DataElement(number="24", kinds=_ALL, about="the account's nii", fill=lambda q: q.terminal.nii),
     DataElement(
-        number="25", kinds=_MONEY, about="59 e-commerce, 08 merchant-initiated, 51 verification", fill=_condition
+        number="25",
+        kinds=_ALL,
+        about="59 e-commerce, 08 merchant-initiated or by mail or telephone, 51 verification",
+        fill=_condition,
     ),
     DataElement(number="32", kinds=_ALL, about="the account's institution", fill=lambda q: q.terminal.institution),
     DataElement(
@@ -134,7 +144,7 @@ DATA_ELEMENTS: Final = (
     ),
     DataElement(
         number="48",
-        kinds=_MONEY,
+        kinds=_ALL,
         about="the private field's parts (or DE126)",
         fill=lambda q: write_private_field(q.parts),
     ),

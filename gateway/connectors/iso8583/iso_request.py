@@ -17,7 +17,11 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
-from gateway.connectors.iso8583.private_field import build_private_parts, write_private_field
+from gateway.connectors.iso8583.private_field import (
+    build_private_parts,
+    build_repeated_parts,
+    write_private_field,
+)
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest
 from gateway.core.money import Money
@@ -149,9 +153,7 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
     if earlier is not None:
         network = earlier.network
     try:
-        parts = (
-            {} if void else build_private_parts(request, network) if first else {"network": network} if network else {}
-        )
+        parts = (build_private_parts if first and not void else build_repeated_parts)(request, network)
         write_private_field(parts)
     except ValueError as fault:
         raise UnsendableRequestError(str(fault)) from None

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from gateway.connectors.iso8583.exemptions import map_exemption
+from gateway.connectors.point_of_service import PointOfService
 from gateway.connectors.port import AcquirerRequest
 from gateway.core.secret import RedactedDict
 
@@ -31,6 +33,8 @@ class PrivateFieldPart:
 
 PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(number="22", name="initiator", about="who initiates and why: C101 … C104, M101 … M208"),
+    PrivateFieldPart(number="33", name="reason", about="why the merchant charges again: 3900 … 3904"),
+    PrivateFieldPart(number="34", name="exemption", about="the exemption from authentication, in the network's code"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
     PrivateFieldPart(number="43", name="cavv", about="the authentication's value, base64", hidden=True),
     PrivateFieldPart(number="60", name="advice", about="merchant's advice code, two digits", way="<"),
@@ -61,22 +65,54 @@ PRIVATE_FIELD_PARTS_BY_NUMBER: Final[Mapping[str, PrivateFieldPart]] = MappingPr
 _OF_TYPE: Final[Mapping[str, str]] = MappingProxyType(
     {"UNSCHEDULED": "01", "STANDING_ORDER": "02", "SUBSCRIPTION": "03", "RECURRING": "03", "INSTALLMENT": "04"}
 )
-_OF_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
-    {"DELAYED_CHARGES": "M206", "NO_SHOW": "M207", "RESUBMISSION": "M208"}
+INITIATOR_BY_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "REAUTHORIZATION": "M205",
+        "DELAYED_CHARGES": "M206",
+        "INCREMENTAL_AUTH": "M206",
+        "NO_SHOW": "M207",
+        "RESUBMISSION": "M208",
+    }
 )
+"""industryPractice → Mastercard's DE48 subelement 22. Mastercard has M205 for a partial shipment, the nearest to a
+renewed authorization, and no code of its own for an increment: M206, a related charge (uncertain: ask the acquirer)."""
+REASON_BY_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "INCREMENTAL_AUTH": "3900",
+        "RESUBMISSION": "3901",
+        "DELAYED_CHARGES": "3902",
+        "REAUTHORIZATION": "3903",
+        "NO_SHOW": "3904",
+    }
+)
+"""industryPractice → Visa's message reason code (field 63.3), which the other networks do not have."""
 
 
-def map_initiator(parameters: Mapping[str, str]) -> str:
-    """C101 … M208 for a payment with stored credentials; '' for any other."""
-    said = {name: parameters.get(f"standingInstruction.{name}", "") for name in ("mode", "source", "type")}
-    kind = parameters.get("standingInstruction.recurringType") or said["type"]
-    practice = parameters.get("standingInstruction.industryPractice", "")
-    if practice in _OF_PRACTICE:
-        return _OF_PRACTICE[practice]
-    if not any(said.values()):
+def map_initiator(point: PointOfService) -> str:
+    """C101 … M208 for a payment that uses or makes a stored credential; '' for any other."""
+    if point.merchant_initiated and point.practice in INITIATOR_BY_PRACTICE:
+        return INITIATOR_BY_PRACTICE[point.practice]
+    if not point.marked:
         return ""
-    merchants = said["source"] == "MIT" or (said["mode"] == "REPEATED" and said["source"] != "CIT")
-    return ("M1" if merchants else "C1") + _OF_TYPE.get(kind, "01")
+    return ("M1" if point.merchant_initiated else "C1") + _OF_TYPE.get(point.reason, "01")
+
+
+def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict:
+    """Name → text of the parts that a follow-up or a reversal repeats: who initiates, the ECI, the exemption, the
+    network's reference. ``network``: of the payment it follows, or of the agreement's first one."""
+    point = request.point_of_service
+    found = {
+        "eci": point.eci,
+        "exemption": map_exemption(point.exemption, request.network_brand),
+        # A reference that does not fit is left out: cut off, it would name another transaction.
+        "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
+    }
+    if request.operation != "CD":
+        found |= {
+            "initiator": map_initiator(point),
+            "reason": REASON_BY_PRACTICE.get(point.practice, "") if point.merchant_initiated else "",
+        }
+    return _encodable(found)
 
 
 def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
@@ -85,23 +121,27 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
     cryptogram = getattr(means, "cryptogram", None)
     ds = given.get("threeDSecure.dsTransactionId", "")
     code = card.cvv if card is not None else getattr(means, "dtvc", None)
+    if request.point_of_service.merchant_initiated:
+        code = None
     house = given.get("billing.houseNumber1", "")
     street = " ".join(text for text in (given.get("billing.street1", ""), house) if text)
-    found = RedactedDict(
-        {
-            "initiator": map_initiator(given),
-            "eci": given.get("threeDSecure.eci", ""),
-            "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
-            # A reference that does not fit is left out: cut off, it would name another transaction.
-            "network": network if len(network) <= MAX_PART_CHARS and replace_unencodable(network) == network else "",
-            "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
-            "postcode": given.get("billing.postcode", "")[:9],
-            "street": street[:20],
-            "cryptogram": cryptogram.reveal() if cryptogram is not None else "",
-            "cvv2": code.reveal() if code is not None else "",
-        }
+    return RedactedDict(
+        build_repeated_parts(request, network)
+        | _encodable(
+            {
+                "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
+                "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
+                "postcode": given.get("billing.postcode", "")[:9],
+                "street": street[:20],
+                "cryptogram": cryptogram.reveal() if cryptogram is not None else "",
+                "cvv2": code.reveal() if code is not None else "",
+            }
+        )
     )
-    return RedactedDict((name, replace_unencodable(text)) for name, text in found.items() if text)
+
+
+def _encodable(parts: Mapping[str, str]) -> RedactedDict:
+    return RedactedDict((name, replace_unencodable(text)) for name, text in parts.items() if text)
 
 
 def write_private_field(parts: Mapping[str, str]) -> str:

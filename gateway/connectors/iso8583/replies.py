@@ -60,7 +60,7 @@ def reply_from_answer(
         amount=int(answer["4"]) if grants and asked.kind in _IN_PART and "4" in answer else asked.own.amount,
     )
     return AcquirerReply(
-        code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.brand),
+        code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.network_brand),
         approved=granted,
         connector_tx_id=known.text(),
         network_reference=parse_scheme_reference(parts.get("network", "")) if grants else "",

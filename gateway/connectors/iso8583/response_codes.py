@@ -7,6 +7,7 @@ in docs/decisions/0033-iso-8583.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -108,10 +109,72 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
 )  # fmt: skip
 """DE39 of a decline → our result code; UNKNOWN_DECLINE for one that is not listed."""
 
+_VISA_BRANDS: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")
+_MASTERCARD_BRANDS: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
+_VISA: Final = "Visa, V.I.P. System, field 39"
+_MASTERCARD: Final = "Mastercard, Customer Interface Specification, DE39"
+_AMEX: Final = "American Express, Global Credit Authorization Guide, data field 39"
+_CARTES_BANCAIRES: Final = "Cartes Bancaires, CB2A Autorisation, field 39"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrandResponseCode:
+    """A DE39 that means something else with some brands. ``uncertain``: not read in the network's own manual, only in
+    what acquirers publish of it."""
+
+    brands: tuple[str, ...]
+    code: str
+    result: str
+    about: str
+    source: str
+    uncertain: bool = False
+
+
+BRAND_RESPONSE_CODES: Final = (
+    BrandResponseCode(
+        brands=_MASTERCARD_BRANDS, code="65", result=SOFT_DECLINE, about="the cardholder must authenticate",
+        source=_MASTERCARD,
+    ),
+    BrandResponseCode(
+        brands=_MASTERCARD_BRANDS, code="70", result="800.100.209", about="contact the issuer", source=_MASTERCARD
+    ),
+    BrandResponseCode(
+        brands=_MASTERCARD_BRANDS, code="79", result="800.100.151", about="lifecycle: the account data are old",
+        source=_MASTERCARD,
+    ),
+    BrandResponseCode(
+        brands=_MASTERCARD_BRANDS, code="82", result="800.100.170", about="policy of the issuer", source=_MASTERCARD
+    ),
+    BrandResponseCode(
+        brands=_MASTERCARD_BRANDS, code="83", result="800.100.158", about="fraud or security", source=_MASTERCARD
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="70", result="800.100.166", about="PIN data required", source=_VISA, uncertain=True
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="79", result="800.100.152", about="already reversed, by the switch", source=_VISA,
+        uncertain=True,
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="83", result="800.100.166", about="PIN cannot be verified", source=_VISA,
+        uncertain=True,
+    ),
+    BrandResponseCode(
+        brands=("AMEX",), code="78", result="800.100.151", about="card not effective yet", source=_AMEX, uncertain=True
+    ),
+    BrandResponseCode(
+        brands=("CARTEBANCAIRE",), code="A1", result=SOFT_DECLINE, about="the cardholder must authenticate",
+        source=_CARTES_BANCAIRES, uncertain=True,
+    ),
+    BrandResponseCode(
+        brands=("CARTEBANCAIRE",), code="A4", result="800.100.170", about="misuse of an exemption",
+        source=_CARTES_BANCAIRES, uncertain=True,
+    ),
+)  # fmt: skip
+"""Mastercard's 79, 82 and 83 are those of 2020 on: the reason category of a decline, refined by the advice code."""
 RESULT_BY_BRAND_AND_DE39: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {("MASTER", "65"): SOFT_DECLINE, ("MAESTRO", "65"): SOFT_DECLINE}
+    {(brand, row.code): row.result for row in BRAND_RESPONSE_CODES for brand in row.brands}
 )
-"""Brands with another meaning of a code: additional customer authentication required."""
 
 AVS_BY_NETWORK_LETTER: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys("YXDMF", "F") | dict.fromkeys("AB", "A") | dict.fromkeys("ZWP", "Z") | {"N": "N"}

@@ -292,6 +292,12 @@ def test_every_advice_and_family_has_a_course() -> None:
     for code in dunning.DUNNING_BY_RESULT_CODE:
         assert find_result_family(code)
     assert isinstance(dunning.decide_dunning("800.100.152", ""), dunning.DunningRetry)
+    never = ("700.600.002", "700.601.001", "700.601.003", "800.100.500", "800.100.501")
+    # Direct debits: account wrong, closed, no mandate, wanted back, not possible, dead (SEPA rulebook, 4.3).
+    debits = tuple(f"800.100.{number}" for number in (201, 202, 204, 205, 206, 207, 208, 213))
+    for code in (*never, *debits):
+        assert isinstance(dunning.decide_dunning(code, ""), dunning.DunningStop), code
+    assert isinstance(dunning.decide_dunning("800.100.203", ""), dunning.DunningRetry)
     assert dunning.decide_dunning("800.100.155", "03") == dunning.DunningStop(reason=Job.Reason.DO_NOT_RETRY)
     assert dunning.get_retry_delay(dunning.DunningRetry(), 1) == timedelta(days=3)
     assert dunning.get_retry_delay(dunning.DunningRetry(), 4) is None

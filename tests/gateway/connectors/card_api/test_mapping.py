@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.connectors.card_api import authorize, mapping
+from gateway.connectors.point_of_service import PointOfService, continue_point_of_service
 from gateway.connectors.port import OutcomeUnknownError
 from gateway.core.secret import Secret
 from tests.gateway.connectors.card_api.asking import CARD, PAYMENT, asked
@@ -112,6 +113,59 @@ def test_a_payment_of_the_merchants_own_is_off_session_and_names_the_schemes_ref
     ours = form(parameters={**reference, "standingInstruction.initialTransactionId": "pi_3MtwBwLkdIwHu7ix28a3tqPa"})
     assert f"{OPTIONS}[mit_exemption][network_transaction_id]" not in ours
     assert "off_session" not in form()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"source": "MIT"},
+        {"mode": "REPEATED", "type": "RECURRING"},
+        {"industryPractice": "RESUBMISSION"},
+        {"industryPractice": "NO_SHOW"},
+    ],
+    ids=str,
+)
+def test_a_payment_without_a_source_is_the_merchants_where_the_gateway_takes_it_for_one(words: dict[str, str]) -> None:
+    """Without off_session issuers ask for an authentication."""
+    instruction = {f"standingInstruction.{name}": value for name, value in words.items()}
+    sent = form(parameters={**instruction, "standingInstruction.initialTransactionId": "016153570198200"})
+    assert sent["off_session"] == "true"
+    assert sent[f"{OPTIONS}[mit_exemption][network_transaction_id]"] == "016153570198200"
+    assert "payment_method_data[card][cvc]" not in sent
+
+
+def test_a_payment_that_stores_the_card_says_what_for() -> None:
+    """The first use is marked, so that later ones have something to refer to."""
+    assert form(stores=True)["setup_future_usage"] == "off_session"
+    assert form(parameters={"standingInstruction.mode": "INITIAL"})["setup_future_usage"] == "off_session"
+    assert "setup_future_usage" not in form()
+    assert "setup_future_usage" not in form(stored=True)
+    assert "setup_future_usage" not in form(stores=True, full=False)
+
+
+def test_an_increment_or_rebill_is_the_merchants() -> None:
+    original = continue_point_of_service(PointOfService(), "")
+    assert form("RB", original=original)["off_session"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("sent", "wanted"),
+    [
+        ({"threeDSecure.exemptionFlag": "02", "threeDSecure.challengeIndicator": "02"}, "low_risk"),
+        ({"threeDSecure.challengeIndicator": "05"}, "low_risk"),
+        ({"threeDSecure.exemptionFlag": "01", "threeDSecure.challengeIndicator": "02"}, "none"),
+        ({"threeDSecure.challengeIndicator": "01"}, None),
+    ],
+)
+def test_an_exemption_goes_with_the_proof_of_the_authentication_that_asked_for_it(
+    sent: dict[str, str], wanted: str | None
+) -> None:
+    """The processor knows low_risk alone, and takes it within three_d_secure."""
+    status = {"threeDSecure.authenticationStatus": "Y"}
+    found = form(parameters=PROOF | sent | status, cryptogram=CRYPTOGRAM)
+    assert found.get(f"{OPTIONS}[three_d_secure][exemption_indicator]") == wanted
+    assert found[f"{OPTIONS}[three_d_secure][ares_trans_status]"] == "Y"
+    assert not any("three_d_secure" in name for name in form(parameters=sent))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,19 @@ def tables() -> dict[str, str]:
                 for part in PRIVATE_FIELD_PARTS
             ),
         ),
+        "brand codes": table(
+            ("brands", "DE39", "result code", "", "source"),
+            *(
+                (
+                    ", ".join(row.brands),
+                    row.code,
+                    row.result,
+                    row.about,
+                    row.source + (" (uncertain)" if row.uncertain else ""),
+                )
+                for row in response_codes.BRAND_RESPONSE_CODES
+            ),
+        ),
         "codes": table(
             ("DE39", "result code", "", "another acquirer may be asked"),
             *(
@@ -85,10 +98,10 @@ def tables() -> dict[str, str]:
 def test_the_page_holds_the_tables_of_the_code() -> None:
     text = PAGE.read_text()
     for name, made in tables().items():
-        block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+        block = re.compile(rf"(<!-- {name} -->\n).*?(\n?<!-- end -->)", re.DOTALL)
         found = block.search(text)
         assert found is not None, name
         if os.environ.get("UPDATE_SNAPSHOTS"):
-            text = text.replace(found[0], f"{found[1]}{made}{found[2]}")
+            text = text.replace(found[0], f"{found[1]}{made}\n<!-- end -->")
             PAGE.write_text(text)
         assert f"<!-- {name} -->\n{made}\n<!-- end -->" in text

@@ -37,6 +37,7 @@ from gateway.connectors.iso8583.terminal import (
     parse_terminal,
 )
 from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.point_of_service import build_point_of_service
 from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
@@ -269,7 +270,8 @@ def test_parts_of_the_private_field_come_back() -> None:
 )
 def test_who_initiates_a_payment_is_told_in_the_networks_words(words: dict[str, str], code: str) -> None:
     """Part B, Card on file."""
-    assert private_field.map_initiator({f"standingInstruction.{name}": value for name, value in words.items()}) == code
+    point = build_point_of_service({f"standingInstruction.{name}": value for name, value in words.items()})
+    assert private_field.map_initiator(point) == code
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
@@ -306,6 +308,19 @@ def test_a_soft_decline_is_told_by_the_brand() -> None:
     """65 asks Mastercard's cardholders to authenticate, and is a limit elsewhere."""
     assert answer(request(brand="MASTER"), de39="65").code == "300.100.100"
     assert answer(request(), de39="65").code == "800.100.163"
+
+
+@pytest.mark.parametrize("brand", ["MASTER", "MASTERDEBIT", "MAESTRO"])
+def test_mastercards_brands_have_its_codes_of_now(brand: str) -> None:
+    """Lifecycle, policy, security: none of them says that a security code was wrong."""
+    found = {code: answer(request(brand=brand), de39=code).code for code in ("65", "79", "82", "83")}
+    assert found == {"65": "300.100.100", "79": "800.100.151", "82": "800.100.170", "83": "800.100.158"}
+    assert answer(request(brand="AMEX"), de39="82").code == "800.100.153"
+
+
+def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:
+    card = Card(number=Secret("5454545454545454"), expiry_month="05", expiry_year="2034", wallet="wallet1")
+    assert answer(request(brand="WALLET1", means=card), de39="65").code == "300.100.100"
 
 
 def test_an_account_check_is_granted_without_money() -> None:

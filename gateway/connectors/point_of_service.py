@@ -1,0 +1,99 @@
+"""Point of service of a card payment: who initiates it, whether the card is on file, how the order came in.
+
+All connectors take it from :func:`build_point_of_service`, so that they mark the same payment alike. A follow-up has
+the point of service of the payment that it follows: clearing and reversals repeat what the authorization said.
+Source: Part B, Card on file; Visa Stored Credential Transaction Framework; Mastercard Transaction Processing Rules,
+"Cardholder-Initiated Transactions (CITs)" and "Merchant-Initiated Transactions (MITs)"; docs/decisions/0067.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.rules import RuleInput
+
+UNSCHEDULED: Final = "UNSCHEDULED"
+CHAIN_PRACTICES: Final = frozenset({"INCREMENTAL_AUTH", "REAUTHORIZATION"})
+"""Industry practices that follow an authorization of the same chain."""
+MAIL_OR_TELEPHONE: Final = frozenset({"MO", "TO"})
+
+EXEMPTION_BY_FLAG: Final[Mapping[str, str]] = MappingProxyType(
+    {"01": "LOW_VALUE", "02": "LOW_RISK", "03": "TRUSTED_MERCHANT", "04": "SECURE_CORPORATE"}
+)
+"""threeDSecure.exemptionFlag → the exemption of the RTS on SCA (EU 2018/389, articles 16, 18, 13, 17). The
+specification gives the four values no meaning: docs/decisions/0067."""
+EXEMPTION_BY_CHALLENGE: Final[Mapping[str, str]] = MappingProxyType(
+    {"05": "LOW_RISK", "07": "DELEGATED", "08": "TRUSTED_MERCHANT"}
+)
+"""threeDSecure.challengeIndicator → the exemption that it asks for, where no flag is sent. Source: EMV 3-D Secure 2.2,
+threeDSRequestorChallengeInd: 05 no challenge, risk analysis performed; 07 authentication performed; 08 trust list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointOfService:
+    """``merchant_initiated``: the cardholder takes no part. ``stored``: the card is on file; ``stores``: this payment
+    puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
+    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``eci``: of an
+    authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or EXEMPTION_BY_CHALLENGE."""
+
+    merchant_initiated: bool = False
+    stored: bool = False
+    stores: bool = False
+    reason: str = ""
+    practice: str = ""
+    order: str = ""
+    eci: str = ""
+    exemption: str = ""
+
+    @property
+    def marked(self) -> bool:
+        """Whether the schemes want to know that a stored credential is used or made."""
+        return self.stored or self.stores
+
+
+def build_point_of_service(
+    parameters: Mapping[str, str], *, stored: bool = False, stores: bool = False
+) -> PointOfService:
+    """The point of service of a first payment. ``parameters``: by full name; ``stored``: it is made with a
+    registration; ``stores``: it makes one."""
+    instruction = {
+        name: parameters.get(f"standingInstruction.{name}", "")
+        for name in ("mode", "type", "recurringType", "industryPractice")
+    }
+    merchant = is_merchant_initiated(RuleInput(parameters))
+    order = parameters.get("transactionCategory", "")
+    return PointOfService(
+        merchant_initiated=merchant,
+        stored=stored or merchant or instruction["mode"] == "REPEATED",
+        stores=not merchant and (stores or instruction["mode"] == "INITIAL"),
+        reason=instruction["recurringType"] or instruction["type"],
+        practice=instruction["industryPractice"],
+        order=order if order in MAIL_OR_TELEPHONE else "",
+        eci=parameters.get("threeDSecure.eci", ""),
+        exemption="" if merchant else _resolve_exemption(parameters),
+    )
+
+
+def continue_point_of_service(original: PointOfService, practice: str, *, source: str = "") -> PointOfService:
+    """The point of service of a payment that the merchant makes on an earlier one of the chain: an increment or renewal
+    (``practice``) or, without one, a rebill. ``source`` CIT: the cardholder asked for it."""
+    return replace(
+        original,
+        merchant_initiated=source != "CIT",
+        stored=True,
+        stores=False,
+        reason="" if practice else UNSCHEDULED,
+        practice=practice,
+        order="",
+        eci="",
+        exemption="",
+    )
+
+
+def _resolve_exemption(parameters: Mapping[str, str]) -> str:
+    flag = EXEMPTION_BY_FLAG.get(parameters.get("threeDSecure.exemptionFlag", ""), "")
+    return flag or EXEMPTION_BY_CHALLENGE.get(parameters.get("threeDSecure.challengeIndicator", ""), "")

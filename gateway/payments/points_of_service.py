@@ -1,0 +1,47 @@
+"""Point of service of stored payments: what a follow-up or a reversal repeats of the payment that it is about.
+
+Read from columns and the echo of the request, so nothing is stored for it. Source: docs/decisions/0067.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import JSONObject
+
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.point_of_service import PointOfService, build_point_of_service, continue_point_of_service
+from gateway.models import Payment
+from gateway.payments.chain import Chain
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+
+_READ: Final = ("standingInstruction", "threeDSecure", "transactionCategory", "createRegistration")
+SERVICE_PARAMETERS: Final = JSONObject(**{name: KeyTransform(name, "request") for name in _READ})
+"""Annotation ``sent_service`` for payments that are read without their ``request``."""
+_REPEATING: Final = frozenset({"PA", "RB"})
+"""Follow-ups that authorize anew; the others repeat what their payment said."""
+
+
+def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
+    """The point of service of a payment whose predecessors are in ``chain``."""
+    sent = _read_parameters(payment)
+    if payment.referenced is None:
+        stores = payment.payment_type == REGISTRATION_PAYMENT_TYPE or sent.get("createRegistration") == "true"
+        return build_point_of_service(sent, stored=payment.registration is not None and not stores, stores=stores)
+    followed = chain.find(payment.referenced)
+    assert followed is not None  # a chain is read whole
+    original = find_point_of_service(chain, followed)
+    if payment.payment_type not in _REPEATING:
+        return original
+    return continue_point_of_service(original, payment.practice, source=sent.get("standingInstruction.source", ""))
+
+
+def _read_parameters(payment: Payment) -> Mapping[str, str]:
+    """The parameters that a point of service is made from, with the ECI of our own authentication."""
+    sent: Mapping[str, Any] | None = getattr(payment, "sent_service", None)
+    body = payment.request if sent is None else sent
+    found = flatten_body({name: body[name] for name in _READ if body.get(name) is not None})
+    facts = payment.answer.get("facts", {}).get("threeDSecure", {})
+    return found | ({"threeDSecure.eci": facts["eci"]} if facts.get("eci") else {})

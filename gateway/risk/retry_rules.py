@@ -1,0 +1,175 @@
+"""The schemes' retry rules: stops an attempt with a card that its issuer or scheme forbids, before the acquirer call.
+
+Declines of a card at a merchant are kept for MAX_RULE_DAYS. They are read in the statement that begins the next payment
+with that card and written in the one that completes a declined one, so an approved payment costs no round trip and
+writes nothing. Parallel attempts do not see each other. Dunning never retries the codes of the payments it stops.
+Source: docs/decisions/0067.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from gateway.core.result_codes import ResultFamily, find_result_family
+from gateway.db.statement import WriteStatement
+from gateway.models import CardDecline
+from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
+
+RETRY_LATER_CODE: Final = "700.600.002"
+CARDHOLDER_NEEDED_CODE: Final = "700.601.001"
+NEVER_AGAIN_CODE: Final = "700.601.003"
+MAX_RULE_DAYS: Final = 30
+NEVER_AGAIN, NOT_BY_MERCHANT = "card", "merchant"
+"""Stops: of every attempt, and of those that the merchant initiates."""
+STOP_CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {NEVER_AGAIN: NEVER_AGAIN_CODE, NOT_BY_MERCHANT: CARDHOLDER_NEEDED_CODE}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerStop:
+    """An issuer's word after which a card is not sent again. ``advice``: the merchant advice code; ``result``: our
+    result code of the decline. ``stops``: NEVER_AGAIN or NOT_BY_MERCHANT. ``uncertain``: the rule is the network's, its
+    reach is our reading."""
+
+    network: str
+    stops: str
+    source: str
+    advice: str = ""
+    result: str = ""
+    uncertain: bool = False
+
+
+_VISA_CATEGORY_1: Final = "Visa Rules, 7.3.6, decline category 1: the issuer will never approve"
+_VISA_STOP: Final = "Visa Rules, stop payment service: R0, R1, R3"
+_ADVICE: Final = "Mastercard Transaction Processing Rules, merchant advice codes"
+
+ISSUER_STOPS: Final = (
+    IssuerStop(network="Mastercard", advice="03", stops=NEVER_AGAIN, source=_ADVICE),
+    IssuerStop(network="Mastercard", advice="21", stops=NOT_BY_MERCHANT, source=_ADVICE),
+    IssuerStop(network="Visa", result="800.100.171", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 04, 07
+    IssuerStop(network="Visa", result="800.100.151", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 14, 15
+    IssuerStop(network="Visa", result="800.100.165", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 41
+    IssuerStop(network="Visa", result="800.100.159", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 43
+    IssuerStop(network="Visa", result="800.100.172", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 46
+    # 12 and 57 speak of this kind of payment with the card: the cardholder may be allowed another kind.
+    IssuerStop(network="Visa", result="800.100.170", stops=NOT_BY_MERCHANT, source=_VISA_CATEGORY_1, uncertain=True),
+    IssuerStop(network="", result="800.100.500", stops=NOT_BY_MERCHANT, source=_VISA_STOP),
+    IssuerStop(network="", result="800.100.501", stops=NOT_BY_MERCHANT, source=_VISA_STOP),
+)
+"""A row without a network is for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryLimit:
+    """The declines of a card at a merchant within ``window`` after which it is not sent again."""
+
+    network: str
+    declines: int
+    window: timedelta
+    source: str
+    uncertain: bool = False
+
+
+RETRY_LIMITS: Final = (
+    RetryLimit(network="Visa", declines=15, window=timedelta(days=30), source="Visa Rules, 7.3.6, excessive retries"),
+    RetryLimit(
+        network="Mastercard", declines=10, window=timedelta(hours=24),
+        source="Mastercard, Transaction Processing Excellence, excessive authorization attempts",
+    ),
+    RetryLimit(
+        network="Mastercard", declines=35, window=timedelta(days=30),
+        source="Mastercard, Transaction Processing Excellence, excessive authorization attempts", uncertain=True,
+    ),
+)  # fmt: skip
+
+NETWORK_OF_BRAND: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), "Visa")
+    | dict.fromkeys(("MASTER", "MASTERDEBIT", "MAESTRO"), "Mastercard")
+)
+_JUDGED: Final = frozenset({ResultFamily.REJECTED_BANK, ResultFamily.ACCOUNT, ResultFamily.SOFT_DECLINE})
+"""Families of declines that an issuer gave."""
+
+_SELECT_DECLINES: Final = """
+SELECT concat_ws(' ', count(*) FILTER (WHERE at > %s::timestamptz), count(*),
+    count(*) FILTER (WHERE stops = 'card'), count(*) FILTER (WHERE stops = 'merchant'))
+FROM gateway_carddecline WHERE merchant_id = %s::uuid AND key = %s::bytea AND at > %s::timestamptz
+    AND at <= %s::timestamptz
+"""
+_RETURNED: Final = "declines"
+
+
+@dataclass(slots=True, kw_only=True)
+class RetryWatch:
+    """One attempt with a card. ``key``: the card's fingerprint; the counts are read when the payment begins."""
+
+    merchant: UUID
+    payment: UUID
+    key: bytes
+    network: str
+    merchant_initiated: bool
+    now: datetime
+    day: int = 0
+    month: int = 0
+    never: int = 0
+    not_by_merchant: int = 0
+
+    def add_count_query(self, write: WriteStatement) -> None:
+        """Query the card's declines in the statement that begins the payment."""
+        since = self.now - timedelta(days=MAX_RULE_DAYS)
+        write.returning(
+            _RETURNED, _SELECT_DECLINES, (self.now - timedelta(days=1), self.merchant, self.key, since, self.now)
+        )
+
+    def read_counts(self, write: WriteStatement) -> None:
+        """Read the counts that the begin statement returned."""
+        if _RETURNED in write.returned:
+            counts = (int(number) for number in write.returned[_RETURNED].split())
+            self.day, self.month, self.never, self.not_by_merchant = counts
+
+    def verdict(self) -> RiskVerdict | None:
+        """The decline of an attempt that a rule forbids, or None."""
+        if self.never:
+            return _decline(STOP_CODES[NEVER_AGAIN], "the issuer said not to try this card again")
+        if self.not_by_merchant and self.merchant_initiated:
+            return _decline(STOP_CODES[NOT_BY_MERCHANT], "the cardholder or the issuer stopped the merchant's payments")
+        for limit in RETRY_LIMITS:
+            made = self.day if limit.window == timedelta(days=1) else self.month
+            if limit.network == self.network and made >= limit.declines:
+                hours = int(limit.window.total_seconds() // 3600)
+                return _decline(RETRY_LATER_CODE, f"{made} declines of this card in {hours} hours")
+        return None
+
+    def count(self, write: WriteStatement, code: str, advice: str) -> None:
+        """Keep a decline that the issuer gave, in the statement that completes the payment."""
+        if find_result_family(code) in _JUDGED:
+            stops = find_issuer_stop(self.network, code, advice)
+            write.insert(
+                CardDecline, payment=self.payment, merchant_id=self.merchant, key=self.key, at=self.now, stops=stops
+            )
+
+
+def find_issuer_stop(network: str, code: str, advice: str) -> str:
+    """NEVER_AGAIN, NOT_BY_MERCHANT or '' for a decline by result code and merchant advice code."""
+    found = {
+        row.stops
+        for row in ISSUER_STOPS
+        if row.network in ("", network)
+        and ((row.advice and row.advice == advice) or (row.result and row.result == code))
+    }
+    return next((stop for stop in (NEVER_AGAIN, NOT_BY_MERCHANT) if stop in found), "")
+
+
+def resolve_network(brand: str) -> str:
+    """The network whose rules a card brand's payments follow; '' where the table has none."""
+    return NETWORK_OF_BRAND.get(brand, "")
+
+
+def _decline(code: str, why: str) -> RiskVerdict:
+    reason = RiskReason(rule="schemes' retry rules", why=why, verdict="decline")
+    return RiskVerdict(outcome=RiskOutcome.DECLINE, code=code, reasons=(reason,))

@@ -1,0 +1,201 @@
+"""Who initiates a payment and whether its card is on file, in every message about it. Part B, Card on file."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gateway.connectors.iso8583.private_field import parse_private_field
+from gateway.core import clock
+from gateway.models import Channel, Payment
+from gateway.payments import recovery
+from tests.support.client import Answer
+from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, Message, account_at_host
+
+OK = "000.100.112"
+NETWORK = "380912345678901"
+CARD = {"card.number": "4200000000000000", "card.expiryMonth": "05", "card.expiryYear": "2034", "testMode": "EXTERNAL"}
+MERCHANTS = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+
+
+@pytest.fixture
+def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
+    account_at_host(shop.channel, iso_host)
+    iso_host.answers = {"48": f"6315{NETWORK}"}
+    return iso_host
+
+
+def of(message: Message) -> tuple[str, str, str]:
+    """DE22, DE25, part 22."""
+    return message["22"], message["25"], parts(message).get("initiator", "")
+
+
+def parts(message: Message) -> dict[str, str]:
+    return parse_private_field(message.get("48", ""))
+
+
+def pay(shop: Shop, kind: str = "DB", **more: str | None) -> Answer:
+    answer = shop.api.pay(testMode="EXTERNAL", paymentType=kind, **more)
+    assert answer.code == OK, answer
+    return answer
+
+
+def store_card(shop: Shop) -> str:
+    answer = shop.api.post("/v1/registrations", {**CARD, "card.cvv": "123"})
+    assert answer.status == 200, answer
+    return answer.id
+
+
+def pay_with(shop: Shop, registration: str, kind: str = "PA", **more: str) -> Answer:
+    fields = {"amount": "50.00", "currency": "EUR", "paymentType": kind, "testMode": "EXTERNAL", **more}
+    answer = shop.api.post(f"/v1/registrations/{registration}/payments", fields)
+    assert answer.code == OK, answer
+    return answer
+
+
+def test_follow_ups_repeat_how_the_payment_came_about(shop: Shop, host: IsoHost) -> None:
+    """Clearing and reversals repeat the authorization's DE22, DE25, initiator and the network's reference."""
+    held = pay_with(shop, store_card(shop), **MERCHANTS)
+    first = host.seen("0100")[-1]
+    assert of(first) == ("102", "08", "M101")
+    capture = shop.api.follow(held.id, "CP", "20.00")
+    shop.api.follow(capture.id, "RF", "5.00")
+    shop.api.follow(held.id, "RV")
+    for mti in ("0220", "0200", "0400"):
+        (message,) = host.seen(mti)
+        assert of(message) == of(first), mti
+        assert parts(message)["network"] == NETWORK, mti
+
+
+def test_follow_ups_of_a_shoppers_own_payment_say_that_the_shopper_ordered(shop: Shop, host: IsoHost) -> None:
+    held = pay(shop, "PA", threeDSecure__eci="05", threeDSecure__verificationId="AAACAgSRBklmQCFgMpEGAAAAAAA=",
+               threeDSecure__dsTransactionId="f25084f0-5b16-4c0a-ae5d-b24808a95e4b")  # fmt: skip
+    assert shop.api.follow(held.id, "CP", "92.00").code == OK
+    for mti in ("0100", "0220"):
+        (message,) = host.seen(mti)
+        assert (of(message), parts(message)["eci"]) == (("812", "59", ""), "05")
+    assert "cavv" not in parts(host.seen("0220")[0])
+
+
+def test_what_is_taken_back_repeats_what_it_was(shop: Shop, host: IsoHost) -> None:
+    """0420, and 0421 of another process: the same elements, without the proofs of one use."""
+    registration = store_card(shop)
+    host.next("0200", "lost")
+    fields = {"amount": "9.00", "currency": "EUR", "paymentType": "DB", "testMode": "EXTERNAL", **MERCHANTS}
+    shop.api.post(f"/v1/registrations/{registration}/payments", fields)
+    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    (asked,), (back,) = host.seen("0200"), host.seen("0420")
+    assert of(back) == of(asked) == ("102", "08", "M101")
+    assert parts(back)["network"] == parts(asked)["network"] == NETWORK
+    host.next("0200", "lost")
+    shop.api.pay(testMode="EXTERNAL", threeDSecure__challengeIndicator="05")
+    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    assert of(host.seen("0420")[1]) == ("812", "59", "")
+    assert parts(host.seen("0420")[1]) == {"exemption": "89"}
+
+
+@pytest.mark.parametrize(
+    ("practice", "initiator", "reason"),
+    [("INCREMENTAL_AUTH", "M206", "3900"), ("REAUTHORIZATION", "M205", "3903")],
+)
+def test_raising_and_renewing_is_the_merchants_doing_on_the_original(
+    shop: Shop, host: IsoHost, practice: str, initiator: str, reason: str
+) -> None:
+    """Visa 3900 and 3903: stored credential, the first authorization's reference, no security code."""
+    held = pay(shop, "PA")
+    raised = shop.api.follow(held.id, "PA", "10.00", standingInstruction__industryPractice=practice)
+    assert raised.code == OK, raised
+    message = host.seen("0100")[1]
+    assert of(message) == ("102", "08", initiator)
+    assert parts(message) == {"initiator": initiator, "reason": reason, "network": NETWORK}
+    shop.api.follow(raised.id, "CP", "10.00")
+    assert of(host.seen("0220")[0]) == of(message)
+
+
+def test_an_increment_that_the_cardholder_asks_for_is_the_cardholders(shop: Shop, host: IsoHost) -> None:
+    held = pay(shop, "PA")
+    more = {"standingInstruction__industryPractice": "INCREMENTAL_AUTH", "standingInstruction__source": "CIT"}
+    assert shop.api.follow(held.id, "PA", "10.00", **more).code == OK
+    assert of(host.seen("0100")[1]) == ("102", "59", "C101")
+
+
+def test_a_rebill_is_the_merchants(shop: Shop, host: IsoHost) -> None:
+    paid = pay(shop)
+    assert shop.api.follow(paid.id, "RB", "5.00").code == OK
+    assert of(host.seen("0200")[1]) == ("102", "08", "M101")
+
+
+def test_an_authorization_of_nothing_is_an_account_verification(shop: Shop, host: IsoHost) -> None:
+    """DE25 51, as for a registration."""
+    pay(shop, "PA", amount="0.00", createRegistration="true")
+    store_card(shop)
+    assert [of(message) for message in host.seen("0100")] == [("812", "51", "C101")] * 2
+
+
+def test_a_card_is_marked_when_it_is_stored_and_each_time_it_is_used(shop: Shop, host: IsoHost) -> None:
+    """Without a word of standingInstruction: the gateway knows that the card is on file."""
+    stored = pay(shop, createRegistration="true").body["registrationId"]
+    pay_with(shop, stored, "DB")
+    pay_with(shop, stored, "DB", **MERCHANTS)
+    begins = {"standingInstruction.mode": "INITIAL", "standingInstruction.type": "INSTALLMENT"}
+    pay_with(shop, stored, "DB", **begins)
+    assert [of(message) for message in host.seen("0200")] == [
+        ("812", "59", "C101"),
+        ("102", "59", "C101"),
+        ("102", "08", "M101"),
+        ("102", "59", "C104"),
+    ]
+
+
+def test_where_agreement_ids_alone_are_told_the_network_gets_its_reference_all_the_same(
+    shop: Shop, host: IsoHost
+) -> None:
+    """No message has room for an agreementId, so the first transaction's reference goes along."""
+    Channel.objects.filter(pk=shop.channel.pk).update(agreement_ids=Channel.AgreementIds.ONLY)
+    first = pay(shop, standingInstruction__mode="INITIAL", standingInstruction__type="UNSCHEDULED")
+    agreement = first.body["standingInstruction"]["agreementId"]
+    again = {f"standingInstruction__{name.rpartition('.')[2]}": value for name, value in MERCHANTS.items()}
+    later = pay(shop, standingInstruction__agreementId=agreement, card__cvv=None, **again)
+    assert parts(host.seen("0200")[1])["network"] == NETWORK
+    assert NETWORK not in str(later.body)
+
+
+def test_a_merchants_payment_has_no_security_code(shop: Shop, host: IsoHost) -> None:
+    """PCI DSS 3.3.1: after the authorization there is none. It is dropped and named."""
+    registration = store_card(shop)
+    answer = pay_with(shop, registration, "DB", **MERCHANTS, **{"card.cvv": "123"})
+    assert answer.body["ignoredParameters"] == ["card.cvv"]
+    assert "cvv2" not in parts(host.seen("0200")[0])
+    Channel.objects.filter(pk=shop.channel.pk).update(parameters=Channel.Parameters.STRICT)
+    fields = {"amount": "1.00", "currency": "EUR", "paymentType": "DB", "card.cvv": "123", **MERCHANTS}
+    refused = shop.api.post(f"/v1/registrations/{registration}/payments", fields | {"testMode": "EXTERNAL"})
+    assert (refused.status, refused.errors.keys()) == (400, {"card.cvv"})
+    assert Payment.objects.filter(payment_type="DB").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("brand", "number", "flag", "challenge", "code"),
+    [
+        ("VISA", "4200000000000000", "01", "05", "87"),
+        ("VISA", "4200000000000000", None, "05", "89"),
+        ("VISA", "4200000000000000", "04", "02", "88"),
+        ("MASTER", "5454545454545454", "02", "05", "02"),
+        ("MASTER", "5454545454545454", "01", "02", "04"),
+        ("VISA", "4200000000000000", None, "01", None),
+    ],
+)
+def test_an_exemption_reaches_the_acquirer_in_the_networks_code(
+    shop: Shop, host: IsoHost, brand: str, number: str, flag: str | None, challenge: str, code: str | None
+) -> None:
+    """Part B, 3D Secure: both must be flagged."""
+    pay(shop, paymentBrand=brand, card__number=number, threeDSecure__exemptionFlag=flag,
+        threeDSecure__challengeIndicator=challenge)  # fmt: skip
+    assert parts(host.seen("0200")[0]).get("exemption") == code
+
+
+@pytest.mark.parametrize("category", ["MO", "TO"])
+def test_a_mail_or_telephone_order_is_one(shop: Shop, host: IsoHost, category: str) -> None:
+    pay(shop, transactionCategory=category)
+    assert of(host.seen("0200")[0]) == ("012", "08", "")

@@ -1,0 +1,151 @@
+"""The schemes' retry rules: what is not sent to an acquirer again. docs/decisions/0067."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from gateway.timer_table import _risk
+
+from gateway.core import clock
+from gateway.core.result_codes import ResultFamily, find_result_family
+from gateway.models import CardDecline
+from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop
+from gateway.scheduling import dunning
+from tests.support.client import Answer
+from tests.support.database import statements
+from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
+
+OK = "000.100.112"
+VISA, MASTERCARD = "4012888888881881", "5555555555554444"
+MERCHANTS = {"standingInstruction__mode": "REPEATED", "standingInstruction__source": "MIT", "card__cvv": None}
+
+
+@pytest.fixture
+def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
+    account_at_host(shop.channel, iso_host)
+    shop.channel.external_references = True
+    shop.channel.card_testing = {"enabled": False}
+    shop.channel.save()
+    return iso_host
+
+
+def pay(shop: Shop, number: str = VISA, **more: str | None) -> Answer:
+    brand = "VISA" if number.startswith("4") else "MASTER"
+    return shop.api.pay(testMode="EXTERNAL", paymentBrand=brand, card__number=number, **more)
+
+
+def renew(shop: Shop, number: str = VISA) -> Answer:
+    return pay(shop, number, standingInstruction__initialTransactionId="380912345678901", **MERCHANTS)
+
+
+def advise(host: IsoHost, code: str, advice: str = "") -> None:
+    host.next("0200", de39=code, **({"de48": f"84{len(advice):02}{advice}"} if advice else {}))
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "advice", "stopped"),
+    [
+        (VISA, "41", "", "700.601.003"),
+        (VISA, "14", "", "700.601.003"),
+        (VISA, "51", "", OK),
+        (MASTERCARD, "14", "", OK),
+        (MASTERCARD, "05", "03", "700.601.003"),
+        (VISA, "05", "03", OK),
+    ],
+)
+def test_what_an_issuer_will_never_approve_is_not_sent_again(
+    shop: Shop, host: IsoHost, number: str, code: str, advice: str, stopped: str
+) -> None:
+    """Visa's category 1, Mastercard's advice code 03: by API and as a registration alike."""
+    advise(host, code, advice)
+    assert pay(shop, number).status == 400
+    asked = len(host.log)
+    answer = pay(shop, number)
+    assert answer.code == stopped, answer
+    assert len(host.log) == asked + (stopped == OK)
+    card = {"card.number": number, "card.expiryMonth": "05", "card.expiryYear": "2034", "testMode": "EXTERNAL"}
+    registered = shop.api.post("/v1/registrations", card)
+    assert (registered.status == 200) == (stopped == OK), registered
+    other = VISA if number == MASTERCARD else MASTERCARD
+    assert pay(shop, other).code == OK
+
+
+@pytest.mark.parametrize(("code", "advice", "number"), [("R1", "", VISA), ("R0", "", VISA), ("05", "21", MASTERCARD)])
+def test_payments_that_the_cardholder_stopped_are_the_merchants_alone(
+    shop: Shop, host: IsoHost, code: str, advice: str, number: str
+) -> None:
+    """The shopper may pay again; the merchant may not charge again."""
+    advise(host, code, advice)
+    assert renew(shop, number).status == 400
+    assert renew(shop, number).code == "700.601.001"
+    assert pay(shop, number).code == OK
+
+
+@pytest.mark.parametrize(("number", "most", "window"), [(VISA, 15, 30), (MASTERCARD, 10, 1), (MASTERCARD, 35, 30)])
+def test_too_many_declines_of_a_card_end_its_attempts_for_a_time(
+    shop: Shop, host: IsoHost, number: str, most: int, window: int
+) -> None:
+    """15 in 30 days at Visa; 10 in a day and 35 in 30 days at Mastercard. Declines of other shops do not count."""
+    advise(host, "51")
+    assert pay(shop, number).code == "800.100.155"
+    (row,) = CardDecline.objects.all()
+    hours = 1 if window == 1 else 48
+    spread = [row.at - timedelta(hours=hours, minutes=number) for number in range(most - 2)]
+    same = {"merchant_id": row.merchant_id, "key": row.key, "payment": row.payment}
+    CardDecline.objects.bulk_create(CardDecline(at=at, **same) for at in spread)
+    assert pay(shop, number).code == OK
+    CardDecline.objects.create(at=spread[0], **same)
+    answer = pay(shop, number)
+    assert (answer.code, CardDecline.objects.count()) == ("700.600.002", most)
+    CardDecline.objects.update(at=row.at - timedelta(days=window, minutes=1))
+    assert pay(shop, number).code == OK
+
+
+def test_test_cards_of_the_simulator_keep_their_published_answer(shop: Shop, host: IsoHost) -> None:
+    """Ruling D52."""
+    advise(host, "41")
+    assert pay(shop, "4200000000000000").code == "800.100.165"
+    assert pay(shop, "4200000000000000").code == OK
+    assert not CardDecline.objects.exists()
+
+
+def test_the_simulator_has_no_scheme(shop: Shop) -> None:
+    """Ruling D52: any number that it declines, it declines again."""
+    sent = {"paymentBrand": "VISA", "card__number": "4000020000000000"}
+    assert {shop.api.pay(**sent).code for _ in range(2)} == {"800.100.151"}
+    assert not CardDecline.objects.exists()
+
+
+def test_the_rules_cost_no_statement(shop: Shop, host: IsoHost) -> None:
+    """Read with the begin, written with the end: as many as for a card that is left alone."""
+    assert pay(shop).code == OK
+    costs = []
+    for number in ("4200000000000000", VISA):
+        with statements() as seen:
+            assert pay(shop, number).code == OK
+        costs.append(len(seen))
+    with statements() as seen:
+        advise(host, "51")
+        assert pay(shop).code == "800.100.155"
+    assert CardDecline.objects.count() == 1
+    assert {*costs, len(seen)} == {costs[0]}
+
+
+def test_declines_are_kept_for_as_long_as_a_rule_looks(shop: Shop, host: IsoHost) -> None:
+    advise(host, "51")
+    pay(shop)
+    _risk(None)
+    assert CardDecline.objects.count() == 1
+    CardDecline.objects.update(at=clock.real_now() - timedelta(days=31))
+    _risk(None)
+    assert not CardDecline.objects.exists()
+
+
+def test_every_code_of_the_guard_is_one_that_dunning_leaves_alone() -> None:
+    for code in ("700.600.002", *STOP_CODES.values()):
+        assert find_result_family(code) is ResultFamily.ADVICE_BLOCK
+        assert isinstance(dunning.decide_dunning(code, ""), dunning.DunningStop)
+    assert all(row.source for row in (*ISSUER_STOPS, *RETRY_LIMITS))
+    assert find_issuer_stop("Visa", "800.100.155", "") == ""
