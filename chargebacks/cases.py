@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chargebacks.models import CaseEvent, Chargeback, Reminder
+from chargebacks.revocations import find_disputed_registration, stop_stored_credentials, stops_stored_credentials
 from chargebacks.states import (
     BEFORE_DISPUTE,
     CLOSED_DISPUTE_STATES,
@@ -32,6 +33,8 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
+from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
+from gateway.payments.follow_ups import load_chain
 
 RESPONSE_DUE_TIME: Final = time(17, 0)
 """The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
@@ -78,6 +81,7 @@ def insert_case(
     previous: Chargeback | None,
     respond_by: date | None = None,
     reference: str = "",
+    refunded_before: Decimal = ZERO_AMOUNT,
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment."""
     event = DisputeEvent.SECOND if previous is not None else DisputeEvent.OPEN
@@ -100,6 +104,8 @@ def insert_case(
         amount=dispute.approved,
         currency=dispute.currency,
         recovered=Decimal(0),
+        refunded_before=refunded_before,
+        stops_pending=stops_stored_credentials(dispute.result_code, find_disputed_registration(dispute.chain)),
         brand=dispute.brand,
         test_mode=dispute.test_mode,
         reference=reference,
@@ -298,9 +304,36 @@ def adopt_payment(payment: Payment, by: str = "") -> bool:
 def _open_case(dispute: Payment, by: str) -> bool:
     """Open the case of a CB payment that came without one."""
     behind, previous = resolve_disputed_payment(dispute)
+    chain = load_chain(dispute.id, dispute.merchant, None)
+    assert chain is not None
     write = WriteStatement()
-    insert_case(write, dispute, behind, dispute.merchant, source=Chargeback.Source.API, by=by, previous=previous)
-    return write.run()
+    insert_case(
+        write,
+        dispute,
+        behind,
+        dispute.merchant,
+        source=Chargeback.Source.API,
+        by=by,
+        previous=previous,
+        refunded_before=compute_refunded_before(chain, behind, dispute),
+    )
+    opened = write.run()
+    if opened:
+        apply_revocation(Chargeback.objects.select_related("merchant").get(pk=dispute.id))
+    return opened
+
+
+def apply_revocation(case: Chargeback) -> None:
+    """Stop stored credentials now, if the reason of a case that was just opened ends their use."""
+    if case.stops_pending:
+        stop_stored_credentials(case)
+        case.stops_pending = False
+
+
+def compute_refunded_before(chain: Chain, behind: Payment, dispute: Payment | None = None) -> Decimal:
+    """What had been refunded and reversed of ``behind`` when ``dispute`` began, or until now."""
+    earlier = [one for one in chain.members if dispute is None or one.id < dispute.id]
+    return compute_refunded_amount(Chain(earlier), behind)
 
 
 def _load_referenced_payment(payment: Payment) -> Payment:

@@ -1,7 +1,8 @@
 """Records chargebacks and their reversals in the ledger: CB and CR payments of the disputed payment's chain.
 
 For chargebacks reported by the acquirer: in a settlement file, or in a letter that a clerk enters. The table of
-operations decides as it does for the API, in live too.
+operations decides as it does for the API, in live too; but a chargeback has no ceiling: issuers charge back what was
+refunded. Source: docs/decisions/0065.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError
+from django.db.models import Sum
 
 from chargebacks import cases
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_chargeback_reason
@@ -96,6 +98,7 @@ def record_chargeback(
     if not is_chargeback_reason(reason):
         raise ValueError(f"{reason} is no reason of a chargeback: 000.100.2 and two digits")
     target, previous = _resolve_target(disputed, amount)
+    seen_chain: list[Chain] = []
     money = Money(amount, disputed.currency)
     reply = AcquirerReply(
         code=reason, approved=money, details={"AcquirerResponse": reference[:64]} if reference else {}
@@ -112,14 +115,27 @@ def record_chargeback(
             previous=previous,
             respond_by=respond_by,
             reference=reference[:64],
+            refunded_before=cases.compute_refunded_before(seen_chain[-1], disputed),
         )
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {describe_reason(reason)}"}
         _add_extra_writes(write, row, row.id, "chargeback", after, by, (line, duplicate_key), extra_writes)
 
     payment = _record_payment(
-        "CB", target, disputed, amount, reply, source, (line, duplicate_key), reason=reason, seen=seen, write=write_more
+        "CB",
+        target,
+        disputed,
+        amount,
+        reply,
+        source,
+        (line, duplicate_key),
+        reason=reason,
+        seen=seen,
+        look=seen_chain.append,
+        write=write_more,
     )
-    return Chargeback.objects.select_related("merchant").get(pk=payment.id)
+    case = Chargeback.objects.select_related("merchant").get(pk=payment.id)
+    cases.apply_revocation(case)
+    return case
 
 
 def record_chargeback_reversal(
@@ -249,15 +265,21 @@ def _record_payment(
     *,
     reason: str = "",
     seen: int | None = None,
+    look: ChainInspector | None = None,
     write: ExtraChargebackWrites,
 ) -> Payment:
     check_not_recorded(marks)
-    look: ChainInspector | None = None
+    checks = [look] if look is not None else []
     if marks[0] is not None:
         about = disputed.id if kind == "CB" else Chargeback.objects.values_list("disputed", flat=True).get(pk=target.id)
-        look = partial(check_not_in_ledger, kind, about, amount)
+        checks.append(partial(check_not_in_ledger, kind, about, amount))
     elif seen is not None:
-        look = partial(_check_chain_unchanged, seen)
+        checks.append(partial(_check_chain_unchanged, seen))
+
+    def inspect(chain: Chain) -> None:
+        for check in checks:
+            check(chain)
+
     try:
         entered = record_acquirer_reported_follow_up(
             kind,
@@ -268,7 +290,7 @@ def _record_payment(
             reply,
             origin=f"chargeback by {source}",
             reason=reason,
-            look=look,
+            look=inspect,
             extra_writes=write,
         )
     except IntegrityError:
@@ -318,14 +340,22 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
             "referenced", flat=True
         )
     )
-    for representment in won:
-        if representment.id in taken or (representment.approved or 0) < amount:
+    free = [representment for representment in won if representment.id not in taken]
+    # One that covers the amount first; above all of them (the scheme's exchange rates) the newest that can be taken.
+    for representment in sorted(free, key=lambda one: (one.approved or 0) < amount):
+        if (representment.approved or 0) < amount and not _is_wholly_disputed(disputed):
             continue
         previous = Chargeback.objects.filter(pk=representment.referenced or disputed.id, disputed=disputed.id).first()
         if previous is not None:
             representment.merchant = disputed.merchant
             return representment, previous
     return disputed, None
+
+
+def _is_wholly_disputed(disputed: Payment) -> bool:
+    """Whether cases of ``disputed`` cover all of it, won ones too: a further chargeback follows a representment."""
+    charged = Chargeback.objects.filter(disputed=disputed.id, previous=None).aggregate(total=Sum("amount"))["total"]
+    return (charged or 0) >= (disputed.approved or disputed.amount)
 
 
 def _choose_success_code(payment: Payment) -> str:

@@ -27,7 +27,7 @@ from django.utils.translation import gettext_lazy as lazy
 from chargebacks import cases, evidence, evidence_images, ledger, packet_job
 from chargebacks.admin import formatting, manual_entry
 from chargebacks.evidence import EvidenceRejectedError
-from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason, list_wanted_items
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
@@ -125,7 +125,7 @@ class ChargebackAdmin(ReadOnlyPage):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        wanted = {item.key for item in list_wanted_items(case.reason_code)}
+        wanted = {item.key for item in evidence.list_case_items(case)}
         more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
@@ -139,12 +139,11 @@ class ChargebackAdmin(ReadOnlyPage):
             "events": formatting.render_case_events(case),
             "limits": evidence.describe_evidence_limits(),
             "checklist": [
-                (item, [file for file in files if file.item == item.key])
-                for item in list_wanted_items(case.reason_code)
+                (item, [file for file in files if file.item == item.key]) for item in evidence.list_case_items(case)
             ],
             "others": [file for file in files if file.item not in wanted],
-            "items": [*list_wanted_items(case.reason_code), *more],
-            "first": (*evidence.list_missing_evidence(case), *list_wanted_items(case.reason_code))[0].key,
+            "items": [*evidence.list_case_items(case), *more],
+            "first": (*evidence.list_missing_evidence(case), *evidence.list_case_items(case))[0].key,
             "files": files,
             "missing": evidence.list_missing_evidence(case),
             "open": open_,

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks import ledger
-from chargebacks.cases import compute_response_deadline
+from chargebacks.cases import compute_refunded_before, compute_response_deadline
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_explained_reason
 from chargebacks.models import Chargeback, Contact
 from gateway.access import audit_log
@@ -30,6 +30,8 @@ from gateway.core import clock, result_codes
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
+from gateway.payments.chain import ZERO_AMOUNT, compute_refundable_amount
+from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_CONTACTS: Final = 20
@@ -49,14 +51,18 @@ class ManualEntryError(Exception):
     """A field holds a value that cannot be entered; the text may be shown."""
 
 
+class UnconfirmedEntryError(ManualEntryError):
+    """The amount is above what is left of the payment, and the user has not confirmed that the acquirer says so."""
+
+
 def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
     """The form. The caller has checked the right."""
-    fault = ""
+    fault, above = "", False
     if request.method == "POST":
         try:
             case = _record_from_form(request, payment)
         except ManualEntryError as refused:
-            fault = str(refused)
+            fault, above = str(refused), isinstance(refused, UnconfirmedEntryError)
         except ledger.ChainChangedError:
             fault = _("Something of this payment was changed meanwhile. Look at it before you enter another.")
         except InvalidParametersError as invalid:
@@ -72,6 +78,8 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "opts": page.opts,
         "payment": payment,
         "fault": fault,
+        "above": above or request.POST.get("above") == "yes",
+        "refunded": _compute_refunded(payment),
         "seen": Payment.objects.get(pk=payment.chain).follow_ups,
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
         "amount": request.POST.get("amount", format_amount(payment.approved or payment.amount)),
@@ -115,15 +123,32 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
             raise ManualEntryError(
                 _("Answer by: a day whose deadline is still to come, within %d days.") % MAX_RESPONSE_PERIOD.days
             )
+    amount = Decimal(text).quantize(Decimal("0.01"))
+    chain = load_chain(payment.id, payment.merchant, None)
+    left = max(compute_refundable_amount(chain, payment), ZERO_AMOUNT) if chain is not None else ZERO_AMOUNT
+    if amount > left and request.POST.get("above") != "yes":
+        raise UnconfirmedEntryError(
+            _(
+                "Only %(left)s of this payment has not been given back or charged back. Look at the acquirer's letter"
+                " again. If it says so, confirm it below."
+            )
+            % {"left": f"{format_amount(left)} {payment.currency}"}
+        )
     return ledger.record_chargeback(
         payment,
-        Decimal(text).quantize(Decimal("0.01")),
+        amount,
         reason=reason,
         by=actor_from_request(request),
         respond_by=respond_by,
         reference=mask_note(request.POST.get("reference", ""), 64),
         seen=int(seen),
     )
+
+
+def _compute_refunded(payment: Payment) -> Decimal:
+    """What was refunded and reversed of the payment until now."""
+    chain = load_chain(payment.id, payment.merchant, None)
+    return compute_refunded_before(chain, payment) if chain is not None else ZERO_AMOUNT
 
 
 def change_contact(request: HttpRequest, merchant: Merchant) -> None:
