@@ -15,7 +15,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
 from chargebacks import cases
@@ -81,6 +81,7 @@ def record_chargeback(
     duplicate_key: UUID | None = None,
     seen: int | None = None,
     extra_writes: ExtraChargebackWrites | None = None,
+    scheme: cases.SchemeFacts = cases.NO_SCHEME_FACTS,
 ) -> Chargeback:
     """Record a chargeback of ``disputed`` and return its case. If a representment won the money back, that is charged
     back.
@@ -88,7 +89,8 @@ def record_chargeback(
     ``line``: id of the acquirer's line, recorded once; ``duplicate_key``: the key shared by all lines about the same
     chargeback. ``seen``: the chain's count of follow-ups when the caller read it, compared and incremented in one
     statement: of two callers that read the same count the second gets ChainChangedError. ``extra_writes``: rows of the
-    caller, written in the same statement.
+    caller, written in the same statement. ``scheme``: the scheme's reason code, case id, ARN and stage, if they were
+    sent.
 
     Raises RequestRefusedError (a code of the table of operations), InvalidParametersError (an impossible amount),
     ValueError for a code that is no chargeback reason, and with a line AlreadyRecordedError, DuplicateNoticeError,
@@ -115,6 +117,7 @@ def record_chargeback(
             previous=previous,
             respond_by=respond_by,
             reference=reference[:64],
+            scheme=scheme,
             refunded_before=cases.compute_refunded_before(seen_chain[-1], disputed),
         )
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {describe_reason(reason)}"}
@@ -174,7 +177,9 @@ def simulate_dispute_outcome(case: Chargeback, by: audit_log.Actor, *, won: bool
         raise DisputeTransitionError("only the simulator's disputes are decided here; others are by their acquirer")
     if case.state != DisputeState.SUBMITTED:
         raise DisputeTransitionError(f"the dispute is {case.state}; evidence is submitted first")
-    if won:
+    if won and case.recovered == case.amount:
+        cases.win_dispute(case, by, "The simulated bank decided for the merchant.")
+    elif won:
         record_chargeback_reversal(case, by=by)
     else:
         cases.lose_dispute(case, by, "The simulated bank decided for the shopper.")
@@ -223,13 +228,21 @@ def _resolve_disputed_id(chain: Chain, payment: Payment) -> UUID | None:
     return behind.id if behind is not None else None
 
 
-def join_notice_to_payment(write: WriteStatement, payment: UUID, line: UUID, duplicate_key: UUID | None) -> bool:
-    """Run ``write``, which links ``line`` to a ``payment`` in the ledger. False if the line has changed, or another one
-    was linked to the payment meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError."""
+def join_notice_to_payment(
+    write: WriteStatement, chain: UUID, payment: UUID, line: UUID, duplicate_key: UUID | None
+) -> bool:
+    """Run ``write``, which links ``line`` to a ``payment`` of ``chain`` in the ledger. False if the line has changed,
+    or another one was linked to the payment meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError.
+
+    Rows are locked as record_chargeback locks them: the chain's first payment before notices and line, so that two
+    workers at one line wait for each other instead of deadlocking.
+    """
     check_not_recorded((line, duplicate_key))
     _insert_notices(write, payment, (line, duplicate_key))
     try:
-        return write.run()
+        with transaction.atomic():
+            Payment.objects.select_for_update(no_key=True).values_list("pk").get(pk=chain)
+            return write.run()
     except IntegrityError:
         check_not_recorded((line, duplicate_key))
         return False

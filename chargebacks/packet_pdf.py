@@ -20,6 +20,7 @@ from chargebacks.evidence import list_case_items, stream_evidence
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
+from chargebacks.stages import DisputeStage, describe_scheme_reason
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import Payment
@@ -115,6 +116,10 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
         [
             ("Reason", f"{case.reason_code} {describe_reason(case.reason_code)}"),
             ("Reference", case.reference or "none"),
+            ("Stage", DisputeStage(case.stage).label),
+            ("Scheme's reason", describe_scheme_reason(case.scheme_reason) or "none"),
+            ("Scheme's case", case.scheme_case or "none"),
+            ("ARN", case.arn or "none"),
             ("Answer by", f"{case.due_at:%Y-%m-%d %H:%M} UTC"),
             *(
                 [("Refunded before", f"{format_amount(case.refunded_before)} {case.currency}")]

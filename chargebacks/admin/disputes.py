@@ -6,7 +6,7 @@ Actions are in chargebacks.cases, evidence and ledger; chargebacks entered by ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -30,8 +30,9 @@ from chargebacks.evidence import EvidenceRejectedError
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
+from chargebacks.stages import DisputeStage
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
-from gateway.access import permissions
+from gateway.access import audit_log, permissions
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.background import queue
 from gateway.backoffice.kit import charts, keyset
@@ -151,6 +152,10 @@ class ChargebackAdmin(ReadOnlyPage):
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == DisputeState.SUBMITTED,
             "upload": build_upload_url(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
+            "scheme_rows": formatting.render_scheme_rows(case),
+            "later_stages": formatting.list_later_stages(case) if case.state != DisputeState.OPEN else [],
+            "undecided": case.state in (DisputeState.OPEN, DisputeState.SUBMITTED),
+            "money_is_back": case.recovered == case.amount,
             "next": list(case.next.all()[:1]),
             **(extra_context or {}),
         }
@@ -203,6 +208,12 @@ class ChargebackAdmin(ReadOnlyPage):
                 raise DisputeTransitionError(_("say that you are sure: the money stays with the shopper"))
             cases.accept_dispute(case, by, note or _("Accepted."))
             return _("Accepted. The money stays with the shopper.")
+        if verb == "escalate":
+            return _escalate(request, case, by)
+        if verb in ("decided_won", "decided_lost"):
+            decide = cases.win_dispute if verb == "decided_won" else cases.lose_dispute
+            decide(case, by, note or _("The acquirer's decision."))
+            return _("The decision was recorded.")
         if verb in ("win", "lose"):
             ledger.simulate_dispute_outcome(case, by, won=verb == "win")
             return _("The simulated bank has decided.")
@@ -275,6 +286,20 @@ class ChargebackAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
+
+
+def _escalate(request: HttpRequest, case: Chargeback, by: audit_log.Actor) -> str:
+    """Open the next stage of the form. Raises DisputeTransitionError."""
+    stage, given = request.POST.get("stage", ""), request.POST.get("respond_by", "")
+    if stage not in DisputeStage.values:
+        raise DisputeTransitionError(_("Stage: choose one of the list."))
+    try:
+        respond_by = date.fromisoformat(given) if given else None
+    except ValueError:
+        raise DisputeTransitionError(_("Answer by: a day, such as 2030-01-31, or empty.")) from None
+    scheme_case = mask_note(request.POST.get("scheme_case", ""), 64)
+    cases.escalate_dispute(case, by, stage=DisputeStage(stage), respond_by=respond_by, scheme_case=scheme_case)
+    return _("The stage was opened. The dispute can be answered until its deadline.")
 
 
 def _stream_file(file: Evidence) -> StreamingHttpResponse:

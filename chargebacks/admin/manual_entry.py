@@ -3,6 +3,7 @@ contacts."""
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -20,9 +21,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks import ledger
-from chargebacks.cases import compute_refunded_before, compute_response_deadline
+from chargebacks.cases import SchemeFacts, compute_refunded_before, compute_response_deadline
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_explained_reason
 from chargebacks.models import Chargeback, Contact
+from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.access import audit_log
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.catalogue.errors import InvalidParametersError
@@ -86,6 +88,9 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
         "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),
+        "stages": [(stage.value, _(stage.label)) for stage in DisputeStage],
+        "stage": request.POST.get("stage", ""),
+        **{name: request.POST.get(name, "") for name in ("scheme_reason", "scheme_case", "arn")},
     }
     return TemplateResponse(request, "admin/books/by_hand.html", context, status=400 if fault else 200)
 
@@ -106,6 +111,9 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
     ) or not Decimal(text):
         raise ManualEntryError(_("Amount: a number above 0 with two places, such as 12.50."))
     reason = request.POST.get("reason", "")
+    known = SCHEME_REASONS.get(request.POST.get("scheme_reason", "").strip())
+    if known is not None and reason == OTHER_CHARGEBACK_REASON:
+        reason = known.result
     if reason not in SELECTABLE_REASONS:
         raise ManualEntryError(_("Reason: choose one of the list."))
     respond_by = None
@@ -142,6 +150,24 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
         respond_by=respond_by,
         reference=mask_note(request.POST.get("reference", ""), 64),
         seen=int(seen),
+        scheme=_read_scheme_facts(request),
+    )
+
+
+def _read_scheme_facts(request: HttpRequest) -> SchemeFacts:
+    """The optional fields of the scheme's side. Raises ManualEntryError."""
+    sent = {name: request.POST.get(name, "").strip() for name in ("scheme_reason", "scheme_case", "arn", "stage")}
+    if not re.fullmatch(r"[0-9A-Za-z.]{0,16}", sent["scheme_reason"]):
+        raise ManualEntryError(_("Scheme's reason code: up to 16 letters, digits and dots, such as 13.1."))
+    if not re.fullmatch(r"([0-9A-Za-z]{11,24})?", sent["arn"]):
+        raise ManualEntryError(_("ARN: 11 to 24 letters and digits, as the acquirer's letter has it."))
+    if sent["stage"] not in ("", *DisputeStage.values):
+        raise ManualEntryError(_("Stage: choose one of the list."))
+    return SchemeFacts(
+        reason=sent["scheme_reason"],
+        case=mask_note(sent["scheme_case"], 64),
+        arn=sent["arn"],
+        stage=DisputeStage(sent["stage"]) if sent["stage"] else None,
     )
 
 

@@ -121,15 +121,13 @@ def test_a_reason_that_the_table_does_not_explain_is_kept_and_answered(shop: Sho
     assert (told.status, told.code, told.description) == (200, "000.100.277", "Chargeback: no reason given")
 
 
-def test_a_second_chargeback_is_final(shop: Shop) -> None:
+def test_a_second_chargeback_is_a_pre_arbitration_that_can_be_answered(shop: Shop) -> None:
     case = dispute(shop)
     ledger.record_chargeback_reversal(case, by=BY)
     paid = payment_of(case.disputed.hex)
     second = ledger.record_chargeback(paid, Decimal("92.00"), reason="000.100.230", by=BY)
-    assert (second.state, second.previous_id, second.disputed) == ("LOST", case.id, paid.id)
-    assert not Reminder.objects.filter(case=second).exists()
-    with pytest.raises(DisputeTransitionError):
-        cases.submit_evidence(second, BY)
+    assert (second.state, second.previous_id, second.disputed) == ("OPEN", case.id, paid.id)
+    assert (second.stage, Reminder.objects.filter(case=second).count()) == ("PRE_ARBITRATION", 3)
     assert shop.api.follow(second.pk.hex, "CR", "92.00").code == "700.400.411"
 
 
@@ -229,7 +227,7 @@ def test_the_clock_past_the_deadline_closes_the_dispute_as_lost_with_a_note(shop
     case, other = dispute(shop), dispute(stranger)
     assert cases.next_response_deadline(shop.merchant) == case.due_at
     assert cases.expire_overdue_cases() == 0
-    move_clock(shop, days=15)
+    move_clock(shop, days=21)
     assert (
         cases.expire_overdue_cases(stranger.merchant),
         cases.expire_overdue_cases(),
@@ -248,7 +246,7 @@ def test_a_clock_moved_past_the_deadline_of_a_chargeback_by_api_ends_it_though_n
     """What came a moment ago is on the way, too. No tick runs here but the moved clock's own."""
     charged = shop.api.follow(shop.api.pay().id, "CB", "92.00")
     assert not Chargeback.objects.exists()
-    moved = shop.api.post("/v1/test/clock", {"advance": str(20 * 24 * 60 * 60)})
+    moved = shop.api.post("/v1/test/clock", {"advance": str(21 * 24 * 60 * 60)})
     assert (moved.status, moved.body["complete"]) == (200, True)
     assert moved.body["ran"]["dispute cases"] == 1
     lost = Chargeback.objects.get(pk=charged.id)
@@ -259,7 +257,7 @@ def test_a_clock_moved_past_the_deadline_of_a_chargeback_by_api_ends_it_though_n
 def test_evidence_after_the_deadline_is_too_late_even_before_the_tick(shop: Shop) -> None:
     case = dispute(shop)
     evidence.add_evidence(case, "order", "order.pdf", io.BytesIO(PDF), BY)
-    move_clock(shop, days=15)
+    move_clock(shop, days=21)
     with pytest.raises(DisputeTransitionError, match="deadline"):
         cases.submit_evidence(again(case), BY)
 
