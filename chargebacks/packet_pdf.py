@@ -16,6 +16,7 @@ from fpdf import FPDF
 from pypdf import PageObject, PdfReader, PdfWriter
 
 from chargebacks import evidence_images
+from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import list_case_items, stream_evidence
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Evidence
@@ -149,6 +150,18 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
         ],
     )
     paper.rows("What was known when it was made", describe_disputed_payment(disputed))
+    if earlier := find_earlier_payments(case):
+        paper.rows(
+            "Earlier undisputed payments with the same card",
+            [
+                (
+                    f"{one.payment.created_at:%Y-%m-%d}",
+                    f"{format_amount(one.payment.amount)} {one.payment.currency}, {one.payment.id.hex}; the same "
+                    + ", ".join(one.shared),
+                )
+                for one in earlier
+            ],
+        )
 
 
 def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:

@@ -26,6 +26,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from chargebacks import cases, evidence, evidence_images, ledger, packet_job
 from chargebacks.admin import formatting, manual_entry
+from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import EvidenceRejectedError
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
 from chargebacks.models import Chargeback, Evidence
@@ -152,6 +153,14 @@ class ChargebackAdmin(ReadOnlyPage):
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == DisputeState.SUBMITTED,
             "upload": build_upload_url(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
+            "earlier": [
+                (
+                    reverse("admin:gateway_payment_change", args=[one.payment.pk]),
+                    one.payment,
+                    [_(n) for n in one.shared],
+                )
+                for one in find_earlier_payments(case)
+            ],
             "scheme_rows": formatting.render_scheme_rows(case),
             "later_stages": formatting.list_later_stages(case) if case.state != DisputeState.OPEN else [],
             "undecided": case.state in (DisputeState.OPEN, DisputeState.SUBMITTED),
