@@ -7,19 +7,21 @@ payment was written by a process that died before moving it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chargebacks.models import CaseEvent, Chargeback, Reminder
+from chargebacks.revocations import find_disputed_registration, stop_stored_credentials, stops_stored_credentials
+from chargebacks.stages import DEFAULT_ANSWER_DAYS, DisputeStage, choose_next_stage, find_stage_rule
 from chargebacks.states import (
     BEFORE_DISPUTE,
     CLOSED_DISPUTE_STATES,
@@ -32,22 +34,26 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
+from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
+from gateway.payments.follow_ups import load_chain
 
 RESPONSE_DUE_TIME: Final = time(17, 0)
 """The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
-SECOND_CHARGEBACK_NOTE: Final = "A second chargeback, after the representment: it is final."
+DECIDED_STAGE_NOTE: Final = "The money of the stage that was lost before."
 NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
 ADOPTION_LOOKBACK: Final = timedelta(days=3)
 """How far back a run looks for payments without a case; once an hour a run covers all of them."""
 
 
-def compute_response_deadline(merchant: Merchant, opened_at: datetime, respond_by: date | None = None) -> datetime:
-    """Until when evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else the
-    configured number of days after the chargeback."""
+def compute_response_deadline(
+    merchant: Merchant, opened_at: datetime, respond_by: date | None = None, answer_days: int = DEFAULT_ANSWER_DAYS
+) -> datetime:
+    """Until when evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else the stage's
+    number of days after it was opened."""
     zone = ZoneInfo(merchant.time_zone)
-    day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=settings.GATEWAY_CHARGEBACK_ANSWER_DAYS)
+    day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=answer_days)
     return datetime.combine(day, RESPONSE_DUE_TIME, zone).astimezone(UTC)
 
 
@@ -67,6 +73,29 @@ def describe_days_left(days: int) -> str:
     return ngettext("%d day left", "%d days left", days) % days if days > 0 else _("due today")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeFacts:
+    """What the acquirer said of the scheme's side of a chargeback: reason code, case id, acquirer reference number, and
+    the stage if it named one."""
+
+    reason: str = ""
+    case: str = ""
+    arn: str = ""
+    stage: DisputeStage | None = None
+
+    def fill_from(self, previous: Chargeback) -> SchemeFacts:
+        """With what is known of the case before, where nothing was said."""
+        return replace(
+            self,
+            reason=self.reason or previous.scheme_reason,
+            case=self.case or previous.scheme_case,
+            arn=self.arn or previous.arn,
+        )
+
+
+NO_SCHEME_FACTS: Final = SchemeFacts()
+
+
 def insert_case(
     write: WriteStatement,
     dispute: Payment,
@@ -78,14 +107,17 @@ def insert_case(
     previous: Chargeback | None,
     respond_by: date | None = None,
     reference: str = "",
+    refunded_before: Decimal = ZERO_AMOUNT,
+    scheme: SchemeFacts = NO_SCHEME_FACTS,
 ) -> None:
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment."""
-    event = DisputeEvent.SECOND if previous is not None else DisputeEvent.OPEN
+    if previous is not None:
+        scheme = scheme.fill_from(previous)
+    event, stage = _choose_opening(dispute.brand, scheme, previous)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
-    due_at, note = (
-        compute_response_deadline(merchant, opened_at, respond_by),
-        SECOND_CHARGEBACK_NOTE if previous is not None else "",
-    )
+    rule = find_stage_rule(dispute.brand, scheme.reason, stage)
+    due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days)
+    note = DECIDED_STAGE_NOTE if event == DisputeEvent.DECIDED else ""
     write.insert(
         Chargeback,
         id=dispute.id,
@@ -100,6 +132,12 @@ def insert_case(
         amount=dispute.approved,
         currency=dispute.currency,
         recovered=Decimal(0),
+        refunded_before=refunded_before,
+        stage=stage,
+        scheme_reason=scheme.reason,
+        scheme_case=scheme.case,
+        arn=scheme.arn,
+        stops_pending=stops_stored_credentials(dispute.result_code, find_disputed_registration(dispute.chain)),
         brand=dispute.brand,
         test_mode=dispute.test_mode,
         reference=reference,
@@ -120,10 +158,26 @@ def insert_case(
         note=note,
         at=opened_at,
     )
+    if state == DisputeState.OPEN:
+        _insert_reminders(write, dispute.id, opened_at, due_at)
+
+
+def _insert_reminders(write: WriteStatement, case: UUID, since: datetime, due_at: datetime) -> None:
     for days in REMINDER_DAYS:
         at = due_at - timedelta(days=days)
-        if state == DisputeState.OPEN and at > opened_at:
-            write.insert(Reminder, case_id=dispute.id, days=days, due_at=at, tries=0, sent_to="")
+        if at > since:
+            write.insert(Reminder, case_id=case, days=days, due_at=at, tries=0, sent_to="")
+
+
+def _choose_opening(brand: str, scheme: SchemeFacts, previous: Chargeback | None) -> tuple[DisputeEvent, DisputeStage]:
+    """How a case begins: its event and its stage."""
+    if previous is None:
+        return DisputeEvent.OPEN, scheme.stage or DisputeStage.FIRST
+    if not previous.events.filter(event=DisputeEvent.ESCALATE).exists():
+        return DisputeEvent.SECOND, scheme.stage or choose_next_stage(brand, scheme.reason, previous.stage)
+    # The stage was opened without money before, on the case itself: this is its money.
+    decided = previous.state in (DisputeState.LOST, DisputeState.ACCEPTED)
+    return DisputeEvent.DECIDED if decided else DisputeEvent.SECOND, scheme.stage or DisputeStage(previous.stage)
 
 
 def move_case(
@@ -192,6 +246,40 @@ def submit_evidence(case: Chargeback, by: audit_log.Actor, note: str = "") -> No
 def accept_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
     """Accept the loss: the shopper keeps the money. Raises DisputeTransitionError."""
     _move_by_hand(case, DisputeEvent.ACCEPT, by, note, clock.merchant_now(case.merchant))
+
+
+def escalate_dispute(
+    case: Chargeback, by: audit_log.Actor, *, stage: DisputeStage, respond_by: date | None = None, scheme_case: str = ""
+) -> None:
+    """Record that the issuer opened ``stage`` without taking money yet: the case can be answered again, until a new
+    deadline. Raises DisputeTransitionError, also for a stage that does not come after the case's own."""
+    order = list(DisputeStage)
+    if order.index(stage) <= order.index(DisputeStage(case.stage)):
+        raise DisputeTransitionError(_("The dispute is at this stage, or at a later one."))
+    at, rule = clock.merchant_now(case.merchant), find_stage_rule(case.brand, case.scheme_reason, stage)
+    due_at = compute_response_deadline(case.merchant, at, respond_by, rule.answer_days)
+    with transaction.atomic():
+        changes = {
+            "stage": stage,
+            "due_at": due_at,
+            "submitted_at": None,
+            "scheme_case": scheme_case or case.scheme_case,
+        }
+        _move_by_hand(case, DisputeEvent.ESCALATE, by, rule.name, at, **changes)
+        Chargeback.objects.filter(pk=case.pk).update(closed_at=None)
+        case.closed_at = None
+        Reminder.objects.filter(case=case).delete()
+        write = WriteStatement()
+        _insert_reminders(write, case.id, at, due_at)
+        write.run()
+
+
+def win_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
+    """Record that a stage was decided for the merchant whose money was with them all the time. Raises
+    DisputeTransitionError, also while money is out: then its return (CR) wins the case."""
+    if case.recovered < case.amount:
+        raise DisputeTransitionError(_("The money has not come back yet: its return wins the dispute."))
+    _move_by_hand(case, DisputeEvent.WIN, by, note, clock.merchant_now(case.merchant))
 
 
 def lose_dispute(case: Chargeback, by: audit_log.Actor, note: str) -> None:
@@ -298,9 +386,36 @@ def adopt_payment(payment: Payment, by: str = "") -> bool:
 def _open_case(dispute: Payment, by: str) -> bool:
     """Open the case of a CB payment that came without one."""
     behind, previous = resolve_disputed_payment(dispute)
+    chain = load_chain(dispute.id, dispute.merchant, None)
+    assert chain is not None
     write = WriteStatement()
-    insert_case(write, dispute, behind, dispute.merchant, source=Chargeback.Source.API, by=by, previous=previous)
-    return write.run()
+    insert_case(
+        write,
+        dispute,
+        behind,
+        dispute.merchant,
+        source=Chargeback.Source.API,
+        by=by,
+        previous=previous,
+        refunded_before=compute_refunded_before(chain, behind, dispute),
+    )
+    opened = write.run()
+    if opened:
+        apply_revocation(Chargeback.objects.select_related("merchant").get(pk=dispute.id))
+    return opened
+
+
+def apply_revocation(case: Chargeback) -> None:
+    """Stop stored credentials now, if the reason of a case that was just opened ends their use."""
+    if case.stops_pending:
+        stop_stored_credentials(case)
+        case.stops_pending = False
+
+
+def compute_refunded_before(chain: Chain, behind: Payment, dispute: Payment | None = None) -> Decimal:
+    """What had been refunded and reversed of ``behind`` when ``dispute`` began, or until now."""
+    earlier = [one for one in chain.members if dispute is None or one.id < dispute.id]
+    return compute_refunded_amount(Chain(earlier), behind)
 
 
 def _load_referenced_payment(payment: Payment) -> Payment:

@@ -21,7 +21,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 
 from chargebacks import image_limits
-from chargebacks.evidence_checklist import CHECKLIST_ITEMS, ChecklistItem, list_missing_items
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, ChecklistItem, list_wanted_items
 from chargebacks.models import Chargeback, Evidence, EvidencePiece
 from chargebacks.states import DisputeState, DisputeTransitionError
 from gateway.access import audit_log
@@ -143,9 +143,15 @@ def _unseal_piece(piece: EvidencePiece) -> bytes:
     return base64.b64decode(current_vault().open(piece.sealed, piece.id).reveal())
 
 
+def list_case_items(case: Chargeback) -> tuple[ChecklistItem, ...]:
+    """The checklist of a case: by its reason, and the proof of the refund first if there was one before it."""
+    return list_wanted_items(case.reason_code, refunded=case.refunded_before > 0)
+
+
 def list_missing_evidence(case: Chargeback) -> tuple[ChecklistItem, ...]:
-    """Checklist items of the case's reason without a file."""
-    return list_missing_items(case.reason_code, frozenset(case.evidence.values_list("item", flat=True)))
+    """Checklist items of the case without a file."""
+    shown = frozenset(case.evidence.values_list("item", flat=True))
+    return tuple(item for item in list_case_items(case) if item.key not in shown)
 
 
 def detect_content_type(octets: bytes) -> str | None:

@@ -15,6 +15,7 @@ from gateway.core import result_codes
 
 OTHER_CHARGEBACK_REASON: Final = "000.100.200"
 _GROUP: Final = "chargeback"
+_REFUND: Final = "refund"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +91,10 @@ def describe_reason(code: str) -> str:
     return text.removeprefix("Chargeback: ")
 
 
-def list_wanted_items(code: str) -> tuple[ChecklistItem, ...]:
-    """Evidence for a reason, the most convincing first."""
-    return tuple(CHECKLIST_ITEMS[key] for key in _NEEDS[_KIND.get(code[-3:], "other")])
-
-
-def list_missing_items(code: str, shown: frozenset[str]) -> tuple[ChecklistItem, ...]:
-    """Evidence for a reason without the items in ``shown``."""
-    return tuple(item for item in list_wanted_items(code) if item.key not in shown)
+def list_wanted_items(code: str, *, refunded: bool = False) -> tuple[ChecklistItem, ...]:
+    """Evidence for a reason, the most convincing first. ``refunded``: the proof of the refund comes before all else,
+    since "credit already issued" answers any reason."""
+    keys = _NEEDS[_KIND.get(code[-3:], "other")]
+    if refunded:
+        keys = (_REFUND, *(key for key in keys if key != _REFUND))
+    return tuple(CHECKLIST_ITEMS[key] for key in keys)

@@ -1,7 +1,8 @@
 """Records chargebacks and their reversals in the ledger: CB and CR payments of the disputed payment's chain.
 
 For chargebacks reported by the acquirer: in a settlement file, or in a letter that a clerk enters. The table of
-operations decides as it does for the API, in live too.
+operations decides as it does for the API, in live too; but a chargeback has no ceiling: issuers charge back what was
+refunded. Source: docs/decisions/0065.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
+from django.db.models import Sum
 
 from chargebacks import cases
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_chargeback_reason
@@ -77,6 +79,7 @@ def record_chargeback(
     duplicate_key: UUID | None = None,
     seen: int | None = None,
     extra_writes: ExtraChargebackWrites | None = None,
+    scheme: cases.SchemeFacts = cases.NO_SCHEME_FACTS,
 ) -> Chargeback:
     """Record a chargeback of ``disputed`` and return its case. If a representment won the money back, that is charged
     back.
@@ -84,7 +87,8 @@ def record_chargeback(
     ``line``: id of the acquirer's line, recorded once; ``duplicate_key``: the key shared by all lines about the same
     chargeback. ``seen``: the chain's count of follow-ups when the caller read it, compared and incremented in one
     statement: of two callers that read the same count the second gets ChainChangedError. ``extra_writes``: rows of the
-    caller, written in the same statement.
+    caller, written in the same statement. ``scheme``: the scheme's reason code, case id, ARN and stage, if they were
+    sent.
 
     Raises RequestRefusedError (a code of the table of operations), InvalidParametersError (an impossible amount),
     ValueError for a code that is no chargeback reason, and with a line AlreadyRecordedError, DuplicateNoticeError,
@@ -94,6 +98,7 @@ def record_chargeback(
     if not is_chargeback_reason(reason):
         raise ValueError(f"{reason} is no reason of a chargeback: 000.100.2 and two digits")
     target, previous = _resolve_target(disputed, amount)
+    seen_chain: list[Chain] = []
     money = Money(amount, disputed.currency)
     reply = AcquirerReply(
         code=reason, approved=money, details={"AcquirerResponse": reference[:64]} if reference else {}
@@ -110,14 +115,28 @@ def record_chargeback(
             previous=previous,
             respond_by=respond_by,
             reference=reference[:64],
+            scheme=scheme,
+            refunded_before=cases.compute_refunded_before(seen_chain[-1], disputed),
         )
         after = {"amount": str(amount), "currency": row.currency, "reason": f"{reason} {describe_reason(reason)}"}
         _add_extra_writes(write, row, row.id, "chargeback", after, by, (line, duplicate_key), extra_writes)
 
     payment = _record_payment(
-        "CB", target, disputed, amount, reply, source, (line, duplicate_key), reason=reason, seen=seen, write=write_more
+        "CB",
+        target,
+        disputed,
+        amount,
+        reply,
+        source,
+        (line, duplicate_key),
+        reason=reason,
+        seen=seen,
+        look=seen_chain.append,
+        write=write_more,
     )
-    return Chargeback.objects.select_related("merchant").get(pk=payment.id)
+    case = Chargeback.objects.select_related("merchant").get(pk=payment.id)
+    cases.apply_revocation(case)
+    return case
 
 
 def record_chargeback_reversal(
@@ -156,7 +175,9 @@ def simulate_dispute_outcome(case: Chargeback, by: audit_log.Actor, *, won: bool
         raise DisputeTransitionError("only the simulator's disputes are decided here; others are by their acquirer")
     if case.state != DisputeState.SUBMITTED:
         raise DisputeTransitionError(f"the dispute is {case.state}; evidence is submitted first")
-    if won:
+    if won and case.recovered == case.amount:
+        cases.win_dispute(case, by, "The simulated bank decided for the merchant.")
+    elif won:
         record_chargeback_reversal(case, by=by)
     else:
         cases.lose_dispute(case, by, "The simulated bank decided for the shopper.")
@@ -205,13 +226,21 @@ def _resolve_disputed_id(chain: Chain, payment: Payment) -> UUID | None:
     return behind.id if behind is not None else None
 
 
-def join_notice_to_payment(write: WriteStatement, payment: UUID, line: UUID, duplicate_key: UUID | None) -> bool:
-    """Run ``write``, which links ``line`` to a ``payment`` in the ledger. False if the line has changed, or another one
-    was linked to the payment meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError."""
+def join_notice_to_payment(
+    write: WriteStatement, chain: UUID, payment: UUID, line: UUID, duplicate_key: UUID | None
+) -> bool:
+    """Run ``write``, which links ``line`` to a ``payment`` of ``chain`` in the ledger. False if the line has changed,
+    or another one was linked to the payment meanwhile. Raises AlreadyRecordedError and DuplicateNoticeError.
+
+    Rows are locked as record_chargeback locks them: the chain's first payment before notices and line, so that two
+    workers at one line wait for each other instead of deadlocking.
+    """
     check_not_recorded((line, duplicate_key))
     _insert_notices(write, payment, (line, duplicate_key))
     try:
-        return write.run()
+        with transaction.atomic():
+            Payment.objects.select_for_update(no_key=True).values_list("pk").get(pk=chain)
+            return write.run()
     except IntegrityError:
         check_not_recorded((line, duplicate_key))
         return False
@@ -247,15 +276,21 @@ def _record_payment(
     *,
     reason: str = "",
     seen: int | None = None,
+    look: ChainInspector | None = None,
     write: ExtraChargebackWrites,
 ) -> Payment:
     check_not_recorded(marks)
-    look: ChainInspector | None = None
+    checks = [look] if look is not None else []
     if marks[0] is not None:
         about = disputed.id if kind == "CB" else Chargeback.objects.values_list("disputed", flat=True).get(pk=target.id)
-        look = partial(check_not_in_ledger, kind, about, amount)
+        checks.append(partial(check_not_in_ledger, kind, about, amount))
     elif seen is not None:
-        look = partial(_check_chain_unchanged, seen)
+        checks.append(partial(_check_chain_unchanged, seen))
+
+    def inspect(chain: Chain) -> None:
+        for check in checks:
+            check(chain)
+
     try:
         entered = record_acquirer_reported_follow_up(
             kind,
@@ -266,7 +301,7 @@ def _record_payment(
             reply,
             origin=f"chargeback by {source}",
             reason=reason,
-            look=look,
+            look=inspect,
             extra_writes=write,
         )
     except IntegrityError:
@@ -316,14 +351,22 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
             "referenced", flat=True
         )
     )
-    for representment in won:
-        if representment.id in taken or (representment.approved or 0) < amount:
+    free = [representment for representment in won if representment.id not in taken]
+    # One that covers the amount first; above all of them (the scheme's exchange rates) the newest that can be taken.
+    for representment in sorted(free, key=lambda one: (one.approved or 0) < amount):
+        if (representment.approved or 0) < amount and not _is_wholly_disputed(disputed):
             continue
         previous = Chargeback.objects.filter(pk=representment.referenced or disputed.id, disputed=disputed.id).first()
         if previous is not None:
             representment.merchant = disputed.merchant
             return representment, previous
     return disputed, None
+
+
+def _is_wholly_disputed(disputed: Payment) -> bool:
+    """Whether cases of ``disputed`` cover all of it, won ones too: a further chargeback follows a representment."""
+    charged = Chargeback.objects.filter(disputed=disputed.id, previous=None).aggregate(total=Sum("amount"))["total"]
+    return (charged or 0) >= (disputed.approved or disputed.amount)
 
 
 __all__ = [

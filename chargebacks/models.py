@@ -17,9 +17,13 @@ class Chargeback(models.Model):
     """One dispute case. Its id is that of its CB payment (chargebackTransaction.id).
 
     ``disputed``: the payment that is charged back. ``previous``: the case before this one: a second chargeback follows
-    a representment and is final. ``recovered``: what CR payments returned. ``due_at``: until when evidence may be
-    submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words. ``reference``:
-    the acquirer's name of the dispute. ``version`` is incremented by every change.
+    a representment. ``recovered``: what CR payments returned. ``refunded_before``: what refunds and
+    reversals, pending ones too, had returned of the payment when the chargeback came. ``due_at``: until when evidence
+    may be submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words.
+    ``reference``: the acquirer's name of the dispute. ``stage``: what the issuer has opened last (chargebacks.stages).
+    ``scheme_reason``, ``scheme_case``, ``arn``: the scheme's reason code and case id, and the acquirer reference number
+    of the disputed transaction, as the acquirer sent them. ``stops_pending``: its reason ends the use of stored
+    credentials, and that is not done yet (chargebacks.revocations). ``version`` is incremented by every move.
     """
 
     class State(models.TextChoices):
@@ -28,6 +32,11 @@ class Chargeback(models.Model):
         WON = "WON", "the money came back"
         LOST = "LOST", "the money is gone"
         ACCEPTED = "ACCEPTED", "the merchant did not contest it"
+
+    class Stage(models.TextChoices):
+        FIRST = "FIRST", "first chargeback"
+        PRE_ARBITRATION = "PRE_ARBITRATION", "pre-arbitration"
+        ARBITRATION = "ARBITRATION", "arbitration"
 
     class Source(models.TextChoices):
         FILE = "file", "settlement file"
@@ -46,6 +55,7 @@ class Chargeback(models.Model):
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
     recovered = models.DecimalField(max_digits=14, decimal_places=2, default=0)
+    refunded_before = models.DecimalField(max_digits=14, decimal_places=2, default=0, db_default=0)
     brand = models.CharField(max_length=32)
     test_mode = models.CharField(max_length=8, default="")
     reference = models.CharField(max_length=64, default="")
@@ -54,6 +64,11 @@ class Chargeback(models.Model):
     submitted_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
     note = models.CharField(max_length=500, default="")
+    stage = models.CharField(max_length=15, choices=Stage, default=Stage.FIRST, db_default=Stage.FIRST)
+    scheme_reason = models.CharField(max_length=16, default="", db_default="")
+    scheme_case = models.CharField(max_length=64, default="", db_default="")
+    arn = models.CharField(max_length=64, default="", db_default="")
+    stops_pending = models.BooleanField(default=False, db_default=False)
     version = models.IntegerField(default=1)
 
     class Meta:
@@ -61,6 +76,7 @@ class Chargeback(models.Model):
         indexes = [
             models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
             models.Index(fields=["chain"], name="chargeback_chain"),
+            models.Index(fields=["id"], name="chargeback_stops", condition=models.Q(stops_pending=True)),
             models.Index(fields=["due_at"], name="chargeback_due", condition=models.Q(state="OPEN")),
         ]
         constraints = [

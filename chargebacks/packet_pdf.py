@@ -16,10 +16,12 @@ from fpdf import FPDF
 from pypdf import PageObject, PdfReader, PdfWriter
 
 from chargebacks import evidence_images
-from chargebacks.evidence import stream_evidence
-from chargebacks.evidence_checklist import describe_reason, list_wanted_items
+from chargebacks.compelling_evidence import find_earlier_payments
+from chargebacks.evidence import list_case_items, stream_evidence
+from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
+from chargebacks.stages import DisputeStage, describe_scheme_reason
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import Payment
@@ -115,7 +117,16 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
         [
             ("Reason", f"{case.reason_code} {describe_reason(case.reason_code)}"),
             ("Reference", case.reference or "none"),
+            ("Stage", DisputeStage(case.stage).label),
+            ("Scheme's reason", describe_scheme_reason(case.scheme_reason) or "none"),
+            ("Scheme's case", case.scheme_case or "none"),
+            ("ARN", case.arn or "none"),
             ("Answer by", f"{case.due_at:%Y-%m-%d %H:%M} UTC"),
+            *(
+                [("Refunded before", f"{format_amount(case.refunded_before)} {case.currency}")]
+                if case.refunded_before
+                else []
+            ),
             ("Came", f"{case.opened_at:%Y-%m-%d %H:%M} UTC"),
             ("Our id", case.pk.hex),
             ("State", case.get_state_display()),
@@ -139,10 +150,22 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
         ],
     )
     paper.rows("What was known when it was made", describe_disputed_payment(disputed))
+    if earlier := find_earlier_payments(case):
+        paper.rows(
+            "Earlier undisputed payments with the same card",
+            [
+                (
+                    f"{one.payment.created_at:%Y-%m-%d}",
+                    f"{format_amount(one.payment.amount)} {one.payment.currency}, {one.payment.id.hex}; the same "
+                    + ", ".join(one.shared),
+                )
+                for one in earlier
+            ],
+        )
 
 
 def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
-    items = list_wanted_items(case.reason_code)
+    items = list_case_items(case)
     wanted = {item.key for item in items}
     rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
     paper.rows("What this reason asks for", rows)
@@ -192,9 +215,7 @@ def _write_caption(case: Chargeback, file: Evidence, number: int) -> bytes:
     paper = _Paper(f"Dispute {case.pk.hex} · evidence {number}")
     paper.add_page()
     paper.write_(f"Evidence {number}: {file.name}", 15, 2)
-    text = next(
-        (item.text for item in list_wanted_items(case.reason_code) if item.key == file.item), "Further evidence"
-    )
+    text = next((item.text for item in list_case_items(case) if item.key == file.item), "Further evidence")
     paper.write_(text)
     return bytes(paper.output())
 

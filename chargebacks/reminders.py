@@ -16,7 +16,8 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from chargebacks.cases import count_days_left
-from chargebacks.evidence_checklist import describe_reason, list_wanted_items
+from chargebacks.evidence import list_case_items
+from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Contact, Reminder
 from gateway.core import clock
 from gateway.core.money import format_amount
@@ -90,7 +91,7 @@ def compose_reminder_mail(case: Chargeback, at: datetime) -> tuple[str, str]:
     days = "the last day" if left < 1 else "1 day left" if left == 1 else f"{left} days left"
     amount = f"{format_amount(case.amount)} {case.currency}"
     subject = f"Dispute of {amount}: {days} to answer"
-    shown = "\n".join(f"  - {item.text}" for item in list_wanted_items(case.reason_code))
+    shown = "\n".join(f"  - {item.text}" for item in list_case_items(case))
     body = (
         f"A payment of {case.merchant.name} is disputed.\n\n"
         f"  Amount    {amount}\n"

@@ -17,10 +17,15 @@ DisputeState = Chargeback.State
 
 
 class DisputeEvent(enum.StrEnum):
-    """What can happen to a dispute. ``reverse``: money was returned (a CR payment)."""
+    """What can happen to a dispute. ``second``: a chargeback after a representment. ``decided``: the same, taking
+    the money of a stage that was lost or accepted. ``escalate``: the issuer opens the next stage without taking money.
+    ``win``: a stage without money is decided for the merchant. ``reverse``: money was returned (a CR payment)."""
 
     OPEN = "open"
     SECOND = "second"
+    DECIDED = "decided"
+    ESCALATE = "escalate"
+    WIN = "win"
     SUBMIT = "submit"
     ACCEPT = "accept"
     EXPIRE = "expire"
@@ -34,8 +39,14 @@ BEFORE_DISPUTE = None
 DISPUTE_TRANSITIONS: Mapping[tuple[DisputeState | None, DisputeEvent], DisputeState] = MappingProxyType(
     {
         (BEFORE_DISPUTE, DisputeEvent.OPEN): DisputeState.OPEN,
-        # A chargeback after a won representment is final: there is no second answer.
-        (BEFORE_DISPUTE, DisputeEvent.SECOND): DisputeState.LOST,
+        # The schemes' pre-arbitration and arbitration can be answered like the first chargeback.
+        (BEFORE_DISPUTE, DisputeEvent.SECOND): DisputeState.OPEN,
+        (BEFORE_DISPUTE, DisputeEvent.DECIDED): DisputeState.LOST,
+        (DisputeState.SUBMITTED, DisputeEvent.ESCALATE): DisputeState.OPEN,
+        (DisputeState.WON, DisputeEvent.ESCALATE): DisputeState.OPEN,
+        (DisputeState.LOST, DisputeEvent.ESCALATE): DisputeState.OPEN,
+        (DisputeState.SUBMITTED, DisputeEvent.WIN): DisputeState.WON,
+        (DisputeState.OPEN, DisputeEvent.WIN): DisputeState.WON,
         (DisputeState.OPEN, DisputeEvent.SUBMIT): DisputeState.SUBMITTED,
         (DisputeState.OPEN, DisputeEvent.ACCEPT): DisputeState.ACCEPTED,
         (DisputeState.OPEN, DisputeEvent.EXPIRE): DisputeState.LOST,

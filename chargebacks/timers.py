@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chargebacks import cases, reminders
+from chargebacks import cases, reminders, revocations
 from gateway.timers.registry import Timer
 
 TIMERS: Final = (
@@ -16,4 +16,6 @@ TIMERS: Final = (
           run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0),
     Timer(name="dispute cases, all", about="The same, of payments that were in doubt for days.",
           run=cases.adopt_all_payments, every_s=3600.0),
+    Timer(name="dispute stops", about="Stop jobs and stored cards after a chargeback that ends their use.",
+          run=revocations.stop_pending_credentials, every_s=5.0),
 )  # fmt: skip

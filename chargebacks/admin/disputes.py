@@ -6,7 +6,7 @@ Actions are in chargebacks.cases, evidence and ledger; chargebacks entered by ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -26,12 +26,14 @@ from django.utils.translation import gettext_lazy as lazy
 
 from chargebacks import cases, evidence, evidence_images, ledger, packet_job
 from chargebacks.admin import formatting, manual_entry
+from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import EvidenceRejectedError
-from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason, list_wanted_items
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
+from chargebacks.stages import DisputeStage
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
-from gateway.access import permissions
+from gateway.access import audit_log, permissions
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.background import queue
 from gateway.backoffice.kit import charts, keyset
@@ -125,7 +127,7 @@ class ChargebackAdmin(ReadOnlyPage):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        wanted = {item.key for item in list_wanted_items(case.reason_code)}
+        wanted = {item.key for item in evidence.list_case_items(case)}
         more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
@@ -139,12 +141,11 @@ class ChargebackAdmin(ReadOnlyPage):
             "events": formatting.render_case_events(case),
             "limits": evidence.describe_evidence_limits(),
             "checklist": [
-                (item, [file for file in files if file.item == item.key])
-                for item in list_wanted_items(case.reason_code)
+                (item, [file for file in files if file.item == item.key]) for item in evidence.list_case_items(case)
             ],
             "others": [file for file in files if file.item not in wanted],
-            "items": [*list_wanted_items(case.reason_code), *more],
-            "first": (*evidence.list_missing_evidence(case), *list_wanted_items(case.reason_code))[0].key,
+            "items": [*evidence.list_case_items(case), *more],
+            "first": (*evidence.list_missing_evidence(case), *evidence.list_case_items(case))[0].key,
             "files": files,
             "missing": evidence.list_missing_evidence(case),
             "open": open_,
@@ -152,6 +153,18 @@ class ChargebackAdmin(ReadOnlyPage):
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == DisputeState.SUBMITTED,
             "upload": build_upload_url(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
+            "earlier": [
+                (
+                    reverse("admin:gateway_payment_change", args=[one.payment.pk]),
+                    one.payment,
+                    [_(n) for n in one.shared],
+                )
+                for one in find_earlier_payments(case)
+            ],
+            "scheme_rows": formatting.render_scheme_rows(case),
+            "later_stages": formatting.list_later_stages(case) if case.state != DisputeState.OPEN else [],
+            "undecided": case.state in (DisputeState.OPEN, DisputeState.SUBMITTED),
+            "money_is_back": case.recovered == case.amount,
             "next": list(case.next.all()[:1]),
             **(extra_context or {}),
         }
@@ -204,6 +217,12 @@ class ChargebackAdmin(ReadOnlyPage):
                 raise DisputeTransitionError(_("say that you are sure: the money stays with the shopper"))
             cases.accept_dispute(case, by, note or _("Accepted."))
             return _("Accepted. The money stays with the shopper.")
+        if verb == "escalate":
+            return _escalate(request, case, by)
+        if verb in ("decided_won", "decided_lost"):
+            decide = cases.win_dispute if verb == "decided_won" else cases.lose_dispute
+            decide(case, by, note or _("The acquirer's decision."))
+            return _("The decision was recorded.")
         if verb in ("win", "lose"):
             ledger.simulate_dispute_outcome(case, by, won=verb == "win")
             return _("The simulated bank has decided.")
@@ -276,6 +295,20 @@ class ChargebackAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
+
+
+def _escalate(request: HttpRequest, case: Chargeback, by: audit_log.Actor) -> str:
+    """Open the next stage of the form. Raises DisputeTransitionError."""
+    stage, given = request.POST.get("stage", ""), request.POST.get("respond_by", "")
+    if stage not in DisputeStage.values:
+        raise DisputeTransitionError(_("Stage: choose one of the list."))
+    try:
+        respond_by = date.fromisoformat(given) if given else None
+    except ValueError:
+        raise DisputeTransitionError(_("Answer by: a day, such as 2030-01-31, or empty.")) from None
+    scheme_case = mask_note(request.POST.get("scheme_case", ""), 64)
+    cases.escalate_dispute(case, by, stage=DisputeStage(stage), respond_by=respond_by, scheme_case=scheme_case)
+    return _("The stage was opened. The dispute can be answered until its deadline.")
 
 
 def _stream_file(file: Evidence) -> StreamingHttpResponse:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as lazy
 from chargebacks import cases
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback
+from chargebacks.stages import DisputeStage, choose_next_stage, describe_scheme_reason, find_stage_rule
 from chargebacks.states import DisputeEvent, DisputeState
 from gateway.core import clock
 
@@ -38,6 +39,9 @@ EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
         DisputeEvent.SUBMIT: lazy("The evidence was submitted"), DisputeEvent.ACCEPT: lazy("It was accepted"),
         DisputeEvent.EXPIRE: lazy("The deadline passed"), DisputeEvent.LOSE: lazy("It was decided for the shopper"),
         DisputeEvent.REVERSE: lazy("Money came back"),
+        DisputeEvent.DECIDED: lazy("The money of a lost stage was taken"),
+        DisputeEvent.ESCALATE: lazy("The next stage was opened"),
+        DisputeEvent.WIN: lazy("It was decided for the merchant"),
     }
 )  # fmt: skip
 
@@ -50,6 +54,7 @@ def render_case_row(case: Chargeback) -> dict[str, Any]:
         "row": case,
         "pill": {"tone": tone, "text": str(text)},
         "words": _(describe_reason(case.reason_code)),
+        "stage": _(DisputeStage(case.stage).label) if case.stage != DisputeStage.FIRST else "",
         "left": _render_time_left(case),
         "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})",
         "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
@@ -94,3 +99,25 @@ def _render_time_left(case: Chargeback) -> dict[str, str] | None:
     days = cases.count_days_left(case, now)
     tone = "bad" if days <= URGENT_DAYS_LEFT else "wait" if days <= DUE_SOON_DAYS_LEFT else "plain"
     return {"tone": tone, "text": cases.describe_days_left(days)}
+
+
+def render_scheme_rows(case: Chargeback) -> list[tuple[str, str]]:
+    """Stage, days, fee and the scheme's names of a case, as names and values."""
+    rule = find_stage_rule(case.brand, case.scheme_reason, case.stage)
+    fee = f"{rule.fee} {rule.fee_currency}" if rule.fee else ""
+    rows = (
+        (_("Stage"), f"{_(DisputeStage(case.stage).label)} ({rule.name})"),
+        (_("Scheme's reason"), describe_scheme_reason(case.scheme_reason)),
+        (_("Scheme's case id"), case.scheme_case),
+        ("ARN", case.arn),
+        (_("Scheme's fee for the side that loses"), fee),
+    )
+    return [(name, value) for name, value in rows if value]
+
+
+def list_later_stages(case: Chargeback) -> list[tuple[str, str]]:
+    """The stages that the issuer can still open."""
+    first = choose_next_stage(case.brand, case.scheme_reason, case.stage)
+    order = list(DisputeStage)
+    now = order.index(DisputeStage(case.stage))
+    return [(stage.value, _(stage.label)) for stage in order[order.index(first) :] if order.index(stage) > now]

@@ -3,6 +3,7 @@ contacts."""
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -20,9 +21,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks import ledger
-from chargebacks.cases import compute_response_deadline
+from chargebacks.cases import SchemeFacts, compute_refunded_before, compute_response_deadline
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_explained_reason
 from chargebacks.models import Chargeback, Contact
+from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.access import audit_log
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.catalogue.errors import InvalidParametersError
@@ -30,6 +32,8 @@ from gateway.core import clock, result_codes
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
+from gateway.payments.chain import ZERO_AMOUNT, compute_refundable_amount
+from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
 
 MAX_CONTACTS: Final = 20
@@ -49,14 +53,18 @@ class ManualEntryError(Exception):
     """A field holds a value that cannot be entered; the text may be shown."""
 
 
+class UnconfirmedEntryError(ManualEntryError):
+    """The amount is above what is left of the payment, and the user has not confirmed that the acquirer says so."""
+
+
 def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
     """The form. The caller has checked the right."""
-    fault = ""
+    fault, above = "", False
     if request.method == "POST":
         try:
             case = _record_from_form(request, payment)
         except ManualEntryError as refused:
-            fault = str(refused)
+            fault, above = str(refused), isinstance(refused, UnconfirmedEntryError)
         except ledger.ChainChangedError:
             fault = _("Something of this payment was changed meanwhile. Look at it before you enter another.")
         except InvalidParametersError as invalid:
@@ -72,12 +80,17 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "opts": page.opts,
         "payment": payment,
         "fault": fault,
+        "above": above or request.POST.get("above") == "yes",
+        "refunded": _compute_refunded(payment),
         "seen": Payment.objects.get(pk=payment.chain).follow_ups,
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
         "amount": request.POST.get("amount", format_amount(payment.approved or payment.amount)),
         "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
         "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),
+        "stages": [(stage.value, _(stage.label)) for stage in DisputeStage],
+        "stage": request.POST.get("stage", ""),
+        **{name: request.POST.get(name, "") for name in ("scheme_reason", "scheme_case", "arn")},
     }
     return TemplateResponse(request, "admin/books/by_hand.html", context, status=400 if fault else 200)
 
@@ -98,6 +111,9 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
     ) or not Decimal(text):
         raise ManualEntryError(_("Amount: a number above 0 with two places, such as 12.50."))
     reason = request.POST.get("reason", "")
+    known = SCHEME_REASONS.get(request.POST.get("scheme_reason", "").strip())
+    if known is not None and reason == OTHER_CHARGEBACK_REASON:
+        reason = known.result
     if reason not in SELECTABLE_REASONS:
         raise ManualEntryError(_("Reason: choose one of the list."))
     respond_by = None
@@ -115,15 +131,50 @@ def _record_from_form(request: HttpRequest, payment: Payment) -> Chargeback:
             raise ManualEntryError(
                 _("Answer by: a day whose deadline is still to come, within %d days.") % MAX_RESPONSE_PERIOD.days
             )
+    amount = Decimal(text).quantize(Decimal("0.01"))
+    chain = load_chain(payment.id, payment.merchant, None)
+    left = max(compute_refundable_amount(chain, payment), ZERO_AMOUNT) if chain is not None else ZERO_AMOUNT
+    if amount > left and request.POST.get("above") != "yes":
+        raise UnconfirmedEntryError(
+            _(
+                "Only %(left)s of this payment has not been given back or charged back. Look at the acquirer's letter"
+                " again. If it says so, confirm it below."
+            )
+            % {"left": f"{format_amount(left)} {payment.currency}"}
+        )
     return ledger.record_chargeback(
         payment,
-        Decimal(text).quantize(Decimal("0.01")),
+        amount,
         reason=reason,
         by=actor_from_request(request),
         respond_by=respond_by,
         reference=mask_note(request.POST.get("reference", ""), 64),
         seen=int(seen),
+        scheme=_read_scheme_facts(request),
     )
+
+
+def _read_scheme_facts(request: HttpRequest) -> SchemeFacts:
+    """The optional fields of the scheme's side. Raises ManualEntryError."""
+    sent = {name: request.POST.get(name, "").strip() for name in ("scheme_reason", "scheme_case", "arn", "stage")}
+    if not re.fullmatch(r"[0-9A-Za-z.]{0,16}", sent["scheme_reason"]):
+        raise ManualEntryError(_("Scheme's reason code: up to 16 letters, digits and dots, such as 13.1."))
+    if not re.fullmatch(r"([0-9A-Za-z]{11,24})?", sent["arn"]):
+        raise ManualEntryError(_("ARN: 11 to 24 letters and digits, as the acquirer's letter has it."))
+    if sent["stage"] not in ("", *DisputeStage.values):
+        raise ManualEntryError(_("Stage: choose one of the list."))
+    return SchemeFacts(
+        reason=sent["scheme_reason"],
+        case=mask_note(sent["scheme_case"], 64),
+        arn=sent["arn"],
+        stage=DisputeStage(sent["stage"]) if sent["stage"] else None,
+    )
+
+
+def _compute_refunded(payment: Payment) -> Decimal:
+    """What was refunded and reversed of the payment until now."""
+    chain = load_chain(payment.id, payment.merchant, None)
+    return compute_refunded_before(chain, payment) if chain is not None else ZERO_AMOUNT
 
 
 def change_contact(request: HttpRequest, merchant: Merchant) -> None:

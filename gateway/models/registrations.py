@@ -15,7 +15,8 @@ class Registration(models.Model):
     registration. ``details``: the non-secret data of the means, by structure, as in answers. ``request``: other
     parameters of a direct registration. ``payment``: the payment that made it (its own id for a direct one).
     ``sequence`` counts its changes: each expects the number it read. ``retain_until``: past it the registration
-    cannot be used; None keeps it for good. Times are the merchant's clock.
+    cannot be used; None keeps it for good. ``merchant_use_blocked_at``: since then merchant-initiated payments with it
+    are declined with ``merchant_use_code``, until its holder makes a new agreement. Times are the merchant's clock.
     """
 
     class Status(models.TextChoices):
@@ -36,6 +37,8 @@ class Registration(models.Model):
     test_mode = models.CharField(max_length=8, default="")
     sequence = models.IntegerField(default=1)
     retain_until = models.DateTimeField(null=True, db_index=True)
+    merchant_use_blocked_at = models.DateTimeField(null=True)
+    merchant_use_code = models.CharField(max_length=11, default="", db_default="")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)

@@ -1,8 +1,9 @@
 """Records follow-ups that happened at the acquirer: chargebacks, their reversals, refunds and captures made there.
 
 They come from settlement files, bank statements, processor webhooks and clerks. The money has moved already, so no
-acquirer is called, and types that the live API refuses (CB, CR) are allowed. Operation table and ceilings are the same
-as for the API; begin and complete are one statement. Source: decisions, sections 4 and 8.
+acquirer is called, and types that the live API refuses (CB, CR) are allowed. The operation table is the same as for the
+API, but for the ceiling of a chargeback: issuers charge back what was refunded, and at their own exchange rates.
+Begin and complete are one statement. Source: decisions, sections 4 and 8; docs/decisions/0065.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def record_acquirer_reported_follow_up(
             raise RequestRefusedError(operation.unknown, status=404)
         if look is not None:
             look(chain)
-        decision = decide_follow_up(operation, chain, followed, parameters)
+        decision = decide_follow_up(operation, chain, followed, parameters, reported=True)
         if decision.code:
             raise RequestRefusedError(decision.code)
         row = build_follow_up(operation, followed, decision, request)

@@ -48,6 +48,7 @@ class AgreementUseType(enum.Enum):
     INDUSTRY_PRACTICE = "extra"
 
 
+MERCHANT_INITIATED_USES: Final = (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
 _ANY_MODE: Final = ("", "REPEATED")
 _ANY_SOURCE: Final = ("", "MIT")
 _ON_CHAINS: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
@@ -124,10 +125,7 @@ def resolve_agreement(
         # A channel that goes by agreementId alone reads no other id; a registration leads to its agreement without one.
         and (registration is None or channel.agreement_ids != Channel.AgreementIds.ONLY)
     )
-    merchant_initiated = (
-        use in (AgreementUseType.MERCHANT_INITIATED, AgreementUseType.INDUSTRY_PRACTICE)
-        and payment_type in _AUTHORIZING
-    )
+    merchant_initiated = use in MERCHANT_INITIATED_USES and payment_type in _AUTHORIZING
     if not merchant_initiated and not (use is AgreementUseType.CARDHOLDER_INITIATED and named):
         return (
             AgreementUse(agreement=None, counts_towards_limits=False, expiry=expiry, scheme_references={})

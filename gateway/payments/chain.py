@@ -18,6 +18,7 @@ from gateway.models import Payment, Status
 COUNTED_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT, Status.APPROVED})
 OPEN_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT})
 ZERO_AMOUNT = Decimal(0)
+DEBIT_TYPES = frozenset({"DB", "CP", "RB"})
 INCREMENTAL_AUTHORIZATION = "INCREMENTAL_AUTH"
 CLOSING_TYPES = ("CP", "RV", "RF")
 """Follow-ups that end what they refer to when they are sent with sequence=FINAL."""
@@ -109,6 +110,22 @@ def compute_returned_amount(chain: Chain, payment: Payment) -> Decimal:
     )
 
 
+def compute_refunded_amount(chain: Chain, payment: Payment) -> Decimal:
+    """The total of a payment's refunds and reversals, of its receipts too, without chargebacks. Pending ones count."""
+    receipts = chain.followers(payment, "RC")
+    return chain.sum_of(payment, "RF", "RV") + sum((chain.sum_of(one, "RF") for one in receipts), ZERO_AMOUNT)
+
+
+def compute_overdrawn_amount(chain: Chain) -> Decimal:
+    """What was returned above what was paid: a chargeback of refunded money, or one above the amount by exchange
+    rates of the scheme. It is lost until a chargeback reversal returns it."""
+    paid = (member for member in chain.members if member.payment_type in DEBIT_TYPES)
+    return sum(
+        (max(-compute_refundable_amount(chain, one), ZERO_AMOUNT) for one in paid if one.status == Status.APPROVED),
+        ZERO_AMOUNT,
+    )
+
+
 def compute_disputed_amount(chain: Chain, dispute: Payment) -> Decimal:
     """The amount a chargeback still takes: less what its reversals (CR) won back, plus second chargebacks of those."""
     won = [member for member in chain.followers(dispute, "CR") if member.status == Status.APPROVED]
@@ -160,13 +177,23 @@ def compute_representable_amount(chain: Chain, dispute: Payment) -> Decimal:
     return resolve_payment_amount(dispute) - chain.sum_of(dispute, "CR")
 
 
-def is_disputed(chain: Chain, payment: Payment) -> bool:
-    """Whether an unreversed chargeback is on this payment, or, for a receipt, on the payment it records."""
-    return any(
-        compute_disputed_amount(chain, dispute) > 0
-        for member in _list_same_money_payments(chain, payment)
-        for dispute in chain.followers(member, "CB")
+def compute_standing_amount(chain: Chain, payment: Payment) -> Decimal:
+    """What unreversed chargebacks take of this payment, or, for a receipt, of the payment it records."""
+    return sum(
+        (
+            compute_disputed_amount(chain, dispute)
+            for member in _list_same_money_payments(chain, payment)
+            for dispute in chain.followers(member, "CB")
+        ),
+        ZERO_AMOUNT,
     )
+
+
+def can_be_charged_back(chain: Chain, payment: Payment) -> bool:
+    """Whether an acquirer's report of a chargeback of this payment can be true, whatever was refunded and whatever its
+    amount: not when chargebacks take all of it already, and a reversal (CR) is not charged back twice in full."""
+    taken = chain.sum_of(payment, "CB") if payment.payment_type == "CR" else compute_standing_amount(chain, payment)
+    return taken < resolve_payment_amount(payment)
 
 
 def is_closed(chain: Chain, payment: Payment) -> bool:

@@ -240,9 +240,10 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
 
 
 def decide_follow_up(
-    operation: PaymentOperation, chain: Chain, target: Payment, parameters: Parameters
+    operation: PaymentOperation, chain: Chain, target: Payment, parameters: Parameters, *, reported: bool = False
 ) -> FollowUpDecision:
-    """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount."""
+    """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount.
+    ``reported``: its acquirer reports what has happened."""
     amount = parameters.get("amount")
     if not is_type_supported(target.brand, operation.code):
         return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)
@@ -253,6 +254,7 @@ def decide_follow_up(
         Decimal(amount) if amount is not None else None,
         parameters.get("currency"),
         final=parameters.get(SEQUENCE) == "FINAL",
+        reported=reported,
     )
     if parameters.refusals and not decision.code:
         return FollowUpDecision(amount=decision.amount, code=parameters.refusals[0].code)

@@ -16,17 +16,19 @@ from gateway.models import Payment, Status
 from gateway.payments.chain import (
     OPEN_STATUSES,
     Chain,
+    can_be_charged_back,
     compute_capturable_amount,
     compute_disputable_amount,
     compute_receivable_amount,
     compute_refundable_amount,
     compute_representable_amount,
     compute_reversible_amount,
+    compute_standing_amount,
     count_remaining_captures,
     has_pending_increment,
     is_closed,
-    is_disputed,
     is_exhausted,
+    resolve_payment_amount,
 )
 
 AmountCeiling = Callable[[Chain, Payment], Decimal]
@@ -39,8 +41,8 @@ class PaymentOperation:
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
     payment has another type. ``not_final``: it has no final result yet, or the follow-up would end an authorization
     whose increment or renewal has none. ``failed``: it was not approved. ``other_currency``. ``closed``: a FINAL
-    follow-up ended it. ``disputed``: it has an unreversed chargeback. ``exhausted``: fully captured or reversed.
-    ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
+    follow-up ended it. ``disputed``: unreversed chargebacks take what it asks for. ``exhausted``: fully captured or
+    reversed. ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
 
     ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
     all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
@@ -218,19 +220,28 @@ def evaluate_operation(
     currency: str | None,
     *,
     final: bool = False,
+    reported: bool = False,
 ) -> FollowUpDecision:
     """Decide whether ``operation`` may follow ``target`` with ``amount``, for API calls and clerks alike. ``final``: it
-    is marked sequence=FINAL."""
+    is marked sequence=FINAL. ``reported``: its acquirer reports what has happened, so a chargeback has no ceiling, and
+    a second one can be reversed (docs/decisions/0065)."""
     requested = amount if amount is not None else Decimal(0)
-    if code := _find_refusal_code(operation, chain, target, currency):
+    if code := _find_refusal_code(operation, chain, target, currency, reported=reported):
         return FollowUpDecision(amount=requested, code=code)
+    if operation.code == "CB" and reported:
+        possible = requested > 0 and can_be_charged_back(chain, target)
+        return FollowUpDecision(amount=requested, code="" if possible else operation.exceeded)
+    standing = compute_standing_amount(chain, target) if operation.disputed else Decimal(0)
     if operation.ceiling is None:
-        return FollowUpDecision(amount=requested)
+        left = resolve_payment_amount(target) - standing
+        return FollowUpDecision(amount=requested, code=operation.disputed if standing > 0 and requested > left else "")
     remaining = operation.ceiling(chain, target)
     if amount is None and operation.takes_remainder:
         requested = max(remaining, Decimal(0))
     if requested > remaining or requested <= 0:
-        return FollowUpDecision(amount=requested, code=operation.exceeded)
+        # Only the disputed part is blocked, and named as such where the chargeback alone is in the way.
+        stopped = standing > 0 and requested <= remaining + standing
+        return FollowUpDecision(amount=requested, code=operation.disputed if stopped else operation.exceeded)
     ends = final or (operation.code == "RV" and requested == remaining)
     if ends and target.payment_type == "PA" and has_pending_increment(chain):
         # An increment approved after the end would be held at the issuer and reopen the authorization here.
@@ -238,7 +249,9 @@ def evaluate_operation(
     return FollowUpDecision(amount=requested)
 
 
-def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Payment, currency: str | None) -> str:
+def _find_refusal_code(
+    operation: PaymentOperation, chain: Chain, target: Payment, currency: str | None, *, reported: bool
+) -> str:
     """The result code of a refusal that does not depend on the amount, or ''."""
     if target.payment_type not in operation.follows:
         return operation.wrong_type
@@ -253,9 +266,7 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
         return operation.closed
     if operation.exhausted and is_exhausted(chain, target):
         return operation.exhausted
-    if operation.disputed and is_disputed(chain, target):
-        return operation.disputed
-    if operation.second_chargeback and _is_second_chargeback(chain, target):
+    if operation.second_chargeback and not reported and _is_second_chargeback(chain, target):
         return operation.second_chargeback
     left = count_remaining_captures(chain, target) if operation.counts_captures else None
     return operation.exceeded if left is not None and left <= 0 else ""

@@ -23,8 +23,9 @@ from gateway.core import brands, identifiers
 from gateway.core.card_number import CardNumber
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
-from gateway.models import Channel, Merchant, Payment, Registration, SepaMandate, Status
+from gateway.models import Agreement, Channel, Merchant, Payment, Registration, SepaMandate, Status
 from gateway.payments import store
+from gateway.payments.agreements import MERCHANT_INITIATED_USES, classify_agreement_use
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_means import STORABLE_MEANS, find_sent_account, means_from_account
@@ -125,7 +126,11 @@ def load_stored_means(registration: Registration, parameters: Parameters, now: d
         name: value for name, value in parameters.values.items() if name.endswith(".holder")
     }
     means = open_registration_means(registration, values)
-    parameters.refusals = (*parameters.refusals, *_list_card_refusals(registration, details, parameters, now))
+    parameters.refusals = (
+        *parameters.refusals,
+        *_list_block_refusals(registration, parameters),
+        *_list_card_refusals(registration, details, parameters, now),
+    )
     return StoredMeans(registration=registration.id, brand=registration.brand, means=means, details=details)
 
 
@@ -156,6 +161,18 @@ def _resolve_holder(details: Mapping[str, Any], parameters: Parameters) -> None:
         if parameters.get("overrideHolder") != "true" or not empty:
             parameters.drop(name)
             parameters.ignored = (*parameters.ignored, name)
+
+
+def _list_block_refusals(registration: Registration, parameters: Parameters) -> list[ParameterError]:
+    """What declines a merchant-initiated payment after a chargeback for fraud or revocation, unless the holder agreed
+    again since: with a new INITIAL payment."""
+    since = registration.merchant_use_blocked_at
+    if since is None or classify_agreement_use(parameters) not in MERCHANT_INITIATED_USES:
+        return []
+    if Agreement.objects.filter(registration=registration.pk, created_at__gt=since).exists():
+        return []
+    message = "is charged back as fraud or revoked: only its holder can pay with it, or agree again"
+    return [ParameterError(name="registrationId", message=message, code=registration.merchant_use_code, known=True)]
 
 
 def _list_card_refusals(

@@ -19,7 +19,7 @@ from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Status
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
-from gateway.payments.chain import Chain, compute_refundable_amount
+from gateway.payments.chain import Chain, compute_refundable_amount, resolve_payment_amount
 from gateway.payments.refusal import RequestRefusedError
 from gateway.processor_events.event_outcomes import (
     EventContext,
@@ -68,7 +68,8 @@ def wake_open_inquiries(chain: Chain) -> bool:
 
 def find_debited_payment(chain: Chain, charge: str, amount: Decimal) -> Payment | None:
     """The payment whose money an event is about: the debit, or the one capture of ``charge`` that can still return
-    ``amount``. None when there is none, or several are possible."""
+    ``amount``, else the one of just this amount: it may have been refunded before. None when there is none, or several
+    are possible."""
     debits = [
         member
         for member in chain.members
@@ -76,7 +77,8 @@ def find_debited_payment(chain: Chain, charge: str, amount: Decimal) -> Payment 
     ]
     matching = [member for member in debits if member.connector_tx_id == charge or len(debits) == 1] or debits
     refundable = [member for member in matching if compute_refundable_amount(chain, member) >= amount]
-    return refundable[0] if len(refundable) == 1 else matching[0] if len(matching) == 1 else None
+    same = [member for member in matching if resolve_payment_amount(member) == amount]
+    return next((found[0] for found in (refundable, matching, same) if len(found) == 1), None)
 
 
 def find_recorded_payment(event: EventContext, reference: str) -> UUID | None:

@@ -18,6 +18,7 @@ from django.db import DatabaseError
 from chargebacks import cases, ledger
 from chargebacks.evidence_checklist import is_chargeback_reason
 from chargebacks.models import Chargeback
+from chargebacks.stages import DisputeStage
 from gateway.access import audit_log
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, result_codes
@@ -108,7 +109,7 @@ def _record_in_ledger(
                     return _charge_back(record, disputed, by, duplicate_key)
                 return _reverse(record, disputed, by, duplicate_key)
             except ledger.AlreadyInLedgerError as known:
-                if _join_record(record, known.payment, duplicate_key):
+                if _join_record(record, disputed.chain, known.payment, duplicate_key):
                     return known.payment
     except ledger.DuplicateNoticeError:
         raise
@@ -162,6 +163,12 @@ def _charge_back(record: SettlementRecord, disputed: Payment, by: audit_log.Acto
         line=record.id,
         duplicate_key=duplicate_key,
         extra_writes=_link_record_write(record),
+        scheme=cases.SchemeFacts(
+            reason=record.scheme_reason,
+            case=record.scheme_case,
+            arn=record.arn,
+            stage=DisputeStage(record.dispute_stage) if record.dispute_stage else None,
+        ),
     ).pk
 
 
@@ -194,14 +201,14 @@ def _link_record_write(record: SettlementRecord) -> ledger.ExtraChargebackWrites
     return write
 
 
-def _join_record(record: SettlementRecord, payment: UUID, duplicate_key: UUID | None) -> bool:
+def _join_record(record: SettlementRecord, chain: UUID, payment: UUID, duplicate_key: UUID | None) -> bool:
     """Link the record to a payment that is in the ledger already. False if it has changed, or another line was
     faster."""
     write = WriteStatement()
     write.update(
         record, {"chargeback": payment, "chargeback_at": clock.real_now()}, expecting={"version": record.version}
     )
-    return ledger.join_notice_to_payment(write, payment, record.id, duplicate_key)
+    return ledger.join_notice_to_payment(write, chain, payment, record.id, duplicate_key)
 
 
 def _link_record(record: SettlementRecord, payment: UUID) -> None:

@@ -79,7 +79,7 @@ def preview_file(stream: BinaryIO, institute: ClearingInstitute, most: int | Non
 def _build_preview(stream: BinaryIO, institute: ClearingInstitute, most: int | None) -> FilePreview:
     adapter = _detect_file_format(stream, institute)
     opened = adapter.open(stream, 0, 0)
-    reading = LineReader(opened.present, institute.zone)
+    reading = LineReader(opened.present, institute.zone, institute.reason_codes)
     found = FilePreview(format=adapter.name, columns=opened.present, unused=opened.unused)
     for line in opened.lines:
         if found.lines == most:

@@ -157,7 +157,10 @@ def _read_file(file: SettlementFile) -> None:
     def read(stream: BinaryIO) -> Iterator[_Batch]:
         with translate_parser_errors():
             opened.append(FILE_FORMATS[file.format].open(stream, *begun))
-            yield from _read_batches(opened[0].lines, LineReader(opened[0].present, file.institute.zone), file, kept)
+            yield from _read_batches(opened[0].lines, reader(), file, kept)
+
+    def reader() -> LineReader:
+        return LineReader(opened[0].present, file.institute.zone, file.institute.reason_codes)
 
     begun, kept = (file.lines, file.position), file.faults
     if file.state == SettlementFileState.RECEIVED:

@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from chargebacks.evidence_checklist import is_chargeback_reason
+from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, is_chargeback_reason
+from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import CURRENCY_CODES, currency_exponent
@@ -227,8 +228,9 @@ SETTLEMENT_COLUMNS: Final = (
     SettlementColumn(
         name="ReasonCode",
         test=is_chargeback_reason,
-        expects="must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206",
-        about="Chargebacks only.",
+        expects="must be the reason of a chargeback, 000.100.2 and two digits, e.g. 000.100.206, or a scheme's code,"
+        " e.g. 10.4",
+        about="Chargebacks only. A scheme's code is looked up in the institute's table, then in the schemes'.",
     ),
     SettlementColumn(
         name="ReasonDesc",
@@ -241,6 +243,30 @@ SETTLEMENT_COLUMNS: Final = (
         test=_is_date,
         expects="must be a date yyyy-MM-dd, e.g. 2026-05-14",
         about="Chargebacks only: until when the institute takes evidence.",
+    ),
+    SettlementColumn(
+        name="SchemeReasonCode",
+        test=_matches(r"[0-9A-Za-z.]{1,16}"),
+        expects="must be up to 16 letters, digits and dots, e.g. 13.1",
+        about="Chargebacks only: the scheme's own code.",
+    ),
+    SettlementColumn(
+        name="SchemeCaseId",
+        test=_matches(rf"{_TEXT}{{1,64}}"),
+        expects="must be up to 64 characters",
+        about="Chargebacks only: the scheme's id of the case.",
+    ),
+    SettlementColumn(
+        name="AcquirerReferenceNumber",
+        test=_matches(r"[0-9A-Za-z]{11,24}"),
+        expects="must be 11 to 24 letters and digits (usually 23 digits)",
+        about="Chargebacks only: the ARN of the disputed transaction.",
+    ),
+    SettlementColumn(
+        name="DisputeStage",
+        test=frozenset(DisputeStage.values).__contains__,
+        expects=f"must be one of {', '.join(DisputeStage.values)}",
+        about="Chargebacks only. Without it: by what came before in the chain.",
     ),
 )
 COLUMN_NAMES: Final = tuple(column.name for column in SETTLEMENT_COLUMNS)
@@ -256,6 +282,7 @@ STAGED_COLUMNS: Final = (
     ("settlement_fee", "numeric"), ("fx_rate", "numeric"), ("settlement_date", "date"), ("settlement_status", "text"),
     ("descriptor", "text"), ("last4", "text"), ("bank_code", "text"), ("account_holder", "text"),
     ("reason_code", "text"), ("reason_text", "text"), ("respond_by", "date"),
+    ("scheme_reason", "text"), ("scheme_case", "text"), ("arn", "text"), ("dispute_stage", "text"),
 )  # fmt: skip
 """Columns of the staging table: those above in their order, after a line number and an id."""
 _FIRST: Final = 2
@@ -282,13 +309,18 @@ def infer_cashflow(record_type: str, transaction_type: str) -> str:
     return "NEG" if _AWAY[record_type, transaction_type] else "POS"
 
 
+NO_REASONS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class LineReader:
     """Checks the lines of one file. ``present``: the columns that the file has; ``zone``: of times without an offset.
+    ``reasons``: the institute's own table of reason codes → result code.
 
     ``values`` everywhere: one text per column, in the order of SETTLEMENT_COLUMNS, '' if empty.
     """
 
-    def __init__(self, present: Sequence[str], zone: ZoneInfo) -> None:
+    def __init__(self, present: Sequence[str], zone: ZoneInfo, reasons: Mapping[str, str] = NO_REASONS) -> None:
+        self._reasons = reasons
         self._tests = [
             (place, column.test, column) for place, column in enumerate(SETTLEMENT_COLUMNS) if column.name in present
         ]
@@ -298,6 +330,8 @@ class LineReader:
     def read(self, line: int, values: Sequence[str]) -> list[str] | list[LineFault]:
         """The line in the order of STAGED_COLUMNS, as texts of COPY, or all of its faults."""
         faults: list[LineFault] | None = None
+        if values[_REASON] and not is_chargeback_reason(values[_REASON]):
+            values = self._translate_reason(values)
         for place, test, column in self._tests:
             value = values[place]
             if column.required if not value else not test(value):
@@ -311,6 +345,21 @@ class LineReader:
         if faults:
             return faults
         return self._staged(line, values)
+
+    def _translate_reason(self, values: Sequence[str]) -> Sequence[str]:
+        """The line with a result code in place of a scheme's or the institute's reason code, which is kept beside it.
+        An unknown code of a scheme's shape is a chargeback without a reason: its deadline must not be missed."""
+        code = values[_REASON]
+        known = SCHEME_REASONS.get(code)
+        result = self._reasons.get(code) or (known.result if known is not None else "")
+        if not result and _SCHEME_CODE.fullmatch(code):
+            result = OTHER_CHARGEBACK_REASON
+        if not result:
+            return values
+        found = list(values)
+        found[_REASON] = result
+        found[_SCHEME_REASON] = found[_SCHEME_REASON] or code[:16]
+        return found
 
     def _staged(self, line: int, values: Sequence[str]) -> list[str]:
         row = [str(line), identifiers.row_id().hex, *values]
@@ -351,6 +400,8 @@ class LineReader:
 _CASHFLOW, _STATUS, _RATE, _TIME_AT = (
     COLUMN_INDEX[name] for name in ("Cashflow", "SettlementStatus", "SettlementFxRate", "TxRequestTime")
 )
+_SCHEME_REASON: Final = COLUMN_INDEX["SchemeReasonCode"]
+_SCHEME_CODE: Final = re.compile(r"[0-9]{2}\.[0-9]{1,2}(\.[0-9])?|[0-9]{4}|[A-Z]{1,2}[0-9]{0,2}|[A-Z]{2}[0-9]?")
 _CURRENCY, _PAID_IN, _REASON = (COLUMN_INDEX[name] for name in ("Currency", "SettlementCurrency", "ReasonCode"))
 _AMOUNT, _PAID_AMOUNT = COLUMN_INDEX["Amount"], COLUMN_INDEX["SettlementAmount"]
 _NULLABLE: Final = tuple(COLUMN_INDEX[name] for name in ("UniqueID", "TxRequestTime", "SettlementFee", "RespondBy"))
@@ -367,9 +418,21 @@ _IDS: Final = tuple(
         "ConnectorTxId1",
         "ConnectorTxId2",
         "ConnectorTxId3",
+        "SchemeCaseId",
     )
 )
-_ONLY_CHARGEBACKS: Final = tuple((name, COLUMN_INDEX[name]) for name in ("ReasonCode", "ReasonDesc", "RespondBy"))
+_ONLY_CHARGEBACKS: Final = tuple(
+    (name, COLUMN_INDEX[name])
+    for name in (
+        "ReasonCode",
+        "ReasonDesc",
+        "RespondBy",
+        "SchemeReasonCode",
+        "SchemeCaseId",
+        "AcquirerReferenceNumber",
+        "DisputeStage",
+    )
+)
 
 
 def _check_conditions(values: Sequence[str]) -> list[LineFault]:

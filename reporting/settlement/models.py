@@ -75,7 +75,8 @@ class ClearingInstitute(models.Model):
     files (reporting.settlement.formats); empty: detected from each file's beginning. ``time_zone``: of the dates and
     times in them. ``fee_percent`` and ``fee_fixed`` (in the settlement currency): the agreed fee of a settled payment,
     if there is one to check against. ``settles_within_days``: after so many days a payment without a record is missing.
-    ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected.
+    ``expects_files_on``: ISO weekdays (1 = Monday) on which a file is expected. ``reason_codes``: its own chargeback
+    reason codes → result code 000.100.2nn; those of the schemes are known (chargebacks.stages).
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.entity_id, editable=False)
@@ -87,6 +88,7 @@ class ClearingInstitute(models.Model):
     fee_percent = models.DecimalField(max_digits=7, decimal_places=4, null=True, blank=True)
     fee_fixed = models.DecimalField(max_digits=10, decimal_places=4, null=True, blank=True)
     settles_within_days = models.PositiveSmallIntegerField(default=5)
+    reason_codes = models.JSONField(default=dict, blank=True)
     expects_files_on = ArrayField(models.PositiveSmallIntegerField(), default=list, blank=True)
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -282,6 +284,10 @@ class SettlementRecord(models.Model):
     reason_code = models.CharField(max_length=11, default="")
     reason_text = models.CharField(max_length=128, default="")
     respond_by = models.DateField(null=True)
+    scheme_reason = models.CharField(max_length=16, default="", db_default="")
+    scheme_case = models.CharField(max_length=64, default="", db_default="")
+    arn = models.CharField(max_length=24, default="", db_default="")
+    dispute_stage = models.CharField(max_length=15, default="", db_default="")
     state = models.CharField(max_length=16, choices=MatchState, default="")
     marked = models.BooleanField(default=False)
     version = models.IntegerField(default=1)

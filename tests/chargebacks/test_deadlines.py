@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,15 +34,13 @@ EVENING = datetime(2026, 5, 13, 20, tzinfo=UTC)
 def test_the_deadline_is_17_oclock_so_many_days_after_the_day_it_was_there(
     zone: str, opened: datetime, due: datetime
 ) -> None:
-    with override_settings(GATEWAY_CHARGEBACK_ANSWER_DAYS=10):
-        assert cases.compute_response_deadline(Merchant(time_zone=zone), opened) == due
+    assert cases.compute_response_deadline(Merchant(time_zone=zone), opened, None, 10) == due
 
 
 @given(st.sampled_from(ZONES), st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1)), st.integers(1, 60))
 def test_the_deadline_is_so_many_days_of_the_calendar_away(zone: str, opened: datetime, days: int) -> None:
     at, local = opened.replace(tzinfo=UTC), ZoneInfo(zone)
-    with override_settings(GATEWAY_CHARGEBACK_ANSWER_DAYS=days):
-        due = cases.compute_response_deadline(Merchant(time_zone=zone), at).astimezone(local)
+    due = cases.compute_response_deadline(Merchant(time_zone=zone), at, None, days).astimezone(local)
     assert due.date() == at.astimezone(local).date() + timedelta(days=days)
     assert (due.hour, due.minute) == (17, 0)
 

@@ -231,7 +231,7 @@ def test_a_red_badge_tells_of_disputes_that_must_be_answered_soon(
     badge = r"gavel.{0,900}?Disputes.{0,900}?>\s*1\s*<"
     assert re.search(badge, text(clara.get("/admin/")), re.S) is None
     for moved in (shop.merchant, stranger.merchant):
-        moved.clock_offset += timedelta(days=12)
+        moved.clock_offset += timedelta(days=18)
         moved.save(update_fields=["clock_offset"])
     assert count_urgent_disputes(user) == 1
     assert re.search(badge, text(clara.get("/admin/")), re.S)
@@ -268,7 +268,7 @@ def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_germa
     """What a clerk reads is in the clerk's language, and a bank's letters come with their words."""
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     clara.cookies["django_language"] = "de"
-    pass_time(shop.api, days=8)
+    pass_time(shop.api, days=14)
     page = text(clara.get(f"{LIST}{case.pk}/change/"))
     for told in (
         "Ware kam nie an",

@@ -39,6 +39,7 @@ HELD = {
     "gateway/background/queue.py": 1,
     "chargebacks/admin/manual_entry.py": 1,
     "chargebacks/evidence.py": 2,
+    "chargebacks/ledger.py": 1,
     "gateway/backoffice/acquirers/account_pages.py": 1,
     "gateway/backoffice/kit/edit_conflict.py": 1,
     "gateway/configuration/apply.py": 1,

@@ -36,6 +36,7 @@ CLOSED = {
 USED_UP = "700.400.510"
 DISPUTED = "700.300.600"
 STOPPED_BY_A_DISPUTE = ("RF", "RV", "RB")
+"""By the disputed part only: what is left can be refunded, reversed and rebilled."""
 SECOND = "700.400.411"
 OVER = {
     "CP": "700.400.100", "RF": "700.400.200", "RV": "700.400.300", "RC": "700.100.300", "CB": "700.400.400",
@@ -144,17 +145,19 @@ class Books:
         source = money_behind(target) if kind == "RF" and self.receipts_follow else target
         if kind in CLOSED and (target.pot.closed or source.pot.closed):
             return CLOSED[kind]
-        if kind in STOPPED_BY_A_DISPUTE and source.standing > 0:
-            return DISPUTED
         if kind == "CR" and target.behind is not None and target.behind.kind == "CR":
             return SECOND
         if kind == "CP" and target.pot.captures == 0:
             return OVER[kind]
         if kind in ("INC", "REN") and target.pot.is_used_up():
             return USED_UP if kind == "INC" else OVER[kind]
+        standing = source.standing if kind in STOPPED_BY_A_DISPUTE else 0
+        if kind == "RB" and standing > 0 and (cents or 0) > source.moved - standing:
+            return DISPUTED
         most = self.most(kind, target)
         if most is not None and (most <= 0 or (cents is not None and cents > most)):
-            return OVER[kind]
+            asked = max(most, 0) if cents is None else cents
+            return DISPUTED if standing > 0 and asked <= most + standing else OVER[kind]
         return ""
 
     def enter(self, ident: str, kind: str, target: Entry, cents: int | None, *, code: str, final: bool) -> Entry:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
@@ -225,3 +229,40 @@ def test_what_a_file_books_says_that_it_came_by_file(shop: Shop) -> None:
     take_in(csv([disputed(payment, "25.00"), reversal(payment, "25.00")]), institute())
     logged = RequestLog.objects.filter(method="ENTER").order_by("at", "id")
     assert list(logged.values_list("path", flat=True)) == ["chargeback by file"] * 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_joining_a_line_waits_for_the_chain_before_it_holds_the_line(committed: Shop) -> None:
+    """One order of locks: the chain's first payment, the notices, the line. Otherwise two workers deadlock."""
+    payment = paid(committed, "160.00")
+    ledger.record_chargeback(payment, Decimal("60.00"), by=BY)
+    file = _received(institute(), csv([disputed(payment, "60.00")]))
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Payment.objects.select_for_update().get(pk=payment.chain)
+            joining = pool.submit(_process_apart, file)
+            wait_until(lambda: joining.done() or _is_somebody_waiting())
+            assert not joining.done()
+            SettlementRecord.objects.select_for_update(nowait=True).get()
+        assert joining.result(30.0)
+    assert SettlementRecord.objects.get().chargeback == Chargeback.objects.get().id
+
+
+def _process_apart(file: Any) -> bool:
+    try:
+        return intake.process_file(file)
+    finally:
+        connection.close()
+
+
+def _is_somebody_waiting() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)

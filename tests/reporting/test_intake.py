@@ -471,6 +471,7 @@ def test_files_of_the_watched_folder_are_taken_in_and_moved_away(shop: Shop, tmp
 def test_the_layout_has_the_names_of_the_reconciliation_file() -> None:
     header = (Path(__file__).parents[1] / "spec" / "reconciliation_header.txt").read_text().strip().split(";")
     own = {"SettlementReference", "RespondBy", "TransactionId", "InvoiceId"}
+    own |= {"SchemeReasonCode", "SchemeCaseId", "AcquirerReferenceNumber", "DisputeStage"}
     assert set(layout.COLUMN_NAMES) - own <= set(header)
     told_by_us = {
         "MerchantAccountId",

@@ -228,9 +228,9 @@ def test_a_chargeback_line_read_again_enters_nothing_twice(shop: Shop) -> None:
     assert f"{Chargeback.objects.get().due_at:%Y-%m-%d %H:%M}" == "2035-05-14 17:00"
 
 
-def test_more_than_can_be_charged_back_is_a_finding_with_the_reason(shop: Shop) -> None:
+def test_a_chargeback_of_what_is_charged_back_already_is_a_finding_with_the_reason(shop: Shop) -> None:
     payment = payment_of(shop.api.pay().id)
-    assert shop.api.follow(payment.id.hex, "RF", "50.00").status == 200
+    ledger.record_chargeback(payment, Decimal("93.00"), by=BY)
     take_in(csv([line(payment, ReconciliationType="CHARGEBACK")]), institute())
     found = Finding.objects.get()
     assert (found.kind, found.found[:11]) == ("NOT_BOOKED", "700.400.400")

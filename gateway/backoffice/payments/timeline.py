@@ -232,10 +232,12 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     found.append(
         _build_sum(
             "Still to refund",
-            sum((sums.compute_refundable_amount(chain, member) for member in paid), ZERO_AMOUNT),
+            sum((max(sums.compute_refundable_amount(chain, member), ZERO_AMOUNT) for member in paid), ZERO_AMOUNT),
             "open",
         )
     )
+    if overdrawn := sums.compute_overdrawn_amount(chain):
+        found.append(_build_sum("Returned above what was paid", overdrawn))
     return found
 
 

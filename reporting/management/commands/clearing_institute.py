@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from chargebacks.evidence_checklist import is_chargeback_reason
 from gateway.access import audit_log
 from reporting.models import ClearingInstitute
 from reporting.settlement import institutes
@@ -25,6 +26,13 @@ class Command(BaseCommand):
         parser.add_argument("--fee-percent", help="the agreed fee of a payment, to check against")
         parser.add_argument("--fee-fixed", help="the same, a fixed part in the settlement currency")
         parser.add_argument("--settles-within-days", type=int, default=5, help="after that a payment is missing")
+        parser.add_argument(
+            "--reason-code",
+            action="append",
+            default=[],
+            metavar="CODE=000.100.2nn",
+            help="a chargeback reason of its own and what it means; repeatable. Those of the schemes are known",
+        )
         parser.add_argument("--expects-on", default="", help="weekdays with a file: 1,2,3,4,5 (1 = Monday)")
 
     def handle(self, *args: Any, key: str | None, **options: Any) -> None:
@@ -43,6 +51,7 @@ class Command(BaseCommand):
                 format=options["format"],
                 fee_percent=options["fee_percent"],
                 fee_fixed=options["fee_fixed"],
+                reason_codes=_read_reason_codes(options["reason_code"]),
                 settles_within_days=options["settles_within_days"],
                 expects_files_on=days,
             )
@@ -52,3 +61,14 @@ class Command(BaseCommand):
         except ValueError:
             raise CommandError("--expects-on: weekdays from 1 (Monday) to 7, separated by commas") from None
         self.stdout.write(f"{row.key} is there, id {row.id.hex}")
+
+
+def _read_reason_codes(pairs: list[str]) -> dict[str, str]:
+    """The table of ``CODE=000.100.2nn`` options. Raises CommandError."""
+    found = {}
+    for pair in pairs:
+        code, _, result = pair.partition("=")
+        if not code or not is_chargeback_reason(result):
+            raise CommandError(f"--reason-code: {pair!r} is not CODE=000.100.2 and two digits, e.g. F1=000.100.220")
+        found[code] = result
+    return found

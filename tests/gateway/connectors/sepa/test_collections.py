@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -111,17 +112,14 @@ def paid_and_refunded(shop: Shop, outbox: Path, back: str) -> str:
 
 
 @pytest.mark.parametrize("refunded", ["92.00", "12.00"])
-def test_a_return_of_what_was_refunded_is_a_finding(banked: Shop, outbox: Path, refunded: str) -> None:
-    """The money is gone twice, by the refund and by the return. No chargeback fits; somebody has to know."""
+def test_a_return_of_what_was_refunded_is_a_chargeback(banked: Shop, outbox: Path, refunded: str) -> None:
+    """The money is gone twice, by the refund and by the return: the books say so (docs/decisions/0065)."""
     paid = paid_and_refunded(banked, outbox, refunded)
     back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
     for _ in range(2):
         registry.run_timer_now("bank answers")
-    assert not Payment.objects.filter(chain=paid, payment_type="CB").exists()
-    (finding,) = BankMessage.objects.get(pk=back.pk).findings
-    assert paid in finding
-    assert "given back twice" in finding
-    assert "92.00 EUR" in finding
+    assert Payment.objects.get(chain=paid, payment_type="CB").approved == Decimal("92.00")
+    assert BankMessage.objects.get(pk=back.pk).findings == []
 
 
 def test_a_return_that_another_door_entered_is_no_finding_and_is_won_back(banked: Shop, outbox: Path) -> None:

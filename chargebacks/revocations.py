@@ -1,0 +1,88 @@
+"""Chargebacks that end the consent behind stored credentials: they stop subscription jobs and merchant-initiated use.
+
+The case is opened with ``stops_pending``; what follows is done at once and, if a worker died before, by a timer. Jobs
+of the registration are SUSPENDED (DO_NOT_RETRY), with the record and the notification of every suspension; the
+registration takes no merchant-initiated payment until its holder agrees again (an INITIAL payment with it).
+Source: docs/decisions/0065.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from chargebacks.models import Chargeback
+from gateway.core import clock
+from gateway.models import Merchant, Payment, Registration
+from gateway.scheduling.job_runs import LIVE_JOB_STATES, suspend_job
+from gateway.scheduling.models import Job
+
+FRAUD_STOP_CODE: Final = "700.601.003"
+REVOKED_STOP_CODE: Final = "800.100.500"
+STOP_CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # EPC rulebooks: the debtor's bank returns for want of a valid mandate (MD01, MD02).
+        "000.100.204": REVOKED_STOP_CODE,
+        # Visa 13.2, Mastercard 4853 (cancelled recurring): no charge after the cardholder withdrew the permission.
+        "000.100.205": REVOKED_STOP_CODE,
+        # EPC rulebook Core, 4.3.4: a refund that the debtor asked for (MD06) disputes the charges to come as well.
+        "000.100.206": REVOKED_STOP_CODE,
+        # Visa 10.1-10.5, Mastercard 4837, 4870, 4871: the account is compromised, and the issuer closes it.
+        "000.100.220": FRAUD_STOP_CODE,
+        # Mastercard 4863 (now under 4837): a charge that the cardholder does not recognise is treated as fraud.
+        "000.100.222": FRAUD_STOP_CODE,
+        # Amex F24, F29; bank debits without authority: the cardholder took no part.
+        "000.100.230": FRAUD_STOP_CODE,
+    }
+)
+"""Reason of a chargeback → the result code that declines merchant-initiated payments with its registration."""
+MAX_STOPS_PER_RUN: Final = 200
+MAX_SUSPENSION_TRIES: Final = 20
+"""How often a job that changes meanwhile is read again."""
+
+
+def stops_stored_credentials(reason: str, first_registration: UUID | None) -> bool:
+    """Whether a chargeback for ``reason`` has to stop what is charged with ``first_registration``."""
+    return reason in STOP_CODES and first_registration is not None
+
+
+def stop_pending_credentials(merchant: Merchant | None = None) -> int:
+    """Do what chargebacks of the last seconds left open. Returns for how many."""
+    waiting = Chargeback.objects.filter(stops_pending=True, **({} if merchant is None else {"merchant": merchant}))
+    found = list(waiting.select_related("merchant").order_by("id")[:MAX_STOPS_PER_RUN])
+    for case in found:
+        stop_stored_credentials(case)
+    return len(found)
+
+
+def stop_stored_credentials(case: Chargeback) -> None:
+    """Block the registration behind the disputed payment, then suspend its jobs: no run can begin in between and be
+    approved. Repeating it changes nothing."""
+    registration = find_disputed_registration(case.chain)
+    if registration is not None:
+        now = clock.merchant_now(case.merchant)
+        Registration.objects.filter(pk=registration).update(
+            merchant_use_blocked_at=now, merchant_use_code=STOP_CODES[case.reason_code]
+        )
+        for ident in Job.objects.filter(registration=registration, state__in=LIVE_JOB_STATES).values_list("pk"):
+            _suspend(ident[0])
+    Chargeback.objects.filter(pk=case.pk, stops_pending=True).update(stops_pending=False)
+
+
+def find_disputed_registration(chain: UUID) -> UUID | None:
+    """The stored means that a chain was paid with, or that its first payment stored."""
+    found: UUID | None = Payment.objects.filter(pk=chain).values_list("registration", flat=True).first()
+    return found
+
+
+def _suspend(ident: UUID) -> None:
+    for _ in range(MAX_SUSPENSION_TRIES):
+        job = Job.objects.select_related("merchant", "channel").get(pk=ident)
+        job.channel.merchant = job.merchant
+        if job.state not in LIVE_JOB_STATES:
+            return
+        if suspend_job(job, Job.Reason.DO_NOT_RETRY, clock.merchant_now(job.merchant)):
+            return
+    raise RuntimeError(f"job {ident.hex} changed {MAX_SUSPENSION_TRIES} times while it was suspended")

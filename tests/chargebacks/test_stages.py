@@ -1,0 +1,178 @@
+"""Stages of a dispute: deadlines, codes and ids by scheme, and the money of each stage. Source: docs/decisions/0065."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from chargebacks import cases, evidence, ledger, stages
+from chargebacks.models import Chargeback
+from chargebacks.stages import DisputeStage
+from chargebacks.states import DisputeTransitionError
+from gateway.core import result_codes
+from gateway.models import Payment
+from reporting.models import ClearingInstitute, Finding, SettlementRecord
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+from tests.support.settlement import BY, HEADER, csv, institute, line, payment_of, take_in
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/chargebacks/chargeback/"
+PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
+WIDE = (*HEADER, "SchemeReasonCode", "SchemeCaseId", "AcquirerReferenceNumber", "DisputeStage")
+ARN = "74537604221222132710572"
+
+
+def paid(shop: Shop, **more: str) -> Payment:
+    return payment_of(shop.api.pay(amount="100.00", **more).id)
+
+
+def fresh(case: Chargeback) -> Chargeback:
+    return Chargeback.objects.select_related("merchant").get(pk=case.pk)
+
+
+def days(case: Chargeback) -> int:
+    return (case.due_at.date() - case.opened_at.date()).days
+
+
+def chargeback(payment: Payment, number: int, **more: str) -> dict[str, str]:
+    return line(payment, ReconciliationType="CHARGEBACK", SettlementTxId=f"D-{number}", **more)
+
+
+def reversal(payment: Payment, number: int) -> dict[str, str]:
+    return line(payment, ReconciliationType="CHARGEBACK REVERSAL", SettlementTxId=f"R-{number}")
+
+
+def test_every_code_of_a_scheme_means_a_reason_of_the_table() -> None:
+    for code, reason in stages.SCHEME_REASONS.items():
+        assert result_codes.RESULT_CODES[reason.result].group == "chargeback", code
+        assert reason.flow == ("" if reason.scheme != stages.VISA else reason.flow), code
+    for rule in stages.STAGE_RULES.values():
+        assert 0 < rule.answer_days < rule.scheme_days
+        assert rule.source
+
+
+@pytest.mark.parametrize(
+    "brand, code, stage, expected",
+    [
+        ("VISA", "13.1", "FIRST", 20),
+        ("VISA", "10.4", "FIRST", 20),
+        ("VISA", "13.1", "PRE_ARBITRATION", 20),
+        ("VISA", "", "ARBITRATION", 5),
+        ("MASTER", "4853", "FIRST", 30),
+        ("MASTER", "4853", "PRE_ARBITRATION", 20),
+        ("MIR", "", "FIRST", 14),
+    ],
+)
+def test_days_are_those_of_the_scheme(brand: str, code: str, stage: str, expected: int) -> None:
+    assert stages.find_stage_rule(brand, code, stage).answer_days == expected
+
+
+def test_the_settings_own_days_are_of_first_chargebacks(settings) -> None:  # type: ignore[no-untyped-def]
+    settings.GATEWAY_CHARGEBACK_ANSWER_DAYS = 9
+    assert stages.find_stage_rule("VISA", "", "FIRST").answer_days == 9
+    assert stages.find_stage_rule("VISA", "", "PRE_ARBITRATION").answer_days == 20
+
+
+@pytest.mark.parametrize(
+    "code, result",
+    [("10.4", "220"), ("13.1", "221"), ("4837", "220"), ("4853", "206"), ("F29", "220"), ("9999", "200")],
+)
+def test_a_line_with_a_schemes_code_is_taken_in(shop: Shop, code: str, result: str) -> None:
+    payment = paid(shop)
+    row = chargeback(payment, 1, ReasonCode=code, SchemeCaseId="9001234567", AcquirerReferenceNumber=ARN)
+    file = take_in(csv([row], header=WIDE), institute())
+    assert file.faults == 0
+    case, record = Chargeback.objects.get(), SettlementRecord.objects.get()
+    assert (case.reason_code, case.scheme_reason) == (f"000.100.{result}", code)
+    assert (case.scheme_case, case.arn, case.stage) == ("9001234567", ARN, "FIRST")
+    assert (record.reason_code, record.scheme_reason, record.arn) == (f"000.100.{result}", code, ARN)
+
+
+def test_an_institutes_own_table_comes_first(shop: Shop) -> None:
+    payment = paid(shop)
+    call_command("clearing_institute", key="own", connector=["simulator"], reason_code=["FR1=000.100.230"])
+    take_in(csv([chargeback(payment, 1, ReasonCode="FR1")]), ClearingInstitute.objects.get(key="own"))
+    assert Chargeback.objects.get().reason_code == "000.100.230"
+    with pytest.raises(CommandError, match="--reason-code"):
+        call_command("clearing_institute", key="bad", reason_code=["FR1=220"])
+
+
+@pytest.mark.parametrize("name, value", [("AcquirerReferenceNumber", "12"), ("DisputeStage", "THIRD")])
+def test_a_faulty_column_names_itself(shop: Shop, name: str, value: str) -> None:
+    file = take_in(csv([chargeback(paid(shop), 1, **{name: value})], header=WIDE), institute())
+    assert file.errors.get().column == name
+
+
+def test_money_follows_each_stage_and_each_can_be_answered(shop: Shop) -> None:
+    payment, of = paid(shop), institute()
+    take_in(csv([chargeback(payment, 1, ReasonCode="13.1"), reversal(payment, 1)]), of)
+    take_in(csv([chargeback(payment, 2, SchemeCaseId="PA-1")], header=WIDE), of)
+    second = Chargeback.objects.select_related("merchant").get(stage="PRE_ARBITRATION")
+    assert (second.state, second.scheme_reason, second.scheme_case) == ("OPEN", "13.1", "PA-1")
+    evidence.add_evidence(second, "delivery", "a.pdf", io.BytesIO(PDF), BY)
+    cases.submit_evidence(second, BY)
+    take_in(csv([reversal(payment, 2)]), of)
+    assert (fresh(second).state, fresh(second).recovered) == ("WON", Decimal("100.00"))
+    take_in(csv([chargeback(payment, 3)]), of)
+    third = Chargeback.objects.get(stage="ARBITRATION")
+    assert (third.state, third.previous_id, days(third)) == ("OPEN", second.pk, 5)
+    kinds = list(Payment.objects.filter(chain=payment.id).order_by("id").values_list("payment_type", flat=True))
+    assert kinds == ["DB", "CB", "CR", "CB", "CR", "CB"]
+    assert SettlementRecord.objects.filter(chargeback=None).count() == 0
+    assert not Finding.objects.filter(kind__in=("NOT_BOOKED", "TWICE")).exists()
+
+
+def test_a_stage_without_money_reopens_the_case_and_its_money_follows(shop: Shop) -> None:
+    payment = paid(shop)
+    case = ledger.record_chargeback(payment, Decimal("100.00"), reason="000.100.221", by=BY)
+    ledger.record_chargeback_reversal(case, by=BY)
+    cases.escalate_dispute(fresh(case), BY, stage=DisputeStage.PRE_ARBITRATION, scheme_case="PA-7")
+    opened = fresh(case)
+    assert (opened.state, opened.stage, opened.closed_at) == ("OPEN", "PRE_ARBITRATION", None)
+    assert (opened.scheme_case, days(opened), opened.reminders.count()) == ("PA-7", 20, 3)
+    with pytest.raises(DisputeTransitionError):
+        cases.escalate_dispute(opened, BY, stage=DisputeStage.FIRST)
+    cases.accept_dispute(opened, BY, "")
+    taken = ledger.record_chargeback(payment, Decimal("100.00"), by=BY)
+    assert (taken.state, taken.stage, taken.previous_id) == ("LOST", "PRE_ARBITRATION", case.pk)
+
+
+def test_a_stage_without_money_is_won_without_money(shop: Shop) -> None:
+    case = ledger.record_chargeback(paid(shop), Decimal("100.00"), by=BY)
+    with pytest.raises(DisputeTransitionError):
+        cases.win_dispute(fresh(case), BY, "")
+    ledger.record_chargeback_reversal(case, by=BY)
+    cases.escalate_dispute(fresh(case), BY, stage=DisputeStage.PRE_ARBITRATION)
+    cases.win_dispute(fresh(case), BY, "")
+    assert (fresh(case).state, Payment.objects.filter(payment_type="CR").count()) == ("WON", 1)
+
+
+def test_visas_allocated_disputes_have_no_pre_arbitration_of_the_issuer() -> None:
+    assert stages.choose_next_stage("VISA", "10.4", "FIRST") == DisputeStage.ARBITRATION
+    assert stages.choose_next_stage("VISA", "13.1", "FIRST") == DisputeStage.PRE_ARBITRATION
+    assert stages.choose_next_stage("MASTER", "4837", "FIRST") == DisputeStage.PRE_ARBITRATION
+
+
+def test_a_clerk_enters_and_sees_the_schemes_names_and_opens_the_next_stage(shop: Shop) -> None:
+    max_: Client = signed_in(person("max", "manager", shop.merchant))
+    payment = paid(shop)
+    form = {"seen": "0", "amount": "100.00", "reason": "000.100.200", "scheme_reason": "13.1", "arn": "x"}
+    assert "ARN: 11 to 24" in max_.post(f"{LIST}by-hand/{payment.pk}/", form).content.decode()
+    max_.post(f"{LIST}by-hand/{payment.pk}/", {**form, "arn": ARN, "scheme_case": "C-1"})
+    case = Chargeback.objects.get()
+    assert case.reason_code == "000.100.221"
+    page = max_.get(f"{LIST}{case.pk}/change/").content.decode()
+    for shown in (ARN, "C-1", "13.1 Merchandise or services not received", "first chargeback"):
+        assert shown in page
+    ledger.record_chargeback_reversal(case, by=BY)
+    assert "Open the stage" in max_.get(f"{LIST}{case.pk}/change/").content.decode()
+    sent = {"verb": "escalate", "stage": "PRE_ARBITRATION", "respond_by": ""}
+    max_.post(f"{LIST}{case.pk}/do/", sent)
+    assert (fresh(case).state, fresh(case).stage) == ("OPEN", "PRE_ARBITRATION")
+    max_.post(f"{LIST}{case.pk}/do/", {"verb": "decided_lost"})
+    assert fresh(case).state == "LOST"
