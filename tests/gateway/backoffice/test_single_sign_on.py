@@ -183,7 +183,7 @@ ASKED: dict[str, Any] = {
 
 def set_auth_time(issuer: str, at: Any) -> None:
     """From now on the provider says this of clara-1."""
-    claims = {"email": "clara@shop.example", "email_verified": True, "auth_time": at}
+    claims: Any = {"email": "clara@shop.example", "email_verified": True, "auth_time": at}
     requests.put(f"{issuer}/users/clara-1", json=claims, timeout=20).raise_for_status()
 
 
@@ -191,7 +191,7 @@ def set_auth_time(issuer: str, at: Any) -> None:
 def provider_asks_anew(issuer: str) -> Iterator[None]:
     """After the test the provider says again when it asked."""
     yield
-    claims = {"email": "clara@shop.example", "email_verified": True}
+    claims: Any = {"email": "clara@shop.example", "email_verified": True}
     requests.put(f"{issuer}/users/clara-1", json=claims, timeout=20).raise_for_status()
 
 
