@@ -30,13 +30,13 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
+from gateway.core.spreadsheet_cells import escape_csv_formula
 
 VIEW_SNAPSHOT_PERMISSION: Final = "checkout.view_pagesnapshot"
 EXPORT_SNAPSHOT_PERMISSION: Final = "checkout.export_pagesnapshot"
 MAX_SHOWN_CHANGES: Final = 100
 """Snapshots, violations and wallet scripts shown on the page; the export has more."""
 MAX_EXPORTED_ROWS: Final = 10_000
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def count_unreviewed_changes(user: Any) -> int:
@@ -232,10 +232,7 @@ def _render_csv(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     for row in rows:
         writer.writerow(
-            {
-                name: f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-                for name, cell in row.items()
-            }
+            {name: escape_csv_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
         )
     return file.getvalue()
 

@@ -330,6 +330,8 @@ GATEWAY_OIDC_ISSUER: str = env.str("GATEWAY_OIDC_ISSUER", default="").rstrip("/"
 GATEWAY_OIDC_CLIENT_ID: str = env.str("GATEWAY_OIDC_CLIENT_ID", default="")
 GATEWAY_OIDC_CLIENT_SECRET: str = env.str("GATEWAY_OIDC_CLIENT_SECRET", default="")
 GATEWAY_OIDC_NAME: str = env.str("GATEWAY_OIDC_NAME", default="Single sign-on")
+# The provider must show by a fresh auth_time that it asked the user anew; False for one that sends none.
+GATEWAY_OIDC_REQUIRE_AUTH_TIME: bool = env.bool("GATEWAY_OIDC_REQUIRE_AUTH_TIME", default=True)
 
 # Lifetime of a new user's link to choose a password, seconds.
 PASSWORD_RESET_TIMEOUT = 3 * 24 * 3600

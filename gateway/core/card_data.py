@@ -243,6 +243,8 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
     for first, (start, first_end) in enumerate(groups):
         if start == first_end:
             continue
+        # Thirteen digits are an EAN only where no longer number follows them: in doubt they are masked.
+        whole = first + 1 == len(groups) or groups[first + 1][1] > first_end
         for length in _find_card_lengths(digits[start : start + _BIN]):
             last = groups_by_end.get(start + length)
             if (
@@ -252,7 +254,7 @@ def _find_in_chain(chain: str, offset: int, shortest: int, text: str) -> Iterato
                 and not any("\0" in separator for separator in between[first + 1 : last + 1])
                 and _is_printed_grouping(groups[first : last + 1], between[first + 1 : last + 1])
                 and not _is_other_number(
-                    digits[start : start + length], first == last, first == 0 and _follows_plus(text, offset)
+                    digits[start : start + length], whole and first == last, first == 0 and _follows_plus(text, offset)
                 )
             ):
                 yield [offset + at for at in places[start : start + length]]

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -101,9 +101,13 @@ class OutboundConnection(HTTPConnection):
     @property
     def is_fresh(self) -> bool:
         """True if it may serve another call."""
+        return self.is_young and self.is_connected
+
+    @property
+    def is_young(self) -> bool:
+        """True if neither its age nor its time of idling is over."""
         now = time.monotonic()
-        young = now - self._opened < MAX_CONNECTION_LIFE_S and now - self.used < MAX_CONNECTION_IDLE_S
-        return young and self.is_connected
+        return now - self._opened < MAX_CONNECTION_LIFE_S and now - self.used < MAX_CONNECTION_IDLE_S
 
 
 class _TlsConnection(OutboundConnection, HTTPSConnection):
@@ -156,8 +160,9 @@ class ConnectionPool:
 
     def __init__(self, most: int = 8) -> None:
         self._most = most
-        self._idle: dict[tuple[str, str, int], deque[OutboundConnection]] = defaultdict(deque)
+        self._idle: dict[tuple[str, str, int], deque[OutboundConnection]] = {}
         self._lock = threading.Lock()
+        self._swept = time.monotonic()
 
     def take(self, target: CallTarget, deadline: float) -> tuple[OutboundConnection, bool]:
         """A connection, and whether it was used before: the server may have closed such a one meanwhile."""
@@ -173,14 +178,31 @@ class ConnectionPool:
             line.close()
 
     def give(self, target: CallTarget, line: OutboundConnection) -> None:
-        """Return a connection to the pool, if there is room."""
+        """Return a connection to the pool, if there is room. Connections that were idle for too long are closed now and
+        then: a receiver that is never called again would keep its sockets open."""
         line.used = time.monotonic()
         with self._lock:
-            idle = self._idle[target.key]
-            if len(idle) < self._most:
-                idle.append(line)
-                return
-        line.close()
+            closing = self._take_old(line.used)
+            idle = self._idle.setdefault(target.key, deque())
+            (idle if len(idle) < self._most else closing).append(line)
+        for each in closing:
+            each.close()
+
+    def _take_old(self, now: float) -> list[OutboundConnection]:
+        """Remove the connections that may serve no other call, at most once per MAX_CONNECTION_IDLE_S."""
+        if now - self._swept < MAX_CONNECTION_IDLE_S:
+            return []
+        self._swept = now
+        old: list[OutboundConnection] = []
+        kept: dict[tuple[str, str, int], deque[OutboundConnection]] = {}
+        for key, idle in self._idle.items():
+            for line in idle:
+                if line.is_young:
+                    kept.setdefault(key, deque()).append(line)
+                else:
+                    old.append(line)
+        self._idle = kept
+        return old
 
     def close(self) -> None:
         """Close all idle connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateway.core import card_data
+from gateway.core.brands import CARD_BRANDS
 from gateway.core.luhn import compute_check_digit
 from gateway.core.masking import mask_text
 
@@ -241,3 +243,42 @@ def test_a_chain_breaks_where_no_card_goes_on() -> None:
     """More than nineteen digits in a row are no card's, and do not tie their neighbours together."""
     assert card_data.mask_card_data("1" * 40 + " " + NUMBER).endswith(f"{NUMBER[:6]}******{NUMBER[-4:]}")
     assert card_data.mask_card_data(NUMBER * 2) == NUMBER * 2
+
+
+def numbers_of_every_brand() -> list[str]:
+    """Three numbers of every range and length of every brand, the same in every run."""
+    chance = random.Random("brands")
+    found = []
+    for brand in CARD_BRANDS.values():
+        for (low, high), length in itertools.product(brand.ranges, sorted(brand.lengths)):
+            for _ in range(3):
+                start = str(chance.randint(int(low), int(high))).zfill(len(low))
+                payload = start + "".join(chance.choices("0123456789", k=length - 1 - len(start)))
+                found.append(payload + compute_check_digit(payload))
+    return found
+
+
+def is_ean(number: str) -> bool:
+    return len(number) == 13 and sum(int(char) * (3 if at % 2 else 1) for at, char in enumerate(number)) % 10 == 0
+
+
+AROUND = ("{}", "order {} of today", "77 {}", "{} 20", "card={}&x=1", "({})", "\u00e4{}\u00e4", "{}\n{}", "{}, {}",
+          "12345678901234567890 {}", "{} 12345678901234567890", "{}/123456789012345678901234567890")  # fmt: skip
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_number_of_every_brand_and_length_is_masked_within_any_text(around: str) -> None:
+    """Thirteen digits that an EAN's check digit ends, too, are one in a text of their own only."""
+    for number in numbers_of_every_brand():
+        writings = [grouped(number, 4, between) for between in (" ", "-", "\u00a0", "_", "  ", "%20")]
+        if not is_ean(number):
+            writings.append(number)
+        for written in writings:
+            text = around.replace("{}", written)
+            assert number not in card_data.fold_digits(mask_text(text)), text
+
+
+def test_thirteen_digits_before_a_longer_number_are_masked_though_an_ean_ends_alike() -> None:
+    number = next(each for each in numbers_of_every_brand() if is_ean(each))
+    assert mask_text(number) == number
+    assert number not in mask_text(f"{number} 12345678901234567890")

@@ -28,6 +28,7 @@ from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
+from gateway.core.spreadsheet_cells import escape_csv_formula, escape_formula
 from gateway.models import BackgroundWork, Payment
 
 EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
@@ -36,9 +37,6 @@ EXPORT_SLICE_ROWS: Final = 2_000
 MAX_SHEET_ROWS: Final = 1_048_576
 """Rows of one sheet with its heading; the format's limit."""
 EXPORT_FORMATS: Final = ("csv", "xlsx")
-_RISKY: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""First characters that make a cell a formula, including full-width ones of East Asian keyboards."""
-
 ExportCell = str | Decimal | None
 EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
     ("id", lambda p: p.id.hex),
@@ -91,11 +89,6 @@ def _build_cells(payment: Payment) -> list[ExportCell]:
     return [
         mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
     ]
-
-
-def escape_formula(cell: str) -> str:
-    """Escape text that a spreadsheet would take for a formula; numbers are returned as they are."""
-    return f"'{cell}" if cell.startswith(_RISKY) else cell
 
 
 # --- one slice ----------------------------------------------------------------------------------------------------
@@ -175,7 +168,7 @@ def escape_cell(cell: ExportCell) -> str:
     """A cell as text that no spreadsheet runs as a formula."""
     if cell is None:
         return ""
-    return f"{cell:.2f}" if isinstance(cell, Decimal) else escape_formula(cell)
+    return f"{cell:.2f}" if isinstance(cell, Decimal) else escape_csv_formula(cell)
 
 
 # --- XLSX ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ There is no sign-up: managers make users, and single sign-on only lets existing 
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any, Final
 
 import requests
@@ -216,7 +217,10 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
-        request.session[session.PROVIDER_AUTHENTICATED_AT_KEY] = _read_auth_time(sociallogin)
+        authenticated_at = _read_auth_time(sociallogin)
+        if settings.GATEWAY_OIDC_REQUIRE_AUTH_TIME:
+            _check_auth_time(request, authenticated_at)
+        request.session[session.PROVIDER_AUTHENTICATED_AT_KEY] = authenticated_at
         if sociallogin.is_existing:
             return
         user = _find_user_by_email(sociallogin)
@@ -243,6 +247,16 @@ def _read_auth_time(sociallogin: SocialLogin) -> float:
     """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say."""
     said = (sociallogin.account.extra_data.get("id_token") or {}).get("auth_time")
     return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else 0.0
+
+
+def _check_auth_time(request: HttpRequest, authenticated_at: float) -> None:
+    """Refuse an answer that does not show that the provider asked the person anew, which ``max_age=0`` demands of it.
+    Source: OpenID Connect Core 1.0, 3.1.2.1 and 3.1.3.7."""
+    if not authenticated_at:
+        why = _("The provider does not say when it asked who you are (auth_time). Tell your administrator.")
+        _refuse_sign_in(request, why)
+    if time.time() - authenticated_at >= settings.ACCOUNT_REAUTHENTICATION_TIMEOUT:
+        _refuse_sign_in(request, _("The provider did not ask anew who you are (auth_time is too old). Try again."))
 
 
 def _find_user_by_email(sociallogin: SocialLogin) -> User | None:

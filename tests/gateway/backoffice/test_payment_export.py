@@ -78,6 +78,14 @@ def test_a_cell_is_never_a_formula(shop: Shop, as_: str) -> None:
     ]
 
 
+def test_no_part_of_a_csv_cell_is_a_formula_where_a_spreadsheet_splits_at_semicolons(shop: Shop) -> None:
+    """OWASP, CSV Injection. A German Excel does, and quotes within its line do not keep it from that."""
+    for sent in ("mug;=1+1", 'mug; "=1+1', "mug;  @SUM(1)"):
+        shop.api.pay(merchantMemo=sent)
+    memos = [each["merchantMemo"] for each in cells(exported(shop, "csv"))]
+    assert memos == ["mug;'=1+1", "mug; \"'=1+1", "mug;  '@SUM(1)"]
+
+
 @pytest.mark.parametrize("as_", payment_export.EXPORT_FORMATS)
 def test_one_odd_character_spoils_nobodys_file(shop: Shop, as_: str) -> None:
     """Found in use: one merchant's U+FFFE made the workbook of all merchants unreadable."""

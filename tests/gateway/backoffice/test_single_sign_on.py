@@ -5,11 +5,13 @@ Source: docs/decisions/0051.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.contrib.auth.models import User
 from django.http import HttpResponse
@@ -168,6 +170,64 @@ def test_who_has_no_password_proves_themselves_by_it(client: Client, clara: User
     assert come(client, "clara-1", next="/admin/account/")["Location"] == "/admin/account/"
     assert client.post("/admin/account/", {"act": "unlink"}).status_code == 302
     assert not SocialAccount.objects.exists()
+
+
+ASKED: dict[str, Any] = {
+    "long ago": 1_700_000_000,
+    "not said": None,
+    "no number": "1700000000",
+    "a yes": True,
+    "nothing": 0,
+}
+
+
+def set_auth_time(issuer: str, at: Any) -> None:
+    """From now on the provider says this of clara-1."""
+    claims: Any = {"email": "clara@shop.example", "email_verified": True, "auth_time": at}
+    requests.put(f"{issuer}/users/clara-1", json=claims, timeout=20).raise_for_status()
+
+
+@pytest.fixture
+def provider_asks_anew(issuer: str) -> Iterator[None]:
+    """After the test the provider says again when it asked."""
+    yield
+    claims: Any = {"email": "clara@shop.example", "email_verified": True}
+    requests.put(f"{issuer}/users/clara-1", json=claims, timeout=20).raise_for_status()
+
+
+def forget_proofs(client: Client) -> None:
+    session = client.session
+    session["account_authentication_methods"] = []
+    session.save()
+
+
+@pytest.mark.usefixtures("provider_asks_anew")
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_provider_that_did_not_ask_anew_proves_nothing(client: Client, clara: User, issuer: str, asked: str) -> None:
+    """OpenID Connect Core 1.0, 3.1.2.1: with ``max_age`` there is an ``auth_time``. The open session stays open."""
+    come(client, "clara-1")
+    forget_proofs(client)
+    set_auth_time(issuer, ASKED[asked])
+    assert come(client, "clara-1")["Location"] == "/admin/login/"
+    assert client.get("/admin/passkeys/add/")["Location"].startswith(AGAIN)
+    assert "auth_time" in client.get("/admin/").content.decode()
+    assert come(Client(), "clara-1")["Location"] == "/admin/login/"
+    set_auth_time(issuer, int(time.time()))
+    assert come(client, "clara-1")["Location"] == "/admin/"
+    assert client.get("/admin/passkeys/add/").status_code == 200
+
+
+@pytest.mark.usefixtures("provider_asks_anew")
+def test_a_setting_lets_in_where_the_provider_says_nothing(client: Client, clara: User, issuer: str) -> None:
+    """The moment of the answer counts then; an old ``auth_time`` that is sent still proves nothing anew."""
+    with override_settings(GATEWAY_OIDC_REQUIRE_AUTH_TIME=False):
+        set_auth_time(issuer, None)
+        assert come(client, "clara-1")["Location"] == "/admin/"
+        assert client.get("/admin/passkeys/add/").status_code == 200
+        set_auth_time(issuer, 1_700_000_000)
+        browser = Client()
+        assert come(browser, "clara-1")["Location"] == "/admin/"
+        assert browser.get("/admin/passkeys/add/")["Location"].startswith(AGAIN)
 
 
 def test_a_manager_undoes_it(clara: User, shop: Shop) -> None:

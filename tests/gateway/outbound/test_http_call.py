@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pytest_django.fixtures import Settings
 
-from gateway.outbound import CallFailure, ConnectionPool, call_url
+from gateway.outbound import CallFailure, ConnectionPool, call_url, connections
 from tests.support.receivers import answering, receiving
 
 
@@ -178,6 +178,20 @@ def test_kept_connections_are_used_again_and_a_closed_one_is_replaced() -> None:
         assert call_url("POST", receiver.url, body=b"b", timeout_s=30, lines=lines).status == 200
         assert receiver.connections == 2
     lines.close()
+
+
+def test_the_connections_of_receivers_that_are_never_called_again_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merchant's addresses change as often as they like: each would keep a socket of the worker open."""
+    lines = ConnectionPool()
+    with receiving(answering()) as first, receiving(answering()) as second:
+        assert call_url("GET", first.url, timeout_s=30, lines=lines).status == 200
+        assert [len(idle) for idle in lines._idle.values()] == [1]
+        old = next(iter(lines._idle.values()))[0]
+        monkeypatch.setattr(connections, "MAX_CONNECTION_IDLE_S", 0.0)
+        assert call_url("GET", second.url, timeout_s=30, lines=lines).status == 200
+        assert old.is_closed
+        assert [key[2] for key in lines._idle] == [second.port]
+        lines.close()
 
 
 def _certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
