@@ -101,15 +101,15 @@ def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, 
     row = _create_authentication(asked, configuration)
     network = find_threeds_network(asked.brand)
     directory = get_directory_server()
-    if network is None or (configuration.networks and network.key not in configuration.networks):
-        return _unchanged_outcome(
-            row,
-            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
-        )
     if directory is None:
         return _unchanged_outcome(
             row,
             _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, asked.now),
+        )
+    if network is None or (configuration.networks and network.key not in configuration.networks):
+        return _unchanged_outcome(
+            row,
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
         )
     steering = asked.parameters if asked.test_mode == "INTERNAL" else {}
     try:

@@ -81,6 +81,9 @@ class MissingAuthentication(enum.StrEnum):
     NOT_ENROLLED = "not enrolled"
     UNREACHABLE = "directory not reached"
     NOT_SET_UP = "not set up"
+    INCOMPLETE = "required fields missing"
+    NO_RESULT = "no result of the challenge"
+    MALFORMED = "answer not in the protocol"
 
 
 CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str, str]]] = MappingProxyType(
@@ -88,6 +91,9 @@ CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str,
         MissingAuthentication.NOT_ENROLLED: ("100.390.110", "000.400.102"),
         MissingAuthentication.UNREACHABLE: ("100.390.111", "000.400.107"),
         MissingAuthentication.NOT_SET_UP: ("100.390.106", "000.400.104"),
+        MissingAuthentication.INCOMPLETE: ("100.390.117", "000.400.104"),
+        MissingAuthentication.NO_RESULT: ("100.380.501", "100.380.501"),
+        MissingAuthentication.MALFORMED: ("100.390.115", "000.400.103"),
     }
 )
 
@@ -115,9 +121,12 @@ def find_verdict(trans_status: str, reason: str = "") -> AuthenticationVerdict:
 
 
 def find_missing_verdict(lack: MissingAuthentication) -> AuthenticationVerdict:
-    """The verdict when there was no authentication."""
+    """The verdict when there was no authentication. A channel without a 3DS server always declines: the merchant
+    switched authentication on, and would believe that the issuer carries the risk (docs/decisions/0066)."""
     payment, standalone = CODES_BY_MISSING_AUTHENTICATION[lack]
-    return AuthenticationVerdict(then=AuthenticationResult.UNAVAILABLE, payment=payment, standalone=standalone)
+    refused = lack in (MissingAuthentication.NOT_SET_UP, MissingAuthentication.INCOMPLETE)
+    then = AuthenticationResult.REFUSED if refused else AuthenticationResult.UNAVAILABLE
+    return AuthenticationVerdict(then=then, payment=payment, standalone=standalone)
 
 
 def is_declined_by_policy(
