@@ -66,6 +66,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
             now=request.now,
             request=request.trace.request,
             account=payment.acquirer_merchant_id,
+            build_notification_url=shopper_tokens.build_challenge_return_url,
         )
     )[1]
     match outcome:
@@ -87,8 +88,8 @@ def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -
     step = shopper_tokens.build_shopper_redirect(ident)
     if waiting.step != "method":
         return step
-    data = (("threeDSMethodData", authentications.build_method_data(waiting.authentication)),)
-    page = Precondition(
-        origin="iframe#hidden", url=f"{settings.GATEWAY_BASE_URL}/shopper/method", method="POST", parameters=data
-    )
+    ours = f"{settings.GATEWAY_BASE_URL}/shopper/method"
+    notify = ours if waiting.method_url else ""
+    data = (("threeDSMethodData", authentications.build_method_data(waiting.authentication, notify)),)
+    page = Precondition(origin="iframe#hidden", url=waiting.method_url or ours, method="POST", parameters=data)
     return replace(step, preconditions=(page,))

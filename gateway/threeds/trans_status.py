@@ -82,7 +82,6 @@ class MissingAuthentication(enum.StrEnum):
     UNREACHABLE = "directory not reached"
     NOT_SET_UP = "not set up"
     INCOMPLETE = "required fields missing"
-    NO_RESULT = "no result of the challenge"
     MALFORMED = "answer not in the protocol"
 
 
@@ -92,13 +91,28 @@ CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str,
         MissingAuthentication.UNREACHABLE: ("100.390.111", "000.400.107"),
         MissingAuthentication.NOT_SET_UP: ("100.390.106", "000.400.104"),
         MissingAuthentication.INCOMPLETE: ("100.390.117", "000.400.104"),
-        MissingAuthentication.NO_RESULT: ("100.380.501", "100.380.501"),
         MissingAuthentication.MALFORMED: ("100.390.115", "000.400.103"),
     }
 )
 
 CHALLENGE_CANCELLED: Final = "100.390.124"
 AUTHENTICATION_TIMED_OUT: Final = "100.380.501"
+CANCELLED_BY_CARDHOLDER: Final = "01"
+"""challengeCancel: the cardholder pressed Cancel."""
+CODES_BY_CHALLENGE_CANCEL: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        CANCELLED_BY_CARDHOLDER: (CHALLENGE_CANCELLED, CHALLENGE_CANCELLED),
+        "03": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # decoupled: out of time
+        "04": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # timed out at the ACS
+        "05": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # no first CReq reached the ACS
+        "06": ("100.390.112", "000.400.103"),  # transaction error
+        "08": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # timed out in the app's SDK
+    }
+)
+"""challengeCancel → codes of (payment, authentication alone). 02 is reserved and 07 is "unknown": the status decides.
+Source: EMV 3-D Secure v2.2.0, table A.1, Challenge Cancelation Indicator."""
+RESULT_STATUSES: Final = frozenset({"Y", "A", "N", "U", "R"})
+"""transStatus that a result of a challenge (RReq) may have; C, D and I are answers to an AReq only."""
 
 
 class UnprovenPolicy(enum.StrEnum):

@@ -659,7 +659,7 @@ def test_a_shopper_without_a_way_back_is_told_how_it_went(api: Api) -> None:
     assert "went through" in words(shopper.follow(shopper.enter()))
 
 
-def test_in_live_no_directory_is_there_and_the_channels_policy_decides(api: Api, channel: Channel, live: None) -> None:
+def test_in_live_no_directory_is_there_and_the_payment_is_declined(api: Api, channel: Channel, live: None) -> None:
     """No simulator outside the test environment."""
     configure(channel, on_unavailable="decline")
     answer = buy(api.over_tls())
