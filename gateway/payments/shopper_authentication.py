@@ -22,6 +22,7 @@ from gateway.models import Payment
 from gateway.payments import shopper_tokens
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.payment_request import PaymentRequest
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
 
@@ -61,7 +62,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
             expiry=(card.expiry_month, card.expiry_year),
             holder=card.holder,
             money=request.money,
-            parameters=values,
+            parameters=_mark_storing(request, values),
             test_mode=request.test_mode,
             now=request.now,
             request=request.trace.request,
@@ -79,6 +80,15 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> PaymentSt
             return PaymentStop(
                 deadline=deadline, redirect=build_authentication_redirect(payment.id, outcome), facts=facts
             )
+
+
+def _mark_storing(request: PaymentRequest, values: Mapping[str, str]) -> Mapping[str, str]:
+    """The parameters of an authentication. Storing a card without a payment is a non-payment authentication to add a
+    card, unless the request says otherwise. Source: EMV 3-D Secure v2.2.0, table A.1; docs/decisions/0066."""
+    verifies = request.money.amount == 0 and values.get("createRegistration") == "true"
+    if request.payment_type != REGISTRATION_PAYMENT_TYPE and not verifies:
+        return values
+    return {"threeDSecure.npa": "true", "threeDSecure.authenticationInd": "ADD_CARD", **values}
 
 
 def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -> Redirect | None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway.threeds.networks import THREEDS_VERSION
+
 MISSING_ELEMENT, INVALID_FORMAT = "201", "203"
 """errorCode of an Erro message. Source: EMV 3-D Secure v2.2.0, table A.4."""
 
@@ -119,7 +121,7 @@ def find_areq_faults(message: Mapping[str, Any]) -> list[tuple[str, str]]:
     if column not in _COLUMNS:
         lacking = [name for name in ("deviceChannel", "messageCategory") if not message.get(name)]
         return [(MISSING_ELEMENT, name) for name in lacking] or [(INVALID_FORMAT, "deviceChannel")]
-    version = str(message.get("messageVersion", ""))
+    version = str(message.get("messageVersion") or THREEDS_VERSION)
     required = [name for name, row in AREQ_FIELDS.items() if row.need[column] == "R" and row.since <= version]
     required += _list_conditional_fields(message, version)
     faults = [(MISSING_ELEMENT, name) for name in dict.fromkeys(required) if message.get(name) in (None, "")]

@@ -92,11 +92,12 @@ def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
 def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
     """True if a channel with 3-D Secure would authenticate this card payment.
 
-    The card can be authenticated, nothing proves or disables it, and the shopper pays or the merchant asks for 3RI.
+    The card can be authenticated, nothing proves or disables it, and the shopper pays, or stores the card, or the
+    merchant asks for 3RI.
     ``proved``: a cryptogram was sent.
     """
     return (
-        operation in ("PA", "DB")
+        operation in ("PA", "DB", "RG")
         and find_threeds_network(brand) is not None
         and parameters.get("threeDSecure.disable") != "true"
         and not (proved and "threeDSecure.eci" in parameters)

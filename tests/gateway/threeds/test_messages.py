@@ -229,7 +229,7 @@ def test_each_required_element_is_missed(channel: str) -> None:
     ("name", "value"),
     [
         ("exemptionFlag", "01"),
-        ("threeRIInd", "01"),
+        ("threeRIInd", "03"),
         ("sdkTransID", "c5b808e7-1de1-4069-a17b-f70d3b3b1645"),
         ("billAddrState", "Bavaria"),
         ("mobilePhone", "+49 151 234"),

@@ -277,7 +277,8 @@ def test_our_own_proof_takes_the_same_names_and_exemptions_go_onwards(api: Api) 
     assert proof["verificationId"] == "***"
     assert len(proof["dsTransactionId"]) == len(proof["acsTransactionId"]) == 36
     areq = Authentication.objects.get().messages[0]
-    assert (areq["threeDSRequestorChallengeInd"], areq["exemptionFlag"]) == ("05", "02")
+    assert areq["threeDSRequestorChallengeInd"] == "05"
+    assert "exemptionFlag" not in areq
     told = answer.body["threeDSecure"]
     assert (told["challengeIndicator"], told["dsTransactionId"]) == ("05", proof["dsTransactionId"])
 
