@@ -83,7 +83,7 @@ class ExternalThreeDSServer:
         if found.get("enrolled") is False:
             return "", None
         lowest, highest = found.get("acsStartProtocolVersion"), found.get("acsEndProtocolVersion")
-        server = {name: found.get(name) for name in _SERVER_FIELDS if found.get(name) is not None}
+        server = {name: found[name] for name in _SERVER_FIELDS if found.get(name) is not None}
         method = found.get("threeDSMethodURL") or ""
         if (
             found.get("enrolled") is not True

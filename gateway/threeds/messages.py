@@ -286,7 +286,8 @@ def _subdivision(state: str, country: str) -> str:
     if found is None or not state:
         return ""
     wanted = state.strip().casefold()
-    for part in pycountry.subdivisions.get(country_code=found.alpha_2) or ():
+    parts = pycountry.subdivisions.get(country_code=found.alpha_2)  # type: ignore[no-untyped-call]  # it has no types
+    for part in parts or ():
         code = part.code.partition("-")[2]
         if wanted in (code.casefold(), part.code.casefold(), part.name.casefold()):
             return str(code)

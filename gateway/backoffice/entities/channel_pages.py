@@ -326,6 +326,17 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
     search_fields = ("channel__name",)
     autocomplete_fields = ("channel",)
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A user who may only look has no field for a new secret."""
+        shown = super().get_fieldsets(request, obj)
+        allowed = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
+        if allowed:
+            return shown
+        return [
+            (title, {**options, "fields": tuple(name for name in options["fields"] if name != "server_secret")})
+            for title, options in shown
+        ]
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Seal a new secret with the row; the audit entry says that it was set, never what it is."""
         obj.server_url = obj.server_url.rstrip("/")

@@ -161,6 +161,15 @@ def test_the_3ds_page_cannot_take_the_server_away(live: None, boss: Client, shop
     assert AuditEntry.objects.filter(action="set secrets").count() == 1
 
 
+def test_who_may_only_look_sees_the_server_and_no_field_for_its_secret(shop: Shop) -> None:
+    served(shop.channel)
+    looker = signed_in(person("looker", Role.AUDITOR, shop.merchant))
+    page = looker.get(f"/admin/gateway/threedsecureconfiguration/{shop.channel.pk}/change/")
+    assert page.status_code == 200
+    assert SERVER in page.content.decode()
+    assert "server_secret" not in page.content.decode()
+
+
 def test_the_channels_page_says_that_its_payments_are_declined(live: None, boss: Client, shop: Shop) -> None:
     path = f"/admin/gateway/channel/{shop.channel.pk}/change/"
     assert "100.390.106" not in boss.get(path, secure=True).content.decode()
