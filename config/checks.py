@@ -13,12 +13,14 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError
 
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
 from gateway.db.environment import find_history_fault
 from gateway.notifications.retry_schedule import WEBHOOK_GIVE_UP_AFTER
 from gateway.portal.documents import list_documents
+from gateway.threeds.server_setup import find_channels_without_server
 
 _PORTS = re.compile("[0-9]{1,5}(-[0-9]{1,5})?")
 
@@ -176,6 +178,30 @@ def _check_sign_in() -> list[CheckMessage]:
         words = "GATEWAY_OIDC_ISSUER must start with https:// in the live environment."
         faults.append(Error(words, id="tollhouse.E025"))
     return faults
+
+
+MAX_NAMED_CHANNELS = 5
+
+
+@register()
+def check_threeds_servers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """In live, a channel with 3-D Secure needs a 3DS server: without one all its payments are declined. A database that
+    cannot be read, or has not the columns yet, is left to other checks."""
+    try:
+        lacking = find_channels_without_server()
+    except DatabaseError:
+        return []
+    if not lacking:
+        return []
+    named = ", ".join(f"{one.name} ({one.entity_id})" for one in lacking[:MAX_NAMED_CHANNELS])
+    more = f" and {len(lacking) - MAX_NAMED_CHANNELS} more" if len(lacking) > MAX_NAMED_CHANNELS else ""
+    return [
+        Error(
+            f"3-D Secure is on without a 3DS server behind it: {named}{more}.",
+            hint="Give threeDSecure.server, or switch threeDSecure.enabled off, with `manage.py configure`.",
+            id="tollhouse.E029",
+        )
+    ]
 
 
 @register()

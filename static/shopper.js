@@ -30,9 +30,17 @@ if (methodForm) {
     clearTimeout(timer);
     go("Y");
   };
-  if (frame.contentDocument?.readyState === "complete" && frame.contentDocument.URL !== "about:blank") loaded();
-  else frame.addEventListener("load", loaded, { once: true });
+  // The end is a page of ours: an issuer's own page cannot be read, and leads to it.
+  const ended = () => frame.contentDocument?.readyState === "complete" && frame.contentDocument.URL !== "about:blank";
+  const look = () => {
+    if (ended()) loaded();
+  };
+  frame.addEventListener("load", look);
+  look();
+  /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-method-begin]"))?.submit();
 }
+
+/** @type {HTMLFormElement | null} */ (document.querySelector("form[data-submit-now]"))?.requestSubmit();
 
 const done = /** @type {HTMLElement | null} */ (document.querySelector("[data-done]"));
 if (done && window.parent !== window) {

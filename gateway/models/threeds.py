@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 
 from gateway.catalogue.structures import NETWORK_KEYS
@@ -17,28 +17,35 @@ from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 MAX_REQUESTOR_CHARS = 100
+MAX_SERVER_URL_CHARS = 255
+MAX_ACS_URL_CHARS = 2_048
+REQUESTOR_MEMBERS = ("id", "name", "acquirerBin", "acquirerMerchantId")
+"""What a network or the acquirer assigned to the shop, per network."""
 
 
 def validate_requestors(value: Any) -> None:
     """Raise ValidationError unless ``value`` gives a 3DS requestor's id and name for each network it names."""
     if not isinstance(value, dict):
-        raise ValidationError("Give an object: network → {id, name}.")
+        raise ValidationError(f"Give an object: network → {{{', '.join(REQUESTOR_MEMBERS)}}}.")
     for network, requestor in value.items():
         if network not in NETWORK_KEYS:
             raise ValidationError(f"{network} is not one of {', '.join(NETWORK_KEYS)}.")
         if (
             not isinstance(requestor, dict)
-            or not set(requestor) <= {"id", "name"}
+            or not set(requestor) <= set(REQUESTOR_MEMBERS)
             or not all(isinstance(text, str) and 0 < len(text) <= MAX_REQUESTOR_CHARS for text in requestor.values())
         ):
-            raise ValidationError(f"{network}: give id and name, each up to {MAX_REQUESTOR_CHARS} characters.")
+            members = ", ".join(REQUESTOR_MEMBERS)
+            raise ValidationError(f"{network}: give {members}, each up to {MAX_REQUESTOR_CHARS} characters.")
 
 
 class ThreeDSecureConfiguration(models.Model):
     """3-D Secure configuration of one channel. A channel without a row has the defaults; ``Channel.three_d_secure``
     says whether it authenticates at all.
 
-    ``networks``: empty means all. ``requestors``: network → {id, name}, as the network assigned them.
+    ``networks``: empty means all. ``requestors``: network → REQUESTOR_MEMBERS, as network and acquirer assigned them.
+    ``server_url``: the external 3DS server (docs/connectors/threeds-server.md); ``server_secret_sealed``: the secret
+    shared with it, sealed for the channel's id. Live needs both (docs/decisions/0066).
     """
 
     class Policy(models.TextChoices):
@@ -56,7 +63,43 @@ class ThreeDSecureConfiguration(models.Model):
         default=dict,
         blank=True,
         validators=[validate_requestors],
-        help_text="Network → {id, name}; a request's own go first.",
+        help_text="Network → {id, name, acquirerBin, acquirerMerchantId}; a request's own go first.",
+    )
+    server_url = models.CharField(
+        "3DS server",
+        max_length=MAX_SERVER_URL_CHARS,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Address of the external 3DS server, https://…; the live environment needs one.",
+    )
+    server_secret_sealed = models.BinaryField(null=True, editable=False)
+    server_secret_set_at = models.DateTimeField(null=True, editable=False)
+    requestor_url = models.CharField(
+        "website",
+        max_length=MAX_ACS_URL_CHARS,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The shop's website (threeDSRequestorURL); threeDSecure.merchant.url goes first.",
+    )
+    merchant_category_code = models.CharField(
+        "merchant category code",
+        max_length=4,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[RegexValidator("^[0-9]{4}$", "Give the four digits of ISO 18245.")],
+        help_text="Four digits (ISO 18245); merchant.mcc goes first.",
+    )
+    merchant_country = models.CharField(
+        "merchant country",
+        max_length=2,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[RegexValidator("^[A-Z]{2}$", "Give two capital letters (ISO 3166-1).")],
+        help_text="Two letters (ISO 3166-1); merchant.country goes first.",
     )
     on_unavailable = models.CharField(
         "when authentication is not available",
@@ -120,7 +163,9 @@ class Authentication(models.Model):
     payment goes on. ``number_sealed``: the card number, sealed for this row until the directory server was asked;
     ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
     ``ask``: the data of the request to the directory server, without the number. ``messages``: the EMV messages,
-    masked. ``request``: the echo of an authentication alone. Times are the merchant's clock.
+    masked. ``request``: the echo of an authentication alone. ``server_url``: the external 3DS server that has it, empty
+    for the simulated one; ``acs_url``, ``method_url``: pages of the issuer that this server named. Times are the
+    merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -139,6 +184,9 @@ class Authentication(models.Model):
     flow = models.CharField(max_length=12, default="")
     scenario = models.CharField(max_length=24, default="")
     window = models.CharField(max_length=2, default="")
+    server_url = models.CharField(max_length=MAX_SERVER_URL_CHARS, default="", db_default="")
+    acs_url = models.CharField(max_length=MAX_ACS_URL_CHARS, default="", db_default="")
+    method_url = models.CharField(max_length=MAX_ACS_URL_CHARS, default="", db_default="")
     attempts = models.PositiveSmallIntegerField(default=0)
     resends = models.PositiveSmallIntegerField(default=0)
     trans_status = models.CharField(max_length=1, default="")

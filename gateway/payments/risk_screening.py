@@ -113,9 +113,6 @@ def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
     """Gather the risk inputs of a payment. Raises RequestRefusedError for a risk.channelId that names no rule set of
     this merchant, if the channel has a rule set or the payment is a standalone risk check."""
-    if request.payment_type == REGISTRATION_PAYMENT_TYPE:
-        # A registration moves no money; its payments are screened.
-        return ScreeningPlan()
     sent, means = request.parameters.values, request.means
     card = means if isinstance(means, Card) else None
     card_bin = card.facts.bin6 if card is not None else ""
@@ -134,6 +131,9 @@ def plan_screening(request: PaymentRequest) -> ScreeningPlan:
             own=request.channel.card_testing or {},
             now=request.now,
         )
+    if request.payment_type == REGISTRATION_PAYMENT_TYPE:
+        # A registration asks an acquirer about the card, so the guard counts it; rule sets screen its payments.
+        return ScreeningPlan(watch=watch)
     key = sent.get("risk.channelId") or request.channel.risk_set
     standalone = request.payment_type == STANDALONE_RISK_CHECK_TYPE
     if (not key and not standalone) or request.parameters.refusals:

@@ -5,6 +5,7 @@ Source: Part B, 3D Secure.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from gateway.payments import shopper_tokens
 from gateway.payments.outcomes import AuthenticationProof, Declined, Suspended
 from gateway.payments.payment_means import pack_one_time_secrets
 from gateway.payments.payment_request import PaymentRequest
+from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_answer import merge_shown_facts
 from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationPassed, AuthenticationPending, AuthenticationRejected
@@ -48,11 +50,12 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> Authentic
             expiry=(card.expiry_month, card.expiry_year),
             holder=card.holder,
             money=request.money,
-            parameters=values,
+            parameters=_mark_storing(request, values),
             test_mode=request.test_mode,
             now=request.now,
             request=request.trace.request,
             account=payment.acquirer_merchant_id,
+            build_notification_url=shopper_tokens.build_challenge_return_url,
         )
     )[1]
     at = clock.merchant_now(request.merchant)
@@ -74,6 +77,15 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> Authentic
             )
 
 
+def _mark_storing(request: PaymentRequest, values: Mapping[str, str]) -> Mapping[str, str]:
+    """The parameters of an authentication. Storing a card without a payment is a non-payment authentication to add a
+    card, unless the request says otherwise. Source: EMV 3-D Secure v2.2.0, table A.1; docs/decisions/0066."""
+    verifies = request.money.amount == 0 and values.get("createRegistration") == "true"
+    if request.payment_type != REGISTRATION_PAYMENT_TYPE and not verifies:
+        return values
+    return {"threeDSecure.npa": "true", "threeDSecure.authenticationInd": "ADD_CARD", **values}
+
+
 def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -> Redirect | None:
     """The redirect of a pending authentication, with its 3DS method as precondition; None without a shopper (3RI)."""
     if not waiting.shopper:
@@ -81,8 +93,8 @@ def build_authentication_redirect(ident: UUID, waiting: AuthenticationPending) -
     step = shopper_tokens.build_shopper_redirect(ident)
     if waiting.step != "method":
         return step
-    data = (("threeDSMethodData", authentications.build_method_data(waiting.authentication)),)
-    page = Precondition(
-        origin="iframe#hidden", url=f"{settings.GATEWAY_BASE_URL}/shopper/method", method="POST", parameters=data
-    )
+    ours = f"{settings.GATEWAY_BASE_URL}/shopper/method"
+    notify = ours if waiting.method_url else ""
+    data = (("threeDSMethodData", authentications.build_method_data(waiting.authentication, notify)),)
+    page = Precondition(origin="iframe#hidden", url=waiting.method_url or ours, method="POST", parameters=data)
     return replace(step, preconditions=(page,))

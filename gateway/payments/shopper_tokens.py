@@ -39,3 +39,9 @@ def build_shopper_redirect(payment: UUID) -> Redirect:
 def build_return_url(payment: UUID) -> str:
     """The URL to which a bank or wallet sends the shopper back."""
     return f"{settings.GATEWAY_BASE_URL}/shopper/{payment.hex}/return?token={build_shopper_token(payment)}"
+
+
+def build_challenge_return_url(ident: UUID) -> str:
+    """The URL to which an issuer sends the shopper back after a challenge (notificationURL), of at most 256 characters.
+    ``ident``: a payment, or a standalone authentication."""
+    return f"{settings.GATEWAY_BASE_URL}/shopper/{ident.hex}/challenged?token={build_shopper_token(ident)}"

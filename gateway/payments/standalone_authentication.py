@@ -20,6 +20,7 @@ from gateway.core.money import Money, format_amount
 from gateway.core.result_codes import AWAITING_SHOPPER_CODE
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant
+from gateway.payments import shopper_tokens
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.refusal import RequestRefusedError, check_currency, resolve_brand
 from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
@@ -72,6 +73,7 @@ def begin_standalone_authentication(
             now=now,
             request=request,
             return_url=parameters.get("shopperResultUrl") or "",
+            build_notification_url=shopper_tokens.build_challenge_return_url,
             echo=parameters.echo(),
             answer=answer,
         )

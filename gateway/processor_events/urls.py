@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from gateway.processor_events import views
+from gateway.processor_events import threeds_results, views
 
-urlpatterns = [path("stripe/<uuid:account>", views.receive_card_api_event)]
+urlpatterns = [
+    path("stripe/<uuid:account>", views.receive_card_api_event),
+    path("threeds/results", threeds_results.receive_threeds_result),
+]

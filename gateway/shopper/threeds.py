@@ -92,6 +92,20 @@ def method_page_view(request: HttpRequest) -> HttpResponse:
     return _allow_framing(render(request, "shopper/method_page.html"))
 
 
+@csrf_exempt
+@xframe_options_exempt
+@require_http_methods(["GET", "POST"])
+def challenge_return_view(request: HttpRequest, target: str) -> HttpResponse:
+    """POST /shopper/{id}/challenged (notificationURL): the browser is back from the issuer's challenge page. What it
+    brings proves nothing; the result comes from the 3DS server."""
+    visit = _find_visit(request, target)
+    if visit is not None and visit.row.server_url:
+        _continue_payment(request, visit, server.collect_server_result(visit.row.id))
+    token = request.GET.get("token") or request.POST.get("token") or ""
+    location = _build_step_address(target, token, waiting="true")
+    return _forbid_storing(HttpResponse(status=303, headers={"Location": location}))
+
+
 def _find_visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
     """The visit for a valid token; None for a payment without an authentication. Raises Http404 without the right
     token."""
@@ -134,6 +148,8 @@ def _answer_sdk(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
         return _build_erro("101")
     if not all(isinstance(value, str) and _SDK_VALUE(value) for value in creq.values()):
         return _build_erro("203")
+    if visit.row.server_url:
+        return _build_erro("101")
     cres, outcome = server.continue_challenge(visit.row.id, creq)
     _continue_payment(request, visit, outcome)
     return _forbid_storing(JsonResponse(cres))
@@ -152,6 +168,8 @@ def _render_step(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
     row = visit.row
     if row.step == AuthenticationStep.DONE:
         return _finish_authentication(request, visit)
+    if row.server_url:
+        return _render_issuer_step(request, visit)
     template = {
         AuthenticationStep.METHOD: "shopper/method.html",
         AuthenticationStep.ASKING: "shopper/method.html",
@@ -178,6 +196,36 @@ def _render_step(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
         "window": row.window,
     }
     return _allow_framing(render(request, template, context), _build_return_url(visit))
+
+
+def _render_issuer_step(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
+    """The page of an external 3DS server's step: it leads to the issuer's own pages, or waits for the result."""
+    row = visit.row
+    challenge = row.step == AuthenticationStep.CHALLENGE
+    waiting = request.GET.get("waiting") == "true" or row.step in (
+        AuthenticationStep.ASKING,
+        AuthenticationStep.DECOUPLED,
+    )
+    if challenge and waiting and request.GET.get("token"):
+        _continue_payment(request, visit, server.collect_server_result(row.id))
+        row.refresh_from_db()
+        if row.step == AuthenticationStep.DONE:
+            return _finish_authentication(request, visit)
+    context = _choose_texts(request, visit) | {
+        "row": row,
+        "token": visit.token,
+        "embedded": request.GET.get("embedded") == "true",
+        "bank": row.merchant.name,
+        "network": THREEDS_NETWORK_BY_KEY[row.network].title,
+        "merchant": row.merchant.name,
+        "window": row.window,
+        "waiting": waiting,
+        "challenge": challenge,
+        "creq": authentications.build_creq(row),
+        "method_data": authentications.build_method_data(row.id, f"{settings.GATEWAY_BASE_URL}/shopper/method"),
+    }
+    page = row.acs_url if challenge else row.method_url
+    return _allow_framing(render(request, "shopper/issuer.html", context), _build_return_url(visit), page)
 
 
 def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
@@ -235,7 +283,6 @@ def _list_hints(row: Authentication) -> list[tuple[str, str]]:
         "threeDSRequestorAuthenticationInd",
         "threeRIInd",
         "threeDSRequestorChallengeInd",
-        "exemptionFlag",
         "threeDSCompInd",
         "recurringExpiry",
         "recurringFrequency",
@@ -244,9 +291,10 @@ def _list_hints(row: Authentication) -> list[tuple[str, str]]:
     return [(name, str(areq[name])) for name in names if name in areq]
 
 
-def _allow_framing(response: HttpResponse, form_target: str = "") -> HttpResponse:
+def _allow_framing(response: HttpResponse, form_target: str = "", issuer_page: str = "") -> HttpResponse:
     """A page that a merchant's page may frame: a challenge is shown in its window. The response to a form may redirect
-    to the merchant, which browsers count as the form's target."""
+    to the merchant, which browsers count as the form's target. ``issuer_page``: of an external ACS, which is framed or
+    gets a form, and may lead to further pages of its own."""
     csp: dict[str, list[str]] = {"frame-ancestors": ["*"], "frame-src": ["'self'"]}
     if form_target:
         parts = urlsplit(form_target)
@@ -255,6 +303,9 @@ def _allow_framing(response: HttpResponse, form_target: str = "") -> HttpRespons
             "'self'",
             f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if web else f"{parts.scheme}:",
         ]
+    if issuer_page:
+        # Issuers lead the browser over hosts that nobody can list.
+        csp |= {"frame-src": ["'self'", "https:", "http:"], "form-action": ["'self'", "https:", "http:"]}
     response._csp_config = _POLICY | csp  # type: ignore[attr-defined]
     return _forbid_storing(response)
 

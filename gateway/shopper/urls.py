@@ -8,6 +8,7 @@ from gateway.shopper import threeds, views
 
 urlpatterns = [
     path("method", threeds.method_page_view, name="shopper-method"),
+    path("<str:target>/challenged", threeds.challenge_return_view, name="shopper-challenged"),
     path("<str:target>", threeds.authentication_view, name="shopper"),
     path("<str:target>/return", views.return_view, name="shopper-return"),
 ]

@@ -10,7 +10,7 @@ import base64
 import secrets
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -29,6 +29,11 @@ DECOUPLED_AFTER_S: Final = 30
 ENROLLED_PARAMETER, FLOW_PARAMETER = "customParameters[3DS2_enrolled]", "customParameters[3DS2_flow]"
 ACS_REFERENCE_NUMBER: Final = "TOLLHOUSE-SIMULATED-ACS"
 
+SIMULATED_SERVER: Final[Mapping[str, str]] = MappingProxyType(
+    {"threeDSServerRefNumber": "TOLLHOUSE-SIMULATED-3DSS", "threeDSServerURL": "https://threeds-server.example/results"}
+)
+"""How the simulated 3DS server names itself in an AReq."""
+
 CHALLENGE_WINDOWS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"01": ("250", "400"), "02": ("390", "400"), "03": ("500", "600"), "04": ("600", "400"), "05": ("full", "full")}
 )
@@ -41,10 +46,13 @@ _METHODS: Final = frozenset({"method", "method_challenge"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardRange:
-    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page."""
+    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page. ``method_url``:
+    its address, empty for the simulated one; ``server``: the fields by which the 3DS server names itself."""
 
     version: str
     method: bool
+    method_url: str = ""
+    server: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve_challenge_window(challenge_window: str) -> str:
@@ -74,7 +82,7 @@ def find_card_range(scenario: str) -> CardRange | None:
     """The card range of a scenario; None for a card that is in no issuer's range."""
     if scenario == "not_enrolled":
         return None
-    return CardRange(version=THREEDS_VERSION, method=scenario in _METHODS)
+    return CardRange(version=THREEDS_VERSION, method=scenario in _METHODS, server=SIMULATED_SERVER)
 
 
 def build_ares(areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:

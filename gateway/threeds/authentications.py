@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -64,9 +65,31 @@ def next_authentication_due(merchant: Merchant) -> datetime | None:
     return min((moment for moment in found.values() if moment is not None), default=None)
 
 
-def build_method_data(ident: UUID) -> str:
-    """threeDSMethodData for the issuer's method page, base64url."""
-    text = json.dumps({"threeDSServerTransID": str(ident)}, separators=(",", ":"))
+def build_method_data(ident: UUID, notification_url: str = "") -> str:
+    """threeDSMethodData for the issuer's method page, base64url. ``notification_url``: where the page reports its end;
+    the simulated one does not."""
+    data = {"threeDSServerTransID": str(ident)}
+    if notification_url:
+        data["threeDSMethodNotificationURL"] = notification_url
+    return encode_base64url(data)
+
+
+def build_creq(row: Authentication) -> str:
+    """The CReq that the browser takes to the issuer's challenge page, base64url."""
+    return encode_base64url(
+        {
+            "messageType": "CReq",
+            "messageVersion": row.version,
+            "threeDSServerTransID": str(row.id),
+            "acsTransID": row.acs_transaction,
+            "challengeWindowSize": row.window,
+        }
+    )
+
+
+def encode_base64url(message: Mapping[str, str]) -> str:
+    """A message as JSON in base64url, without padding."""
+    text = json.dumps(message, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -78,7 +101,12 @@ def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
         assert row.deadline is not None
         shopper = row.device_channel != messages.REQUESTOR_CHANNEL
         return AuthenticationPending(
-            authentication=row.id, step=row.step, deadline=row.deadline, shopper=shopper, facts=facts
+            authentication=row.id,
+            step=row.step,
+            deadline=row.deadline,
+            shopper=shopper,
+            method_url=row.method_url,
+            facts=facts,
         )
     if row.code:
         return AuthenticationRejected(code=row.code, facts=facts)

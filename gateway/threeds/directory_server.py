@@ -1,31 +1,35 @@
-"""The directory server of this environment. One is bundled: the simulated one of the test environment.
+"""The port to a directory server: the simulated one of the test environment, or a channel's external 3DS server.
 
-A real one would implement the same protocol. Source: Part A, What the service does, 5 (test modes).
+Source: Part A, What the service does, 5 (test modes); docs/decisions/0066.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, Protocol
+from uuid import UUID
 
 from django.conf import settings
 
+from gateway.core.result_codes import EXTERNAL_TEST_MODE
 from gateway.core.secret import Secret
+from gateway.models import ThreeDSecureConfiguration
 from gateway.threeds import acs
+from gateway.threeds.external_server import ExternalThreeDSServer
 from gateway.threeds.messages import ThreeDSMessage
-
-
-class DirectoryUnreachableError(Exception):
-    """The directory server did not answer in time, or not in its protocol."""
+from gateway.threeds.server_setup import has_threeds_server, open_threeds_server
 
 
 class DirectoryServer(Protocol):
-    """Interface of a directory server. ``look_up`` and ``authenticate`` raise DirectoryUnreachableError."""
+    """Interface of a directory server. ``look_up`` and ``authenticate`` raise DirectoryUnreachableError, the latter
+    IncompleteAReqError, too. ``url``: empty for the simulated one."""
 
     name: str
+    url: str
 
-    def look_up(self, number: Secret, steering: Mapping[str, str]) -> tuple[str, acs.CardRange | None]:
-        """(scenario, card range) of a card; the range is None if no issuer authenticates it."""
+    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, acs.CardRange | None]:
+        """(scenario, card range) of a card; the range is None if no issuer authenticates it. ``ident``: the
+        threeDSServerTransID."""
         ...
 
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
@@ -37,8 +41,9 @@ class SimulatedDirectory:
     """Answers from the table of test cards, in this process."""
 
     name = "simulator"
+    url = ""
 
-    def look_up(self, number: Secret, steering: Mapping[str, str]) -> tuple[str, acs.CardRange | None]:
+    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, acs.CardRange | None]:
         scenario = acs.choose_scenario(number, steering)
         return scenario, acs.find_card_range(scenario)
 
@@ -49,6 +54,10 @@ class SimulatedDirectory:
 SIMULATED_DIRECTORY: Final = SimulatedDirectory()
 
 
-def get_directory_server() -> DirectoryServer | None:
-    """The directory server of this environment; None in live, where authentication is not available."""
-    return None if settings.IS_LIVE else SIMULATED_DIRECTORY
+def get_directory_server(configuration: ThreeDSecureConfiguration, test_mode: str) -> DirectoryServer | None:
+    """The directory server of an authentication. Live, and testMode EXTERNAL where one is configured: the channel's
+    external 3DS server, None if there is none or its secret does not open. Otherwise the simulated one."""
+    if settings.IS_LIVE or (test_mode == EXTERNAL_TEST_MODE and has_threeds_server(configuration)):
+        access = open_threeds_server(configuration)
+        return ExternalThreeDSServer(access) if access is not None else None
+    return SIMULATED_DIRECTORY

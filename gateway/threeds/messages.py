@@ -6,6 +6,9 @@ field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -60,18 +63,25 @@ _BROWSER: Final = (
     ("browserJavaEnabled", "javaEnabled"),
     ("browserColorDepth", "screenColorDepth"),
 )
-_ADDRESS: Final = (
-    ("City", "city"),
-    ("PostCode", "postcode"),
-    ("State", "state"),
+_ADDRESS: Final = (("City", "city"), ("PostCode", "postcode"))
+_E164: Final = re.compile(
+    r"\+(?P<cc>1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[2-9][0-9]{2})(?P<subscriber>[0-9]{1,14})"
 )
+"""International numbers; no country code is the beginning of another. Source: ITU-T E.164, list of country codes."""
+SDK_FIELDS: Final = (
+    "sdkAppID", "sdkEncData", "sdkEphemPubKey", "sdkMaxTimeout", "sdkReferenceNumber", "sdkTransID",
+    "deviceRenderOptions",
+)  # fmt: skip
+SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
+"""messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
 _DECOUPLED_MINUTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSubject:
     """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
-    id and name assigned by the network, from the channel's configuration; ``expiry``: month (2 digits), year (4)."""
+    what network and acquirer assigned, from the channel's configuration; ``expiry``: month (2 digits), year (4);
+    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …)."""
 
     id: UUID
     brand: str
@@ -87,6 +97,11 @@ class AuthenticationSubject:
     challenge_indicator: str = ""
     requestor: Mapping[str, str] = field(default_factory=dict)
     notification_url: str = ""
+    website: str = ""
+    merchant_category_code: str = ""
+    merchant_country: str = ""
+    version: str = THREEDS_VERSION
+    server: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
@@ -116,7 +131,8 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
     month, year = ask.expiry
     message: ThreeDSMessage = {
         "messageType": "AReq",
-        "messageVersion": THREEDS_VERSION,
+        "messageVersion": ask.version,
+        **ask.server,
         "threeDSServerTransID": str(ask.id),
         "deviceChannel": channel,
         "messageCategory": resolve_message_category(given),
@@ -135,21 +151,22 @@ def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) 
         **_customer(given),
     }
     if channel == BROWSER_CHANNEL:
-        message |= {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
-        message |= {"browserIP": given.get("customer.ip", ""), "threeDSCompInd": method}
+        message |= _browser(given, ask.version) | {"threeDSCompInd": method}
     elif channel == APP_CHANNEL:
-        message["sdkEncData"] = given["threeDSecure.deviceInfo"]
+        message |= _sdk(given["threeDSecure.deviceInfo"])
     if scheme := {name: value for name, value in given.items() if name.startswith("threeDSecure.schemeData[")}:
         data = {name.partition("[")[2].rstrip("]"): value for name, value in scheme.items()}
-        message["messageExtension"] = [{"name": "Scheme data", "criticalityIndicator": False, "data": data}]
-    return {name: value for name, value in message.items() if value}
+        message["messageExtension"] = [
+            {"name": "Scheme data", "id": SCHEME_DATA_EXTENSION_ID, "criticalityIndicator": False, "data": data}
+        ]
+    return {name: value for name, value in message.items() if value not in ("", None)}
 
 
 def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
     """A message for the timeline: no card number, cryptogram, one-time code or device data."""
-    hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent"}
+    hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent", "notificationURL"}
     shown: ThreeDSMessage = {name: "•••" if name in hidden else value for name, value in message.items()}
-    if "acctNumber" in shown:
+    if isinstance(shown.get("acctNumber"), Secret):
         shown["acctNumber"] = mask_pan(shown["acctNumber"].reveal())
     return shown
 
@@ -164,23 +181,21 @@ def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
     return {
         "threeDSRequestorID": ask.parameters.get(prefix + "requestorId") or ask.requestor.get("id", ""),
         "threeDSRequestorName": ask.parameters.get(prefix + "requestorName") or ask.requestor.get("name", ""),
-        "threeDSRequestorURL": ask.parameters.get("threeDSecure.merchant.url", ""),
+        "threeDSRequestorURL": ask.parameters.get("threeDSecure.merchant.url") or ask.website,
     }
 
 
 def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
-    """What the merchant asks for: challenge indicators, exemptions, 3RI, decoupled."""
+    """What the merchant asks for: challenge indicator, 3RI, decoupled. An exemption is the acquirer's affair: EMV has
+    no field for it."""
     given = ask.parameters
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
-    message = {
-        "threeDSRequestorAuthenticationInd": AUTHENTICATION_IND[sent] if sent else default,
-        "threeDSRequestorChallengeInd": given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator,
-        "exemptionFlag": given.get("threeDSecure.exemptionFlag", ""),
-    }
+    message = {"threeDSRequestorChallengeInd": given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator}
     if channel == REQUESTOR_CHANNEL:
         message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
-        message["threeDSRequestorChannel"] = given.get("threeDSecure.channel", "")
+    else:
+        message["threeDSRequestorAuthenticationInd"] = AUTHENTICATION_IND[sent] if sent else default
     if given.get("threeDSecure.decoupled") == "true":
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
@@ -188,12 +203,13 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
 
 def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
     given = ask.parameters
-    country = given.get("threeDSecure.merchant.country") or given.get("merchant.country", "")
+    country = given.get("threeDSecure.merchant.country") or given.get("merchant.country") or ask.merchant_country
     return {
         "merchantName": given.get("threeDSecure.merchant.name") or given.get("merchant.name") or ask.merchant,
         "merchantCountryCode": _country_number(country) or given.get("merchant.countryCode", ""),
-        "mcc": given.get("merchant.mcc", ""),
-        "acquirerMerchantID": ask.account,
+        "mcc": given.get("merchant.mcc") or ask.merchant_category_code,
+        "acquirerBIN": ask.requestor.get("acquirerBin", ""),
+        "acquirerMerchantID": ask.requestor.get("acquirerMerchantId") or ask.account,
     }
 
 
@@ -207,17 +223,75 @@ def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
 
 
 def _customer(given: Mapping[str, str]) -> ThreeDSMessage:
-    message = {
+    message: ThreeDSMessage = {
         "email": given.get("customer.email", ""),
-        "mobilePhone": given.get("customer.mobile", ""),
-        "homePhone": given.get("customer.phone", ""),
-        "workPhone": given.get("customer.workPhone", ""),
+        "mobilePhone": _phone(given.get("customer.mobile", "")),
+        "homePhone": _phone(given.get("customer.phone", "")),
+        "workPhone": _phone(given.get("customer.workPhone", "")),
     }
     for start, address in (("billAddr", "billing"), ("shipAddr", "shipping")):
         message |= {f"{start}{emv}": given.get(f"{address}.{name}", "") for emv, name in _ADDRESS}
         message[f"{start}Line1"], message[f"{start}Line2"] = _lines(given, address)
-        message[f"{start}Country"] = _country_number(given.get(f"{address}.country", ""))
+        country = given.get(f"{address}.country", "")
+        message[f"{start}Country"] = _country_number(country)
+        message[f"{start}State"] = _subdivision(given.get(f"{address}.state", ""), country)
     return message
+
+
+def _browser(given: Mapping[str, str], version: str) -> ThreeDSMessage:
+    """Browser fields. Only a script can read all of the screen and clock, so a request with them comes from a browser
+    that runs JavaScript."""
+    message: ThreeDSMessage = {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
+    java = message["browserJavaEnabled"]
+    message["browserJavaEnabled"] = java == "true" if java else ""
+    message["browserIP"] = given.get("customer.ip", "")
+    if version >= "2.2.0":
+        script = ("browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ")
+        message["browserJavascriptEnabled"] = all(message[name] != "" for name in script)
+    return message
+
+
+def _sdk(device_info: str) -> ThreeDSMessage:
+    """SDK fields of authRequestParams: an object of EMV names as JSON, plain or in base64url; any other text is the
+    encrypted device data alone."""
+    for text in (device_info, _decode_base64url(device_info)):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and "sdkTransID" in found:
+            return {name: found[name] for name in SDK_FIELDS if name in found}
+    return {"sdkEncData": device_info}
+
+
+def _decode_base64url(text: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except ValueError:
+        return ""
+
+
+def _phone(text: str) -> dict[str, str] | str:
+    """{cc, subscriber} of an international number; '' for one whose country is not known."""
+    digits = re.sub(r"[^0-9+]", "", text)
+    if digits.startswith("00"):
+        digits = f"+{digits[2:]}"
+    found = _E164.fullmatch(digits)
+    return {"cc": found["cc"], "subscriber": found["subscriber"]} if found is not None else ""
+
+
+def _subdivision(state: str, country: str) -> str:
+    """The part of an ISO 3166-2 code after the country; '' for a state without one."""
+    found = pycountry.countries.get(alpha_3=country) if len(country) == 3 else pycountry.countries.get(alpha_2=country)
+    if found is None or not state:
+        return ""
+    wanted = state.strip().casefold()
+    parts = pycountry.subdivisions.get(country_code=found.alpha_2)  # type: ignore[no-untyped-call]  # it has no types
+    for part in parts or ():
+        code = part.code.partition("-")[2]
+        if wanted in (code.casefold(), part.code.casefold(), part.name.casefold()):
+            return str(code)
+    return ""
 
 
 def _lines(given: Mapping[str, str], address: str) -> tuple[str, str]:

@@ -36,12 +36,14 @@ class AuthenticationRejected:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationPending:
     """The payment waits until ``deadline`` (merchant's clock). ``shopper``: the shopper is redirected to a page, or
-    acts in an app; False for a merchant-initiated (3RI) authentication."""
+    acts in an app; False for a merchant-initiated (3RI) authentication. ``method_url``: the issuer's method page that
+    an external 3DS server named, empty for the simulated one."""
 
     authentication: UUID
     step: str
     deadline: datetime
     shopper: bool
+    method_url: str = ""
     facts: AuthenticationFacts = field(default_factory=dict)
 
 

@@ -7,12 +7,13 @@ directory server is called with no transaction open; the row's step decides betw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from django.db import transaction
 
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
@@ -25,12 +26,20 @@ from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
 from gateway.threeds import acs, messages
 from gateway.threeds.authentications import outcome_from_authentication
-from gateway.threeds.directory_server import DirectoryUnreachableError, get_directory_server
+from gateway.threeds.directory_server import get_directory_server
+from gateway.threeds.external_server import (
+    DirectoryUnreachableError,
+    ExternalThreeDSServer,
+    IncompleteAReqError,
+    MalformedDirectoryAnswerError,
+)
 from gateway.threeds.messages import AuthenticationSubject, ThreeDSMessage
 from gateway.threeds.networks import THREEDS_VERSION, find_network_eci, find_threeds_network
 from gateway.threeds.outcome import AuthenticationOutcome
 from gateway.threeds.trans_status import (
-    CHALLENGE_CANCELLED,
+    CANCELLED_BY_CARDHOLDER,
+    CODES_BY_CHALLENGE_CANCEL,
+    RESULT_STATUSES,
     AuthenticationResult,
     AuthenticationVerdict,
     MissingAuthentication,
@@ -41,6 +50,8 @@ from gateway.threeds.trans_status import (
 )
 from gateway.vault.sealing import current_vault
 
+log = structlog.get_logger(__name__)
+
 DECOUPLED_TIMEOUT: Final = timedelta(hours=1)
 _AGAIN: Final = frozenset(
     {AuthenticationStep.METHOD, AuthenticationStep.ASKING, AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED}
@@ -50,7 +61,8 @@ _AGAIN: Final = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationRequest:
     """A request for an authentication. ``payment``: None for a standalone one, which then has the id ``id`` and stores
-    ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four)."""
+    ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four); ``build_notification_url``: where an
+    issuer sends the browser back after a challenge, by the id of the payment or authentication."""
 
     payment: UUID | None
     merchant: Merchant
@@ -66,6 +78,7 @@ class AuthenticationRequest:
     holder: str = ""
     account: str = ""
     return_url: str = ""
+    build_notification_url: Callable[[UUID], str] = lambda _ident: ""
     echo: Mapping[str, Any] = field(default_factory=dict)
     answer: Mapping[str, Any] = field(default_factory=dict)
 
@@ -79,11 +92,12 @@ def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
 def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
     """True if a channel with 3-D Secure would authenticate this card payment.
 
-    The card can be authenticated, nothing proves or disables it, and the shopper pays or the merchant asks for 3RI.
+    The card can be authenticated, nothing proves or disables it, and the shopper pays, or stores the card, or the
+    merchant asks for 3RI.
     ``proved``: a cryptogram was sent.
     """
     return (
-        operation in ("PA", "DB")
+        operation in ("PA", "DB", "RG")
         and find_threeds_network(brand) is not None
         and parameters.get("threeDSecure.disable") != "true"
         and not (proved and "threeDSecure.eci" in parameters)
@@ -100,32 +114,32 @@ def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, 
     configuration = load_threeds_configuration(asked.channel)
     row = _create_authentication(asked, configuration)
     network = find_threeds_network(asked.brand)
-    directory = get_directory_server()
-    if network is None or (configuration.networks and network.key not in configuration.networks):
-        return _unchanged_outcome(
-            row,
-            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
-        )
+    directory = get_directory_server(configuration, asked.test_mode)
     if directory is None:
         return _unchanged_outcome(
             row,
             _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, asked.now),
         )
-    steering = asked.parameters if asked.test_mode == "INTERNAL" else {}
-    try:
-        row.scenario, found = directory.look_up(asked.number, steering)
-    except DirectoryUnreachableError:
+    if network is None or (configuration.networks and network.key not in configuration.networks):
         return _unchanged_outcome(
             row,
-            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, asked.now),
+            _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
+        )
+    steering = asked.parameters if asked.test_mode == "INTERNAL" else {}
+    try:
+        row.server_url = directory.url
+        row.scenario, found = directory.look_up(asked.number, steering, row.id)
+    except DirectoryUnreachableError as fault:
+        return _unchanged_outcome(
+            row, _close_by_verdict(row, find_missing_verdict(_explain_silence(row, fault)), configuration, asked.now)
         )
     if found is None:
         return _unchanged_outcome(
             row,
             _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
         )
-    row.version = found.version
-    ask = _build_subject(row, asked, configuration)
+    row.version, row.method_url = found.version, found.method_url
+    ask = _build_subject(row, asked, configuration, found)
     if found.method and configuration.method and row.device_channel == messages.BROWSER_CHANNEL:
         row.step = AuthenticationStep.METHOD
         row.flow = "method"
@@ -158,7 +172,8 @@ def continue_challenge(ident: UUID, creq: ThreeDSMessage) -> tuple[ThreeDSMessag
     """Handle one step of the challenge. Returns the CRes and the outcome; an ended challenge stays ended."""
     with transaction.atomic():
         row = _lock_authentication(ident)
-        if row.step not in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
+        if row.server_url or row.step not in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
+            # The challenge of an external server is answered at the issuer, never here.
             return acs.build_closed_cres(_creq(row), row.trans_status), outcome_from_authentication(row)
         challenge_state = acs.ChallengeState(
             scenario=row.scenario, network=row.network, attempts=row.attempts, resends=row.resends
@@ -176,11 +191,53 @@ def complete_decoupled(ident: UUID) -> AuthenticationOutcome:
     """Complete a decoupled authentication: the cardholder has answered (simulated: after a while)."""
     with transaction.atomic():
         row = _lock_authentication(ident)
-        if row.step == AuthenticationStep.DECOUPLED:
+        if row.step == AuthenticationStep.DECOUPLED and not row.server_url:
             challenge_state = acs.ChallengeState(scenario=row.scenario, network=row.network)
             _apply_rreq(row, acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
             row.save()
     return outcome_from_authentication(row)
+
+
+def is_valid_result(row: Authentication, rreq: ThreeDSMessage) -> bool:
+    """Whether an RReq of an external server is in its protocol and about this authentication."""
+    texts = {"transStatusReason": 2, "eci": 2, "authenticationValue": 64, "challengeCancel": 2, "dsTransID": 36}
+    return (
+        rreq.get("messageType") == "RReq"
+        and rreq.get("threeDSServerTransID") == str(row.id)
+        and rreq.get("acsTransID") == row.acs_transaction
+        and rreq.get("transStatus") in RESULT_STATUSES
+        and all(isinstance(rreq.get(name, ""), str) and len(rreq.get(name, "")) <= most for name, most in texts.items())
+        and (rreq["transStatus"] not in ("Y", "A") or bool(rreq.get("authenticationValue")))
+    )
+
+
+def apply_server_result(ident: UUID, rreq: ThreeDSMessage) -> AuthenticationOutcome | None:
+    """Apply the result that an external server reports; None if it is not valid. Idempotent: an authentication that has
+    ended stays as it is."""
+    with transaction.atomic():
+        row = _lock_authentication(ident)
+        if not row.server_url or not is_valid_result(row, rreq):
+            return None
+        if row.step in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
+            _apply_rreq(row, rreq, clock.merchant_now(row.merchant))
+            row.save()
+    return outcome_from_authentication(row)
+
+
+def collect_server_result(ident: UUID) -> AuthenticationOutcome:
+    """Ask the external server for the result of a challenge whose shopper is back, if it is not here yet."""
+    row = _load_authentication(ident)
+    if row.step == AuthenticationStep.CHALLENGE and row.server_url:
+        directory = get_directory_server(load_threeds_configuration(row.channel), row.test_mode)
+        if isinstance(directory, ExternalThreeDSServer) and directory.url == row.server_url:
+            try:
+                found = directory.fetch_result(row.id)
+            except DirectoryUnreachableError as fault:
+                log.warning("threeds_result_not_read", authentication=row.id.hex, why=str(fault))
+            else:
+                if found is not None and (outcome := apply_server_result(row.id, found)) is not None:
+                    return outcome
+    return outcome_from_authentication(_load_authentication(ident))
 
 
 def expire_authentication(ident: UUID) -> AuthenticationOutcome:
@@ -221,7 +278,10 @@ def _create_authentication(asked: AuthenticationRequest, _configuration: ThreeDS
 
 
 def _build_subject(
-    row: Authentication, asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration
+    row: Authentication,
+    asked: AuthenticationRequest,
+    configuration: ThreeDSecureConfiguration,
+    found: acs.CardRange,
 ) -> AuthenticationSubject:
     return AuthenticationSubject(
         id=row.id,
@@ -237,6 +297,12 @@ def _build_subject(
         account=asked.account,
         challenge_indicator=configuration.challenge_indicator,
         requestor=configuration.requestors.get(row.network, {}),
+        website=configuration.requestor_url,
+        merchant_category_code=configuration.merchant_category_code,
+        merchant_country=configuration.merchant_country,
+        notification_url=asked.build_notification_url(row.payment or row.id),
+        version=found.version,
+        server=found.server,
     )
 
 
@@ -258,14 +324,20 @@ def _send_areq(
     row: Authentication, areq: ThreeDSMessage, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
     """Send the AReq and apply the ARes."""
-    directory = get_directory_server()
+    directory = get_directory_server(configuration, row.test_mode)
+    if directory is None:
+        return _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_SET_UP), configuration, now)
     try:
-        if directory is None:
-            raise DirectoryUnreachableError
         ares = directory.authenticate(areq, row.scenario, row.network)
-    except DirectoryUnreachableError:
-        return _close_by_verdict(row, find_missing_verdict(MissingAuthentication.UNREACHABLE), configuration, now)
+    except IncompleteAReqError as fault:
+        _store_messages(row, areq, _build_fault_message(row, str(fault)))
+        log.error("threeds_request_incomplete", authentication=row.id.hex, faults=str(fault))
+        return _close_by_verdict(row, find_missing_verdict(MissingAuthentication.INCOMPLETE), configuration, now)
+    except DirectoryUnreachableError as fault:
+        _store_messages(row, areq)
+        return _close_by_verdict(row, find_missing_verdict(_explain_silence(row, fault)), configuration, now)
     _store_messages(row, areq, ares)
+    row.acs_url = ares.get("acsURL", "")
     row.ds_transaction = ares.get("dsTransID", "")
     row.acs_transaction = ares.get("acsTransID", "")
     row.number_sealed, row.ask = None, {}
@@ -280,12 +352,26 @@ def _send_areq(
     return _close_by_verdict(row, found, configuration, now)
 
 
+def _explain_silence(row: Authentication, fault: DirectoryUnreachableError) -> MissingAuthentication:
+    """Why there is no answer; the timeline shows it."""
+    log.warning("threeds_server_failed", authentication=row.id.hex, why=str(fault))
+    _store_messages(row, _build_fault_message(row, str(fault)))
+    malformed = isinstance(fault, MalformedDirectoryAnswerError)
+    return MissingAuthentication.MALFORMED if malformed else MissingAuthentication.UNREACHABLE
+
+
+def _build_fault_message(row: Authentication, why: str) -> ThreeDSMessage:
+    """Erro as the timeline shows it: component S is this server."""
+    return {"messageType": "Erro", "errorComponent": "S", "threeDSServerTransID": str(row.id), "errorDetail": why}
+
+
 def _start_waiting(
     row: Authentication, then: AuthenticationResult, configuration: ThreeDSecureConfiguration, now: datetime
 ) -> Authentication:
     if then is AuthenticationResult.DECOUPLED:
         row.step, row.flow = AuthenticationStep.DECOUPLED, "decoupled"
-        row.due_at = now + timedelta(seconds=acs.DECOUPLED_AFTER_S)
+        # The simulated banking app answers by itself; an external server reports the result by its callback.
+        row.due_at = now + timedelta(seconds=acs.DECOUPLED_AFTER_S) if not row.server_url else None
         longest = DECOUPLED_TIMEOUT
     else:
         row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"
@@ -300,11 +386,15 @@ def _apply_rreq(row: Authentication, rreq: ThreeDSMessage, now: datetime) -> Non
     full = {"threeDSServerTransID": str(row.id), "acsTransID": row.acs_transaction, "dsTransID": row.ds_transaction}
     _store_messages(row, rreq | full, {"messageType": "RRes", "resultsStatus": "01"} | full)
     status, reason = rreq["transStatus"], rreq.get("transStatusReason", "")
+    status = status if status in RESULT_STATUSES else "U"
     row.trans_status, row.trans_status_reason, row.eci = status, reason, rreq.get("eci", "")
     _seal_proof(row, rreq)
     _close_by_verdict(row, find_verdict(status, reason), load_threeds_configuration(row.channel), now)
-    if rreq.get("challengeCancel"):
-        row.code = CHALLENGE_CANCELLED
+    cancel = rreq.get("challengeCancel", "")
+    codes = CODES_BY_CHALLENGE_CANCEL.get(cancel)
+    # What only timed out or broke off does not decline where the channel goes on without a full proof.
+    if codes is not None and (cancel == CANCELLED_BY_CARDHOLDER or row.code) and status not in ("Y", "A"):
+        row.code = codes[0] if row.payment is not None else codes[1]
 
 
 def _close_by_verdict(

@@ -81,6 +81,8 @@ class MissingAuthentication(enum.StrEnum):
     NOT_ENROLLED = "not enrolled"
     UNREACHABLE = "directory not reached"
     NOT_SET_UP = "not set up"
+    INCOMPLETE = "required fields missing"
+    MALFORMED = "answer not in the protocol"
 
 
 CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str, str]]] = MappingProxyType(
@@ -88,10 +90,29 @@ CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str,
         MissingAuthentication.NOT_ENROLLED: ("100.390.110", "000.400.102"),
         MissingAuthentication.UNREACHABLE: ("100.390.111", "000.400.107"),
         MissingAuthentication.NOT_SET_UP: ("100.390.106", "000.400.104"),
+        MissingAuthentication.INCOMPLETE: ("100.390.117", "000.400.104"),
+        MissingAuthentication.MALFORMED: ("100.390.115", "000.400.103"),
     }
 )
 
 CHALLENGE_CANCELLED: Final = "100.390.124"
+AUTHENTICATION_TIMED_OUT: Final = "100.380.501"
+CANCELLED_BY_CARDHOLDER: Final = "01"
+"""challengeCancel: the cardholder pressed Cancel."""
+CODES_BY_CHALLENGE_CANCEL: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        CANCELLED_BY_CARDHOLDER: (CHALLENGE_CANCELLED, CHALLENGE_CANCELLED),
+        "03": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # decoupled: out of time
+        "04": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # timed out at the ACS
+        "05": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # no first CReq reached the ACS
+        "06": ("100.390.112", "000.400.103"),  # transaction error
+        "08": (AUTHENTICATION_TIMED_OUT, AUTHENTICATION_TIMED_OUT),  # timed out in the app's SDK
+    }
+)
+"""challengeCancel → codes of (payment, authentication alone). 02 is reserved and 07 is "unknown": the status decides.
+Source: EMV 3-D Secure v2.2.0, table A.1, Challenge Cancelation Indicator."""
+RESULT_STATUSES: Final = frozenset({"Y", "A", "N", "U", "R"})
+"""transStatus that a result of a challenge (RReq) may have; C, D and I are answers to an AReq only."""
 
 
 class UnprovenPolicy(enum.StrEnum):
@@ -114,9 +135,12 @@ def find_verdict(trans_status: str, reason: str = "") -> AuthenticationVerdict:
 
 
 def find_missing_verdict(lack: MissingAuthentication) -> AuthenticationVerdict:
-    """The verdict when there was no authentication."""
+    """The verdict when there was no authentication. A channel without a 3DS server always declines: the merchant
+    switched authentication on, and would believe that the issuer carries the risk (docs/decisions/0066)."""
     payment, standalone = CODES_BY_MISSING_AUTHENTICATION[lack]
-    return AuthenticationVerdict(then=AuthenticationResult.UNAVAILABLE, payment=payment, standalone=standalone)
+    refused = lack in (MissingAuthentication.NOT_SET_UP, MissingAuthentication.INCOMPLETE)
+    then = AuthenticationResult.REFUSED if refused else AuthenticationResult.UNAVAILABLE
+    return AuthenticationVerdict(then=then, payment=payment, standalone=standalone)
 
 
 def is_declined_by_policy(

@@ -27,6 +27,7 @@ from gateway.models import (
     RiskListEntry,
     SepaMandate,
     Suspension,
+    ThreeDSecureConfiguration,
     WalletKey,
     WebhookEndpoint,
 )
@@ -56,6 +57,7 @@ SEALED_COLUMNS: Final = [
     SealedColumn(model=WalletKey, sealed="key_sealed"),
     SealedColumn(model=Authentication, sealed="number_sealed"),
     SealedColumn(model=Authentication, sealed="proof_sealed"),
+    SealedColumn(model=ThreeDSecureConfiguration, sealed="server_secret_sealed", key="channel_id"),
     SealedColumn(model=WebhookEndpoint, sealed="secret_sealed"),
     SealedColumn(model=WebhookEndpoint, sealed="previous_sealed"),
     SealedColumn(model=FactorSecret, sealed="sealed"),

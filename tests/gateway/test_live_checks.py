@@ -13,6 +13,8 @@ import pytest
 from django.core.checks import run_checks
 from django.test import override_settings
 
+pytestmark = pytest.mark.django_db
+
 SAFE: dict[str, Any] = {
     "IS_LIVE": True, "GATEWAY_ENVIRONMENT": "live", "GATEWAY_BASE_URL": "https://pay.example", "DEBUG": False,
     "ALLOWED_HOSTS": ["pay.example"], "SECRET_KEY": secrets.token_urlsafe(48), "GATEWAY_OUTBOUND_LOOPBACK": False,

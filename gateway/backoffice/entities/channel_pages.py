@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 from zoneinfo import available_timezones
 
 from django import forms
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
 from gateway.backoffice.entities.limit_fields import CardTestingWidget, RequestLimitsWidget
 from gateway.backoffice.entities.requestor_fields import RequestorsWidget
@@ -26,6 +29,12 @@ from gateway.core import document as d
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import CURRENCY_CODES
 from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey, WebhookEndpoint
+from gateway.threeds.server_setup import (
+    find_server_secret_fault,
+    find_server_url_fault,
+    is_threeds_server_missing,
+    set_server_secret,
+)
 
 MAX_SHOWN_CODES: Final = 6
 _CHANNEL: Final = {
@@ -37,6 +46,8 @@ _CHANNEL: Final = {
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
     "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
+    "website": "requestor_url", "merchantCategoryCode": "merchant_category_code",
+    "merchantCountry": "merchant_country",
 }  # fmt: skip
 """Member of the document → form field."""
 
@@ -49,6 +60,16 @@ def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies
     ):
         if unknown := [value for value in values or () if value not in known]:
             form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
+
+
+NO_SERVER_TEXT: Final = gettext_lazy(
+    "In the live environment a channel authenticates only with a 3DS server: give its address and secret on the page "
+    "3-D Secure first."
+)
+NO_SERVER_NOTICE: Final = gettext_lazy(
+    "3-D Secure is on and no 3DS server stands behind this channel: every payment that it would authenticate is "
+    "declined with 100.390.106. Give the server's address and secret on the page 3-D Secure."
+)
 
 
 class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -117,7 +138,14 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             known = RiskSet.objects.filter(merchant=merchant, active=True).values_list("key", flat=True)
             there = _("there are %s") % ", ".join(known) if known else _("there is none")
             self.add_error("risk_set", _("This is no active rule set of the merchant; %s.") % there)
+        if found.get("three_d_secure"):
+            self._check_threeds_server()
         return found
+
+    def _check_threeds_server(self) -> None:
+        """In live, 3-D Secure is switched on only with a 3DS server behind it."""
+        if is_threeds_server_missing(Channel(pk=self.instance.pk, three_d_secure=True)):
+            self.add_error("three_d_secure", NO_SERVER_TEXT)
 
 
 @admin.register(Channel)
@@ -192,6 +220,20 @@ class ChannelAdmin(MerchantPage):
             return format_html("–")
         return format_html('<a class="th-link" href="{}">{}</a>', target, _("Where the merchant's files are sent"))
 
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: Any,
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """A notice above the form of a channel whose payments are declined for lack of a 3DS server."""
+        if request.method == "GET" and obj is not None and is_threeds_server_missing(obj):
+            messages.error(request, NO_SERVER_NOTICE)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """A channel cannot change its merchant: its payments belong to that merchant."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "merchant")
@@ -206,14 +248,27 @@ class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
         help_text=gettext_lazy("What each network assigned to this shop; what a request itself names goes first."),
     )
 
+    server_secret = forms.CharField(
+        label=gettext_lazy("secret of the 3DS server"),
+        required=False,
+        strip=True,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
+    )
+
     class Meta:
         model = ThreeDSecureConfiguration
-        fields = ("channel", *_THREEDS.values())
+        fields = ("channel", "server_url", *_THREEDS.values())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "networks")
         composite_field.capitalize_labels(self)
+        at = self.instance.server_secret_set_at
+        self.fields["server_secret"].help_text = (
+            _("Set on %s. Empty keeps it.") % date_format(at, "DATE_FORMAT")
+            if at is not None
+            else _("32 to 256 characters, the same as at the server.")
+        )
 
     def clean(self) -> dict[str, Any]:
         found = super().clean() or {}
@@ -225,7 +280,19 @@ class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
                 (beside if fault.path.lstrip(".").startswith("requestors") else rest).add(fault.path, fault.message)
             config_backed_form.add_section_errors(self, rest, _THREEDS)
             composite_field.add_input_errors(self, "requestors", beside, "requestors")
+            self._check_server(found)
         return found
+
+    def _check_server(self, found: Mapping[str, Any]) -> None:
+        url, secret = found.get("server_url") or "", found.get("server_secret") or ""
+        if url and (why := find_server_url_fault(url)):
+            self.add_error("server_url", why)
+        if secret and (why := find_server_secret_fault(secret)):
+            self.add_error("server_secret", why)
+        channel = found.get("channel") or self.instance.channel
+        complete = bool(url) and bool(secret or self.instance.server_secret_sealed is not None)
+        if settings.IS_LIVE and channel.three_d_secure and not complete:
+            self.add_error("server_url", NO_SERVER_TEXT)
 
 
 @admin.register(ThreeDSecureConfiguration)
@@ -236,10 +303,49 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         "A channel with 3-D Secure on works without a row here, by the defaults. A row says what this "
         "shop wants otherwise."
     )
-    list_display = ("channel", "is_on", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method")
+    list_display = (
+        "channel", "is_on", "server_url", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method",
+    )  # fmt: skip
+    fieldsets = (
+        (None, {"fields": ("channel",)}),
+        (gettext_lazy("External 3DS server"), {"fields": ("server_url", "server_secret")}),
+        (
+            gettext_lazy("What messages to the directory say of the shop"),
+            {"fields": ("requestors", "requestor_url", "merchant_category_code", "merchant_country")},
+        ),
+        (
+            gettext_lazy("How it authenticates"),
+            {
+                "fields": (
+                    "networks", "on_unavailable", "on_attempt", "challenge_indicator", "challenge_minutes", "method",
+                )
+            },
+        ),
+    )  # fmt: skip
     list_select_related = ("channel",)
     search_fields = ("channel__name",)
     autocomplete_fields = ("channel",)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A user who may only look has no field for a new secret."""
+        shown = super().get_fieldsets(request, obj)
+        allowed = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
+        if allowed:
+            return shown
+        return [
+            (title, {**options, "fields": tuple(name for name in options["fields"] if name != "server_secret")})
+            for title, options in shown
+        ]
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Seal a new secret with the row; the audit entry says that it was set, never what it is."""
+        obj.server_url = obj.server_url.rstrip("/")
+        secret = form.cleaned_data.get("server_secret")
+        if secret:
+            set_server_secret(obj, secret)
+        super().save_model(request, obj, form, change)
+        if secret:
+            self.record(request, "set secrets", obj, after={"secrets": ["server"]})
 
     @display(description=gettext_lazy("authenticates"), boolean=True)
     def is_on(self, row: ThreeDSecureConfiguration) -> bool:

@@ -1,4 +1,4 @@
-"""Inputs of a channel's 3-D Secure requestors: per network, the id and name it assigned."""
+"""Inputs of a channel's 3-D Secure requestors: per network, what it and the acquirer assigned."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from gateway.catalogue.structures import NETWORK_KEYS
 
 _ID: Final = CompositeInput(name="id", label=gettext_lazy("requestor's id"))
 _NAME: Final = CompositeInput(name="name", label=gettext_lazy("requestor's name"))
+_ACQUIRER_BIN: Final = CompositeInput(name="acquirerBin", label=gettext_lazy("acquirer's BIN"))
+_ACQUIRER_MERCHANT: Final = CompositeInput(name="acquirerMerchantId", label=gettext_lazy("merchant id at the acquirer"))
+_INPUTS: Final = (_ID, _NAME, _ACQUIRER_BIN, _ACQUIRER_MERCHANT)
 
 
 class RequestorsWidget(CompositeWidget):
-    """Network → {id, name}; networks whose inputs are empty are left out."""
+    """Network → {id, name, acquirerBin, acquirerMerchantId}; networks whose inputs are empty are left out."""
 
     template = "admin/composed/limits.html"
 
@@ -31,12 +34,12 @@ class RequestorsWidget(CompositeWidget):
             replace(one, label=format_lazy("{}: {}", network, one.label)).put(
                 f"{name}.{network}", held.get(one.name), self._list_errors(network, one.name)
             )
-            for one in (_ID, _NAME)
+            for one in _INPUTS
         ]
 
     def _list_errors(self, network: str, name: str) -> list[str]:
         return [*(self.faults.get(network, ()) if name == _ID.name else ()), *self.faults.get(f"{network}.{name}", ())]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, Any]:
-        rows = {network: read_inputs((_ID, _NAME), data, f"{name}.{network}") for network in NETWORK_KEYS}
+        rows = {network: read_inputs(_INPUTS, data, f"{name}.{network}") for network in NETWORK_KEYS}
         return {network: row for network, row in rows.items() if row}

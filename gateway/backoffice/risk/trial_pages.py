@@ -220,7 +220,7 @@ def _select_group(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
     if (place := _parse_place(chosen, "blind")) is not None:
         where = Q(pk__in=[])
         for why in UNJUDGED_REASON_TITLES:
-            where |= Q(unjudged__contains=[[place, why]])
+            where |= Q(undecided_rules__contains=[[place, why]])
         return rows.filter(where)
     if dash and was in TRIAL_OUTCOME_TITLES and would in TRIAL_OUTCOME_TITLES:
         return rows.filter(was=was, would=would)

@@ -348,3 +348,13 @@ def test_cards_that_fail_after_their_challenge_are_counted_like_any_other(shop: 
     stopped = buy(api, OWN_CARD["card__number"], **sent)
     assert (stopped.status, stopped.code) == (400, CARD_TESTING_CODES[ADDRESS_KEY])
     assert "redirect" not in stopped.body
+
+
+def test_storing_cards_is_watched_like_paying_with_them(shop: Shop) -> None:
+    """A registration asks an acquirer about the card: without the guard it would be a free way to check stolen ones."""
+    codes = []
+    for place in range(BURST + 2):
+        number = BAD_CARDS[place % len(BAD_CARDS)]
+        card = {"card.number": number, "card.expiryMonth": "05", "card.expiryYear": "2034", "paymentBrand": "VISA"}
+        codes.append(shop.api.post("/v1/registrations", card | {"customer.ip": "192.0.2.7"}).code)
+    assert codes == [BAD] * BURST + [CARD_TESTING_CODES[ADDRESS_KEY]] * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -28,6 +29,7 @@ from gateway.threeds.messages import (
     resolve_message_category,
 )
 from gateway.threeds.networks import THREEDS_NETWORK_BY_KEY, THREEDS_NETWORKS, find_network_eci, find_threeds_network
+from gateway.threeds.required_fields import AREQ_FIELDS, find_areq_faults
 
 PAID = Money(Decimal("92.00"), "EUR")
 NUMBER = "4200000000000042"
@@ -130,7 +132,6 @@ BROWSER_FIELDS = {
     "customer.browser.screenWidth": "browserScreenWidth",
     "customer.browser.timezone": "browserTZ",
     "customer.browser.userAgent": "browserUserAgent",
-    "customer.browser.javaEnabled": "browserJavaEnabled",
     "customer.browser.screenColorDepth": "browserColorDepth",
     "customer.ip": "browserIP",
 }
@@ -140,11 +141,9 @@ ELSEWHERE = {
     "billing.postcode": "billAddrPostCode",
     "shipping.street1": "shipAddrLine1",
     "customer.email": "email",
-    "customer.mobile": "mobilePhone",
     "threeDSecure.merchant.name": "merchantName",
     "threeDSecure.merchant.url": "threeDSRequestorURL",
     "threeDSecure.challengeIndicator": "threeDSRequestorChallengeInd",
-    "threeDSecure.exemptionFlag": "exemptionFlag",
     "standingInstruction.frequency": "recurringFrequency",
     "standingInstruction.numberOfInstallments": "purchaseInstalData",
 }
@@ -154,6 +153,131 @@ ELSEWHERE = {
 def test_a_parameter_goes_into_its_field(name: str, emv: str) -> None:
     """Part A, Customer, Billing address; Part B, 3D Secure, Card on file."""
     assert build_areq(ask({name: "05"}))[emv] == "05"
+
+
+COMPLETE = {
+    "customer.browser.acceptHeader": "text/html",
+    "customer.browser.language": "en-GB",
+    "customer.browser.screenHeight": "1080",
+    "customer.browser.screenWidth": "1920",
+    "customer.browser.timezone": "-60",
+    "customer.browser.userAgent": "Mozilla/5.0",
+    "customer.browser.javaEnabled": "false",
+    "customer.browser.screenColorDepth": "24",
+    "customer.ip": "192.0.2.7",
+}
+SDK = {
+    "sdkAppID": "c5b808e7-1de1-4069-a17b-f70d3b3b1645",
+    "sdkTransID": "c5b808e7-1de1-4069-a17b-f70d3b3b1646",
+    "sdkEncData": "eyJ...",
+    "sdkEphemPubKey": {"kty": "EC"},
+    "sdkMaxTimeout": "05",
+    "sdkReferenceNumber": "3DS_LOA_SDK",
+    "deviceRenderOptions": {"sdkInterface": "03", "sdkUiType": ["01"]},
+}
+CHANNELS = {
+    "browser": COMPLETE,
+    "app": {"threeDSecure.deviceInfo": json.dumps(SDK)},
+    "requestor": {
+        "threeDSecure.threeRIInd": "RECURRING",
+        "standingInstruction.expiry": "2028-05-14",
+        "standingInstruction.frequency": "30",
+    },
+}
+
+
+def complete(given: dict[str, str], **more: Any) -> dict[str, Any]:
+    """An AReq with all that a channel's configuration adds, as it goes out."""
+    values: dict[str, Any] = {
+        "requestor": {"id": "R-1", "name": "Shop", "acquirerBin": "400000", "acquirerMerchantId": "M-1"},
+        "website": "https://shop.example",
+        "merchant_category_code": "5411",
+        "merchant_country": "DE",
+        "notification_url": "https://pay.example/back",
+        "server": {"threeDSServerRefNumber": "3DS_LOA_SER", "threeDSServerURL": "https://threeds.example"},
+    }
+    return build_areq(ask(given, **(values | more))) | {"acctNumber": NUMBER}
+
+
+@pytest.mark.parametrize("npa", [{}, {"threeDSecure.npa": "true"}], ids=["PA", "NPA"])
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_a_request_with_all_its_data_is_complete(channel: str, npa: dict[str, str]) -> None:
+    """EMV 3-D Secure v2.2.0, table A.1, per device channel and message category."""
+    assert find_areq_faults(complete(CHANNELS[channel] | npa)) == []
+
+
+def test_the_older_version_is_complete_without_what_it_does_not_have() -> None:
+    """EMV 3-D Secure v2.1.0."""
+    sent = complete(COMPLETE, version="2.1.0")
+    assert "browserJavascriptEnabled" not in sent
+    assert find_areq_faults(sent) == []
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_each_required_element_is_missed(channel: str) -> None:
+    """201 names the element."""
+    sent = complete(CHANNELS[channel])
+    column = f"{sent['deviceChannel']}-{sent['messageCategory']}"
+    required = [name for name, row in AREQ_FIELDS.items() if row.need[column] == "R"]
+    assert len(required) > 20
+    for name in required:
+        if name not in ("deviceChannel", "messageCategory"):
+            assert ("201", name) in find_areq_faults({key: value for key, value in sent.items() if key != name}), name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("exemptionFlag", "01"),
+        ("threeRIInd", "03"),
+        ("sdkTransID", "c5b808e7-1de1-4069-a17b-f70d3b3b1645"),
+        ("billAddrState", "Bavaria"),
+        ("mobilePhone", "+49 151 234"),
+        ("messageExtension", [{"name": "x", "criticalityIndicator": False, "data": {}}]),
+        ("browserJavascriptEnabled", "true"),
+        ("purchaseAmount", "92.00"),
+        ("threeDSRequestorDecMaxTime", "60"),
+    ],
+)
+def test_an_element_in_a_wrong_form_or_place_is_found(name: str, value: Any) -> None:
+    """203 names the element."""
+    assert find_areq_faults(complete(COMPLETE) | {name: value}) == [("203", name)]
+
+
+def test_the_merchant_alone_sends_no_indicator_of_a_cardholders_request() -> None:
+    """Table A.1: threeDSRequestorAuthenticationInd is for APP and BRW."""
+    sent = complete(CHANNELS["requestor"])
+    assert "threeDSRequestorAuthenticationInd" not in sent
+    assert sent["threeRIInd"] == "01"
+
+
+@pytest.mark.parametrize(
+    ("phone", "written"),
+    [
+        ("+49 151 23456789", {"cc": "49", "subscriber": "15123456789"}),
+        ("0049 (30) 123", {"cc": "49", "subscriber": "30123"}),
+        ("+1-202-555-0100", {"cc": "1", "subscriber": "2025550100"}),
+        ("+353 1 234 5678", {"cc": "353", "subscriber": "12345678"}),
+        ("030 123456", None),
+        ("+49", None),
+    ],
+)
+def test_a_phone_is_country_code_and_subscriber(phone: str, written: dict[str, str] | None) -> None:
+    """One without a country code is left out."""
+    assert build_areq(ask({"customer.mobile": phone})).get("mobilePhone") == written
+
+
+@pytest.mark.parametrize(
+    ("country", "state", "written"),
+    [
+        ("DE", "BY", "BY"), ("DE", "Bayern", "BY"), ("USA", "california", "CA"), ("US", "US-CA", "CA"),
+        ("DE", "Somewhere", None), ("", "BY", None),
+    ],
+)  # fmt: skip
+def test_a_state_is_its_iso_code_or_left_out(country: str, state: str, written: str | None) -> None:
+    """ISO 3166-2."""
+    given = {"billing.state": state} | ({"billing.country": country} if country else {})
+    assert build_areq(ask(given)).get("billAddrState") == written
 
 
 @pytest.mark.parametrize(("address", "emv"), [("billing", "billAddr"), ("shipping", "shipAddr")])

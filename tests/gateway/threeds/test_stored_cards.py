@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.models import Registration, Suspension
+from gateway.models import Authentication, Registration, Suspension
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.threeds import BILLING, BROWSER, FAIL, FRICTIONLESS, PASS, RESULT_URL, Shopper, buy
@@ -86,3 +86,36 @@ def test_a_stored_card_of_the_regional_scheme_says_what_it_is_used_for(api: Api)
     assert paid.headers["Warning"].count("is recommended") == 2
     other = api.post("/v1/registrations", card | {"paymentBrand": "VISA"}).id
     assert "Warning" not in api.post(f"/v1/registrations/{other}/payments", order).headers
+
+
+CARD = {"card.expiryMonth": "05", "card.expiryYear": "2034", "card.cvv": "123", "paymentBrand": "VISA"}
+
+
+def test_storing_a_card_authenticates_and_challenges(api: Api) -> None:
+    """PSD2 RTS, article 24: a card is stored with the shopper's authentication (NPA, add card)."""
+    sent = CARD | BROWSER | BILLING | {"shopperResultUrl": RESULT_URL}
+    waiting = api.post("/v1/registrations", sent | {"card.number": PASS})
+    assert (waiting.status, waiting.code) == (200, "000.200.000")
+    assert not Registration.objects.exists()
+    areq = Authentication.objects.get().messages[0]
+    assert (areq["messageCategory"], areq["threeDSRequestorAuthenticationInd"]) == ("02", "04")
+    done = passed(api, waiting)
+    assert done.status == 200
+    assert Registration.objects.get().id.hex == waiting.id
+    assert not Suspension.objects.exists()
+    failed = api.post("/v1/registrations", sent | {"card.number": FAIL})
+    assert passed(api, failed).code == "100.380.401"
+    assert Registration.objects.count() == 1
+
+
+def test_storing_a_card_without_a_challenge_is_answered_at_once(api: Api) -> None:
+    sent = CARD | BROWSER | BILLING | {"shopperResultUrl": RESULT_URL, "card.number": FRICTIONLESS}
+    assert api.post("/v1/registrations", sent).code == "000.100.110"
+    assert Authentication.objects.get().category == "02"
+
+
+def test_verifying_a_card_to_store_it_is_no_payment_either(api: Api) -> None:
+    answer = buy(api, FRICTIONLESS, createRegistration="true", amount="0.00", paymentType="PA")
+    assert answer.status == 200
+    areq = Authentication.objects.get().messages[0]
+    assert (areq["messageCategory"], areq["threeDSRequestorAuthenticationInd"]) == ("02", "04")

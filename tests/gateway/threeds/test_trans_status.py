@@ -60,10 +60,11 @@ def test_a_reason_gives_a_refusal_its_code_and_changes_no_success(reason: str) -
 
 @pytest.mark.parametrize("lack", MissingAuthentication)
 def test_no_answer_at_all_counts_as_unavailable_with_a_code_of_its_own(lack: MissingAuthentication) -> None:
-    """Not enrolled, not reached, not set up."""
+    """Not enrolled, not reached; not set up and incomplete decline whatever the policy says."""
     found = find_missing_verdict(lack)
+    refused = lack in (MissingAuthentication.NOT_SET_UP, MissingAuthentication.INCOMPLETE)
     assert (found.then, (found.payment, found.standalone)) == (
-        AuthenticationResult.UNAVAILABLE,
+        AuthenticationResult.REFUSED if refused else AuthenticationResult.UNAVAILABLE,
         CODES_BY_MISSING_AUTHENTICATION[lack],
     )
     assert find_result_family(found.payment) is ResultFamily.REJECTED_3DS_RISK

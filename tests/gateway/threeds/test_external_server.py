@@ -1,0 +1,255 @@
+"""An external 3DS server: payments through a process of its own, by docs/connectors/threeds-server.md."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from gateway.models import Authentication, AuthenticationStep, Channel, Payment, ThreeDSecureConfiguration
+from gateway.threeds.server_setup import set_server_secret
+from tests.support.client import Answer, Api
+from tests.support.fixtures import Shop
+from tests.support.stub import StubProcess, account_at_stub
+from tests.support.threeds import Shopper, buy, way_back
+from tests.support.threeds_server import SECRET, FakeThreeDSServer, card_of, running_threeds_server, sign
+
+pytestmark = pytest.mark.django_db
+
+PAID, PENDING = "000.100.112", "000.200.000"
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[FakeThreeDSServer]:
+    with running_threeds_server() as found:
+        yield found
+
+
+@pytest.fixture
+def channel(shop: Shop, fake: FakeThreeDSServer, acquirer: StubProcess) -> Channel:
+    found = shop.open_channel("authenticating", three_d_secure=True)
+    account_at_stub(found)
+    row = ThreeDSecureConfiguration(
+        channel=found,
+        server_url=fake.url,
+        requestors={"visa": {"id": "R-1", "name": "Shop", "acquirerBin": "400000", "acquirerMerchantId": "M-1"}},
+        requestor_url="https://shop.example",
+        merchant_category_code="5411",
+        merchant_country="DE",
+        on_unavailable="decline",
+    )
+    set_server_secret(row, SECRET)
+    row.save()
+    return found
+
+
+@pytest.fixture
+def api(shop: Shop, channel: Channel) -> Api:
+    return shop.api_of(channel)
+
+
+def pay(api: Api, scenario: str, **changes: str | None) -> Answer:
+    browser = {"customer__ip": "192.0.2.7", "customer__browser__screenColorDepth": "24"}
+    return buy(api, card_of(scenario), testMode="EXTERNAL", **(browser | changes))
+
+
+def report(rreq: dict[str, Any], *, at: int | None = None, secret: str = SECRET) -> Any:
+    body = json.dumps(rreq).encode()
+    headers = {"Tollhouse-Signature": sign(body, at, secret)}
+    return Client().post("/connectors/threeds/results", body, "application/json", headers=headers)
+
+
+def the_row() -> Authentication:
+    return Authentication.objects.get()
+
+
+def result(fake: FakeThreeDSServer, **values: str) -> dict[str, Any]:
+    found: dict[str, Any] = fake.control("result", threeDSServerTransID=str(the_row().id), **values)
+    return found
+
+
+def test_a_card_without_a_challenge_pays_with_the_proof(api: Api, fake: FakeThreeDSServer) -> None:
+    answer = pay(api, "frictionless")
+    assert (answer.status, answer.code) == (200, PAID)
+    assert answer.body["threeDSecure"]["eci"] == "05"
+    (message,) = api.get("/v1/test/acquirer/messages", {"id": answer.id}).body["messages"]
+    assert message["sent"]["threeDSecure"]["eci"] == "05"
+    sent = fake.calls("/v1/authentications")[-1]["message"]
+    assert sent["acquirerBIN"] == "400000"
+    assert sent["threeDSServerRefNumber"].startswith("3DS_LOA")
+    assert len(sent["notificationURL"]) <= 256
+
+
+def test_an_older_issuer_gets_the_older_protocol(api: Api, fake: FakeThreeDSServer) -> None:
+    assert pay(api, "old version").code == PAID
+    sent = fake.calls("/v1/authentications")[-1]["message"]
+    assert sent["messageVersion"] == "2.1.0"
+    assert "browserJavascriptEnabled" not in sent
+
+
+@pytest.mark.parametrize(
+    ("scenario", "code"),
+    [
+        ("decoupled refusal", "100.390.122"),
+        ("unavailable", "100.390.112"),
+        ("malformed", "100.390.115"),
+        ("proof missing", "100.390.115"),
+        ("html", "100.390.115"),
+        ("erro", "100.390.115"),
+        ("not enrolled", "100.390.110"),
+        ("silent", "100.390.111"),
+    ],
+)
+def test_without_an_authentication_the_channel_declines(
+    api: Api, acquirer: StubProcess, scenario: str, code: str
+) -> None:
+    answer = pay(api, scenario)
+    assert (answer.status, answer.code) == (400, code)
+    assert acquirer.entries(kind="request") == []
+
+
+def test_a_call_that_failed_is_made_once_more_under_the_same_key(api: Api, fake: FakeThreeDSServer) -> None:
+    assert pay(api, "fails once").code == PAID
+    first, second = fake.calls("/v1/authentications")[-2:]
+    assert first == second
+
+
+def test_a_server_that_is_gone_and_a_policy_that_goes_on(api: Api, channel: Channel) -> None:
+    ThreeDSecureConfiguration.objects.update(server_url="http://127.0.0.1:9", on_unavailable="proceed")
+    assert pay(api, "frictionless").code == PAID
+    ThreeDSecureConfiguration.objects.update(on_unavailable="decline")
+    assert pay(api, "frictionless").code == "100.390.111"
+
+
+@pytest.mark.parametrize("column", ["requestor_url", "merchant_category_code", "merchant_country", "requestors"])
+def test_what_a_directory_would_refuse_is_not_sent(api: Api, fake: FakeThreeDSServer, column: str) -> None:
+    """The fault names the element; the payment is declined whatever the policy says."""
+    before = len(fake.calls("/v1/authentications"))
+    empty: Any = {} if column == "requestors" else ""
+    ThreeDSecureConfiguration.objects.update(**{column: empty}, on_unavailable="proceed")
+    assert pay(api, "frictionless").code == "100.390.117"
+    assert len(fake.calls("/v1/authentications")) == before
+    assert any("201 " in said.get("errorDetail", "") for said in the_row().messages)
+
+
+def test_a_challenge_ends_by_the_signed_result(api: Api, fake: FakeThreeDSServer) -> None:
+    answer = pay(api, "challenge")
+    assert (answer.status, answer.code) == (200, PENDING)
+    shopper = Shopper.of(answer)
+    page = shopper.open().content.decode()
+    assert f'action="{fake.url}/acs"' in page
+    assert 'name="creq"' in page
+    assert "123456" not in page
+    rreq = result(fake, transStatus="Y")
+    said = report(rreq)
+    assert (said.status_code, said.json()["messageType"], said.json()["resultsStatus"]) == (200, "RRes", "01")
+    assert report(rreq).status_code == 200
+    assert way_back(shopper.open())["id"] == answer.id
+    paid = api.get(f"/v1/payments/{answer.id}")
+    assert (paid.code, paid.body["threeDSecure"]["authenticationStatus"]) == (PAID, "Y")
+
+
+def test_a_lost_result_is_asked_for_when_the_shopper_is_back(api: Api, fake: FakeThreeDSServer) -> None:
+    answer = pay(api, "challenge")
+    shopper = Shopper.of(answer)
+    back = shopper.http.post(f"{shopper.path}/challenged?token={shopper.token}", {"cres": "e30"})
+    assert back.status_code == 303
+    assert shopper.http.get(back["Location"]).status_code == 200
+    assert api.get(f"/v1/payments/{answer.id}").code == PENDING
+    result(fake, transStatus="Y")
+    assert way_back(shopper.http.get(back["Location"]))["id"] == answer.id
+    assert api.get(f"/v1/payments/{answer.id}").code == PAID
+
+
+@pytest.mark.parametrize("move", [{"move": "code", "code": "123456"}, {"move": "pass"}, {"move": "cancel"}])
+def test_the_simulated_bank_has_no_say_in_it(api: Api, move: dict[str, str]) -> None:
+    """The token of a page proves nothing about a cardholder."""
+    answer = pay(api, "challenge")
+    Shopper.of(answer).post(**move)
+    assert the_row().step == AuthenticationStep.CHALLENGE
+    assert Payment.objects.get(pk=the_row().payment).status == "PENDING"
+
+
+def test_a_result_without_the_right_signature_changes_nothing(api: Api, fake: FakeThreeDSServer) -> None:
+    pay(api, "challenge")
+    rreq = result(fake, transStatus="Y")
+    assert report(rreq, secret="x" * 40).status_code == 401
+    assert report(rreq, at=int(time.time()) - 301).status_code == 401
+    assert report(rreq | {"threeDSServerTransID": "00000000-0000-4000-8000-000000000000"}).status_code == 401
+    assert report({"messageType": "CRes"}).status_code == 400
+    assert the_row().step == AuthenticationStep.CHALLENGE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"transStatus": "C"}, {"transStatus": "I"}, {"transStatus": ""}, {"acsTransID": "x"}, {"authenticationValue": ""}],
+)
+def test_a_result_that_is_none_changes_nothing(api: Api, fake: FakeThreeDSServer, change: dict[str, str]) -> None:
+    pay(api, "challenge")
+    answer = report(result(fake, transStatus="Y") | change)
+    assert (answer.status_code, answer.json()["errorCode"]) == (400, "203")
+    assert the_row().step == AuthenticationStep.CHALLENGE
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"transStatus": "N", "challengeCancel": "01"}, "100.390.124"),
+        ({"transStatus": "N", "challengeCancel": "04"}, "100.380.501"),
+        ({"transStatus": "N", "challengeCancel": "05"}, "100.380.501"),
+        ({"transStatus": "U", "challengeCancel": "06"}, "100.390.112"),
+        ({"transStatus": "N", "challengeCancel": "07"}, "100.380.401"),
+        ({"transStatus": "N", "challengeCancel": "08"}, "100.380.501"),
+        ({"transStatus": "R"}, "100.390.114"),
+        ({"transStatus": "N"}, "100.380.401"),
+    ],
+)
+def test_each_end_of_a_challenge_has_its_code(
+    api: Api, fake: FakeThreeDSServer, values: dict[str, str], code: str
+) -> None:
+    answer = pay(api, "challenge")
+    assert report(result(fake, **values)).status_code == 200
+    assert api.get(f"/v1/payments/{answer.id}").code == code
+
+
+def test_a_broken_off_challenge_follows_the_policy_for_what_is_not_available(
+    api: Api, fake: FakeThreeDSServer, channel: Channel
+) -> None:
+    ThreeDSecureConfiguration.objects.update(on_unavailable="proceed")
+    answer = pay(api, "challenge")
+    report(result(fake, transStatus="U", challengeCancel="06"))
+    assert api.get(f"/v1/payments/{answer.id}").code == PAID
+
+
+def test_the_issuers_method_page_is_loaded_first(api: Api, fake: FakeThreeDSServer) -> None:
+    before = len(fake.calls("/v1/authentications"))
+    answer = pay(api, "method")
+    (condition,) = answer.body["redirect"]["preconditions"]
+    assert condition["url"] == f"{fake.url}/method"
+    shopper = Shopper.of(answer)
+    assert f'action="{fake.url}/method"' in shopper.open().content.decode()
+    assert len(fake.calls("/v1/authentications")) == before
+    shopper.follow(shopper.post(completed="Y"))
+    assert fake.calls("/v1/authentications")[-1]["message"]["threeDSCompInd"] == "Y"
+    report(result(fake, transStatus="Y"))
+    assert api.get(f"/v1/payments/{answer.id}").code == PAID
+
+
+def test_internal_test_mode_stays_with_the_simulator(api: Api, fake: FakeThreeDSServer) -> None:
+    before = len(fake.calls("/v1/versioning"))
+    assert buy(api, "4200000000000042").code == PENDING
+    assert len(fake.calls("/v1/versioning")) == before
+    assert the_row().server_url == ""
+
+
+def test_live_asks_the_external_server(shop: Shop, channel: Channel, fake: FakeThreeDSServer) -> None:
+    from gateway.threeds.directory_server import get_directory_server
+
+    with override_settings(IS_LIVE=True):
+        found = get_directory_server(channel.three_ds, "")
+        assert found is not None
+        assert found.url == fake.url

@@ -1,0 +1,206 @@
+"""An external 3DS server to test against: a process of its own that refuses what a real directory refuses.
+
+What it answers follows from the card's last four digits (SCENARIOS). It is driven over HTTP: /control/result makes the
+signed RReq of a challenge, /control/log lists what came in.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from gateway.threeds.required_fields import find_areq_faults
+
+SECRET = "fake-3ds-server-secret-0123456789abcdef"
+SCENARIOS = {
+    "0091": "frictionless", "0042": "challenge", "0067": "decoupled refusal", "0026": "method", "0075": "unavailable",
+    "0083": "silent", "0109": "malformed", "0117": "erro", "0125": "not enrolled", "0133": "proof missing",
+    "0141": "fails once", "0158": "old version", "0166": "html",
+}  # fmt: skip
+SILENCE_S = 30.0
+
+
+def card_of(scenario: str) -> str:
+    """A Visa number whose end names the scenario."""
+    end = next(end for end, name in SCENARIOS.items() if name == scenario)
+    for filling in range(10):
+        digits = [int(digit) for digit in reversed(f"42000000000{filling}{end}")]
+        if (sum(digits[0::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])) % 10 == 0:
+            return f"42000000000{filling}{end}"
+    raise AssertionError(scenario)
+
+
+def sign(body: bytes, at: int | None = None, secret: str = SECRET) -> str:
+    at = int(time.time()) if at is None else at
+    return f"t={at},v1={hmac.new(secret.encode(), f'{at}.'.encode() + body, hashlib.sha256).hexdigest()}"
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.log: list[dict[str, Any]] = []
+        self.numbers: dict[str, str] = {}
+        self.results: dict[str, dict[str, Any]] = {}
+        self.asked: dict[str, dict[str, Any]] = {}
+        self.failed: set[str] = set()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing on the terminal."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        message = json.loads(body)
+        if self.path.startswith("/control/"):
+            self.say(200, self.control(message))
+            return
+        header = self.headers.get("Tollhouse-Signature", "")
+        at = header[2:].partition(",")[0]
+        if not at.isdecimal() or not hmac.compare_digest(header, sign(body, int(at))):
+            self.say(401, {"error": "signature"})
+            return
+        self.server.log.append({"path": self.path, "key": self.headers["Idempotency-Key"], "message": message})
+        ident = message["threeDSServerTransID"]
+        self.server.numbers.setdefault(ident, message.get("acctNumber", ""))
+        scenario = SCENARIOS.get(self.server.numbers[ident][-4:], "frictionless")
+        if self.path == "/v1/versioning":
+            self.versioning(scenario)
+        elif self.path == "/v1/authentications":
+            self.authenticate(scenario, message)
+        else:
+            self.say(200, self.server.results.get(ident, {"pending": True}))
+
+    def versioning(self, scenario: str) -> None:
+        port = self.server.server_address[1]
+        answer: dict[str, Any] = {
+            "enrolled": scenario != "not enrolled",
+            "acsStartProtocolVersion": "2.1.0",
+            "acsEndProtocolVersion": "2.1.0" if scenario == "old version" else "2.2.0",
+            "threeDSServerRefNumber": "3DS_LOA_SER_FAKE_020200_00001",
+            "threeDSServerOperatorID": "fake-operator",
+            "threeDSServerURL": "https://threeds.example/results",
+        }
+        if scenario == "method":
+            answer["threeDSMethodURL"] = f"http://127.0.0.1:{port}/method"
+        self.say(200, answer)
+
+    def authenticate(self, scenario: str, areq: dict[str, Any]) -> None:
+        ident = areq["threeDSServerTransID"]
+        if faults := find_areq_faults(areq):
+            code = faults[0][0]
+            self.say(200, {"messageType": "Erro", "errorCode": code, "errorDetail": ",".join(one for _, one in faults)})
+            return
+        if scenario == "silent":
+            time.sleep(SILENCE_S)
+        if scenario == "fails once" and ident not in self.server.failed:
+            self.server.failed.add(ident)
+            self.say(503, {})
+            return
+        if scenario == "html":
+            self.say(200, None)
+            return
+        if scenario == "erro":
+            self.say(200, {"messageType": "Erro", "errorCode": "305", "errorDetail": "acctNumber"})
+            return
+        ares = {
+            "messageType": "ARes",
+            "messageVersion": areq["messageVersion"],
+            "threeDSServerTransID": ident,
+            "dsTransID": str(uuid.uuid4()),
+            "acsTransID": str(uuid.uuid4()),
+            "transStatus": "Y",
+            "eci": "05",
+            "authenticationValue": base64.b64encode(b"x" * 20).decode(),
+        }
+        if scenario in ("challenge", "method"):
+            port = self.server.server_address[1]
+            ares |= {"transStatus": "C", "acsURL": f"http://127.0.0.1:{port}/acs", "eci": "", "authenticationValue": ""}
+        elif scenario == "decoupled refusal":
+            ares |= {"transStatus": "N", "transStatusReason": "25", "eci": "", "authenticationValue": ""}
+        elif scenario == "unavailable":
+            ares |= {"transStatus": "U", "transStatusReason": "22", "eci": "07", "authenticationValue": ""}
+        elif scenario == "malformed":
+            ares["transStatus"] = "Q"
+        elif scenario == "proof missing":
+            ares["authenticationValue"] = ""
+        self.server.asked[ident] = ares
+        self.say(200, ares)
+
+    def control(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self.path == "/control/log":
+            return {"log": self.server.log}
+        ares = self.server.asked[message["threeDSServerTransID"]]
+        rreq = {
+            "messageType": "RReq",
+            **{name: ares[name] for name in ("messageVersion", "threeDSServerTransID", "dsTransID", "acsTransID")},
+            "authenticationType": "02",
+            "interactionCounter": "01",
+            **message,
+        }
+        if rreq["transStatus"] == "Y":
+            rreq = {"eci": "05", "authenticationValue": base64.b64encode(b"y" * 20).decode()} | rreq
+        self.server.results[rreq["threeDSServerTransID"]] = rreq
+        return rreq
+
+    def say(self, status: int, answer: dict[str, Any] | None) -> None:
+        body = b"<html>" if answer is None else json.dumps(answer).encode()
+        with contextlib.suppress(OSError):
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+
+@dataclass(frozen=True)
+class FakeThreeDSServer:
+    """The running process, as a test sees it."""
+
+    url: str
+
+    def control(self, what: str, **message: Any) -> Any:
+        request = urllib.request.Request(f"{self.url}/control/{what}", json.dumps(message).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def calls(self, path: str) -> list[dict[str, Any]]:
+        return [one for one in self.control("log")["log"] if one["path"] == path]
+
+
+@contextlib.contextmanager
+def running_threeds_server() -> Iterator[FakeThreeDSServer]:
+    root = Path(__file__).parents[2]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.threeds_server"], cwd=root, env=dict(os.environ), stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout is not None
+        yield FakeThreeDSServer(url=f"http://127.0.0.1:{int(child.stdout.readline())}")
+    finally:
+        child.terminate()
+        child.wait(10)
+
+
+if __name__ == "__main__":
+    running = Server()
+    sys.stdout.write(f"{running.server_address[1]}\n")
+    sys.stdout.flush()
+    running.serve_forever()
