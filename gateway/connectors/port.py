@@ -61,7 +61,9 @@ class AcquirerRequest:
     parameters by full name; ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected
     shopper comes back to; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt
     with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
-    may have, from the same payment (only for connectors with ``asks_with_means``); ``cryptogram``: the proof of an
+    may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized
+    in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
+    (docs/decisions/0068); ``cryptogram``: the proof of an
     authentication (CAVV, AAV).
     """
 
@@ -77,6 +79,7 @@ class AcquirerRequest:
     return_url: str = ""
     known_transaction_id: str = ""
     amount_already_reversed: Decimal = Decimal(0)
+    authorized_amount: Decimal = Decimal(0)
     cryptogram: Secret | None = None
 
     @property

@@ -176,6 +176,18 @@ def is_closed(chain: Chain, payment: Payment) -> bool:
     return any(follow_up.final for member in same for follow_up in chain.followers(member, *CLOSING_TYPES))
 
 
+def compute_reversed_amount(chain: Chain, payment: Payment) -> Decimal:
+    """The total of a payment's reversals; of a PA, of those of its increments and renewals as well."""
+    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
+    return sum((chain.sum_of(member, "RV") for member in same), ZERO_AMOUNT)
+
+
+def has_open_reversal(chain: Chain, payment: Payment) -> bool:
+    """Whether a reversal of the payment (of a PA: of the whole authorization) has no final result yet."""
+    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
+    return any(reversal.status in OPEN_STATUSES for member in same for reversal in chain.followers(member, "RV"))
+
+
 def has_pending_increment(chain: Chain) -> bool:
     """Whether an increment or a renewal of the authorization has no final result yet."""
     return any(member.practice and member.status in OPEN_STATUSES for member in list_authorizations(chain))

@@ -23,6 +23,7 @@ from gateway.payments.chain import (
     compute_representable_amount,
     compute_reversible_amount,
     count_remaining_captures,
+    has_open_reversal,
     has_pending_increment,
     is_closed,
     is_disputed,
@@ -37,10 +38,11 @@ class PaymentOperation:
     """One payment type. ``follows``: the types it may follow; empty for first payments.
 
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
-    payment has another type. ``not_final``: it has no final result yet, or the follow-up would end an authorization
-    whose increment or renewal has none. ``failed``: it was not approved. ``other_currency``. ``closed``: a FINAL
-    follow-up ended it. ``disputed``: it has an unreversed chargeback. ``exhausted``: fully captured or reversed.
-    ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
+    payment has another type. ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would
+    reverse or end an authorization whose increment or renewal has none. ``failed``: it was not approved.
+    ``other_currency``. ``closed``: a FINAL follow-up ended it. ``disputed``: it has an unreversed chargeback.
+    ``exhausted``: fully captured or reversed. ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``:
+    the chargeback is a second one.
 
     ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
     all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
@@ -231,9 +233,10 @@ def evaluate_operation(
         requested = max(remaining, Decimal(0))
     if requested > remaining or requested <= 0:
         return FollowUpDecision(amount=requested, code=operation.exceeded)
-    ends = final or (operation.code == "RV" and requested == remaining)
-    if ends and target.payment_type == "PA" and has_pending_increment(chain):
-        # An increment approved after the end would be held at the issuer and reopen the authorization here.
+    changes_hold = final or operation.code == "RV"
+    if changes_hold and target.payment_type == "PA" and has_pending_increment(chain):
+        # A reversal says what is left of the authorization, so the increment has to be known. One approved after the
+        # end would be held at the issuer and reopen the authorization here.
         return FollowUpDecision(amount=requested, code=operation.not_final)
     return FollowUpDecision(amount=requested)
 
@@ -249,6 +252,9 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
         return operation.failed
     if currency is not None and currency != target.currency:
         return operation.other_currency
+    if operation.code in ("RV", "PA") and has_open_reversal(chain, target):
+        # A reversal says what is left: the later of two could undo the earlier, and one on its way an increment.
+        return operation.not_final
     if operation.closed and is_closed(chain, target):
         return operation.closed
     if operation.exhausted and is_exhausted(chain, target):

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -41,8 +40,8 @@ from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_COD
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
-from gateway.payments.chain import COUNTED_STATUSES, sum_payment_amounts
-from gateway.payments.follow_ups import load_chain_means
+from gateway.payments.chain import Chain
+from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
 from gateway.payments.outcomes import (
     OutcomeUnknown,
     describe_silence,
@@ -230,7 +229,8 @@ def mark_outcome_unknown(payment: Payment) -> bool:
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """Rebuild the acquirer request for an inquiry: without card and parameters, unless the connector needs them
     (``asks_with_means``). Raises VaultError."""
-    followed = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
+    chain = Chain(list(load_chain_members(payment.chain))) if payment.referenced else None
+    followed = chain.find(payment.referenced) if chain is not None and payment.referenced is not None else None
     request = AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -241,15 +241,13 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         reference=followed.connector_tx_id if followed is not None else "",
         account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
     )
+    if chain is not None and followed is not None:
+        request = name_authorization(request, chain, followed)
     if not connector.asks_with_means:
         return request
-    others = Payment.objects.filter(referenced=payment.referenced, payment_type="RV").exclude(pk=payment.pk)
     return replace(
         request,
         means=load_chain_means(payment.chain),
-        amount_already_reversed=sum_payment_amounts(others.filter(status__in=COUNTED_STATUSES))
-        if payment.payment_type == "RV"
-        else Decimal(0),
         parameters=forwardable_parameters(
             {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
         ),

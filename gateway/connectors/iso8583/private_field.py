@@ -31,6 +31,7 @@ class PrivateFieldPart:
 
 PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(number="22", name="initiator", about="who initiates and why: C101 … C104, M101 … M208"),
+    PrivateFieldPart(number="33", name="reason", about="why the merchant charges again: 3900 … 3904"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
     PrivateFieldPart(number="43", name="cavv", about="the authentication's value, base64", hidden=True),
     PrivateFieldPart(number="60", name="advice", about="merchant's advice code, two digits", way="<"),
@@ -64,6 +65,16 @@ _OF_TYPE: Final[Mapping[str, str]] = MappingProxyType(
 _OF_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
     {"DELAYED_CHARGES": "M206", "NO_SHOW": "M207", "RESUBMISSION": "M208"}
 )
+REASON_BY_PRACTICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "INCREMENTAL_AUTH": "3900",
+        "RESUBMISSION": "3901",
+        "DELAYED_CHARGES": "3902",
+        "REAUTHORIZATION": "3903",
+        "NO_SHOW": "3904",
+    }
+)
+"""industryPractice → Visa's message reason code (field 63.3), which the other networks do not have."""
 
 
 def map_initiator(parameters: Mapping[str, str]) -> str:
@@ -90,6 +101,7 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
     found = RedactedDict(
         {
             "initiator": map_initiator(given),
+            "reason": REASON_BY_PRACTICE.get(given.get("standingInstruction.industryPractice", ""), ""),
             "eci": given.get("threeDSecure.eci", ""),
             "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
             # A reference that does not fit is left out: cut off, it would name another transaction.
