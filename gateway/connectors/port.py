@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from gateway.connectors.means import Card, Means
+from gateway.core.clock import Deadline
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 
@@ -64,7 +65,8 @@ class AcquirerRequest:
     may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized
     in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
     (docs/decisions/0068); ``cryptogram``: the proof of an
-    authentication (CAVV, AAV).
+    authentication (CAVV, AAV); ``not_after``: a payment that has not been sent by then is not sent any more, because
+    recovery may have voided it (checked by :meth:`check_in_time`).
     """
 
     payment: UUID
@@ -81,6 +83,12 @@ class AcquirerRequest:
     amount_already_reversed: Decimal = Decimal(0)
     authorized_amount: Decimal = Decimal(0)
     cryptogram: Secret | None = None
+    not_after: Deadline | None = None
+
+    def check_in_time(self) -> None:
+        """Raise RequestTooLateError after ``not_after``. Called as late as possible before a payment is sent."""
+        if self.not_after is not None and self.not_after.has_passed():
+            raise RequestTooLateError("not sent: this process was stopped until after recovery's deadline", {})
 
     @property
     def card(self) -> Card | None:
@@ -184,6 +192,10 @@ class OutcomeUnknownError(Exception):
         super().__init__(why)
         self.sent = sent
         self.connector_tx_id = connector_tx_id
+
+
+class RequestTooLateError(OutcomeUnknownError):
+    """The payment was not sent, because recovery may already have voided it: recovery decides about it."""
 
 
 class VoidRefusedError(OutcomeUnknownError):
