@@ -187,6 +187,19 @@ class OpenPayment(models.Model):
     void_attempted = models.BooleanField(default=False, db_default=False)
 
 
+class AuthorizationRelease(models.Model):
+    """What a FINAL follow-up left of an authorization is to be released at the acquirer.
+
+    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
+    approval must never fail on it. ``due_at``: the database's clock, also a lease. The rows go when nothing is left
+    (gateway.payments.authorization_releases).
+    """
+
+    authorization = models.UUIDField()
+    due_at = models.DateTimeField(db_index=True)
+    tries = models.SmallIntegerField(default=0, db_default=0)
+
+
 class Suspension(models.Model):
     """A PENDING payment that waits for its shopper, who was sent away to authenticate or to a bank or wallet.
 

@@ -78,8 +78,11 @@ def compute_authorized_amount(chain: Chain) -> Decimal:
 
 def compute_capturable_amount(chain: Chain, authorization: Payment) -> Decimal:
     """What of a PA can still be captured: authorized less captured, received (RC) and reversed; 0 once it is closed."""
-    if is_closed(chain, authorization):
-        return ZERO_AMOUNT
+    return ZERO_AMOUNT if is_closed(chain, authorization) else compute_uncaptured_amount(chain)
+
+
+def compute_uncaptured_amount(chain: Chain) -> Decimal:
+    """What the acquirer still holds of a chain's authorization: the same, whether or not it is closed."""
     return compute_authorized_amount(chain) - sum(
         (chain.sum_of(member, "CP", "RV", "RC") for member in list_authorizations(chain)), ZERO_AMOUNT
     )

@@ -65,8 +65,9 @@ class FollowUpRequest:
     """A follow-up on its way to :func:`process_follow_up`.
 
     ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
-    ``channel``: None if the caller acts for the whole merchant. ``extra_writes``: called with the chain before the
-    follow-up begins; returns what to add to the statement that begins it, or raises."""
+    ``channel``: None if the caller acts for the whole merchant. ``operation``: in place of that of the paymentType.
+    ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
+    begins it, or raises."""
 
     payment: UUID
     target: UUID | None
@@ -76,13 +77,14 @@ class FollowUpRequest:
     now: datetime
     trace: RequestTrace
     idempotency: IdempotencyContext | None = None
+    operation: PaymentOperation | None = None
     extra_writes: Callable[[Chain], Callable[[WriteStatement], None]] | None = None
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Process one follow-up and return its payment with the result. Raises RequestRefusedError: 404 for an unknown
     payment, 400 for a type that is not offered."""
-    operation = resolve_operation(request.parameters)
+    operation = request.operation or resolve_operation(request.parameters)
     _check_reference(request)
     _ignore_number_of_captures(request.parameters)
     if operation.code not in CLOSING_TYPES:

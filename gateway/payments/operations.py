@@ -22,6 +22,7 @@ from gateway.payments.chain import (
     compute_refundable_amount,
     compute_representable_amount,
     compute_reversible_amount,
+    compute_uncaptured_amount,
     count_remaining_captures,
     has_open_reversal,
     has_pending_increment,
@@ -185,6 +186,17 @@ INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
     {"INCREMENTAL_AUTH": INCREMENT_OPERATION, "REAUTHORIZATION": REAUTHORIZATION_OPERATION}
 )
 """By standingInstruction.industryPractice."""
+
+RELEASE_OPERATION: Final = PaymentOperation(
+    code="RV",
+    title="Release",
+    follows=_types("PA"),
+    ceiling=lambda chain, _authorization: compute_uncaptured_amount(chain),
+    unknown="700.400.530",
+    failed="700.400.530",
+    exceeded="700.400.300",
+)
+"""The gateway's own reversal of what a FINAL follow-up left: it may follow a closed authorization."""
 
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}

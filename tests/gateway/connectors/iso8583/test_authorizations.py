@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.models import Payment, Status
+from gateway.models import AuthorizationRelease, Payment, Status
 from gateway.payments import recovery
+from gateway.payments.authorization_releases import release_authorizations
 from gateway.payments.chain import Chain, compute_capturable_amount
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -116,6 +117,48 @@ def test_while_an_increment_has_no_answer_nothing_is_reversed(shop: Shop, host: 
     recover()
     assert shop.api.follow(first, "RV", "10.00").code == OK
     assert (host.holds, capturable(first)) == (9000, 9000)
+
+
+@pytest.mark.parametrize("kind, held", [("CP", 0), ("RV", 0)])
+def test_what_a_final_follow_up_leaves_is_released_at_the_host(shop: Shop, host: IsoHost, kind: str, held: int) -> None:
+    """Rulings, section 4: FINAL closes and releases the rest, raised or not."""
+    first = authorize(shop)
+    again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    assert shop.api.follow(first, kind, "60.00", sequence="FINAL").code == OK
+    assert (host.holds, capturable(first)) == (9000, 0)
+    assert release_authorizations() == 1
+    assert (host.holds, host.of(first).captured) == (held, 6000 if kind == "CP" else 0)
+    assert not AuthorizationRelease.objects.exists()
+    assert release_authorizations() == 0
+    released = Payment.objects.filter(chain=first, payment_type="RV").order_by("id").last()
+    assert released is not None
+    assert (released.status, released.amount) == (Status.APPROVED, Decimal("90.00"))
+
+
+def test_a_release_is_tried_until_the_host_has_answered(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    assert shop.api.follow(first, "CP", "60.00", sequence="FINAL").code == OK
+    host.next("0400", de39="05")
+    assert release_authorizations() == 1
+    assert host.seen("0400")
+    host.of(first).left = 10000  # the host refused: it has changed nothing
+    host.next("0400", "lost", arrives=False)
+    AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
+    assert release_authorizations() == 1
+    assert AuthorizationRelease.objects.exists()
+    recover()
+    AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
+    assert release_authorizations() == 1
+    assert host.holds == 0
+    assert not AuthorizationRelease.objects.exists()
+
+
+def test_a_capture_of_all_that_is_final_releases_nothing(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    assert shop.api.follow(first, "CP", "100.00", sequence="FINAL").code == OK
+    assert release_authorizations() == 1
+    assert host.seen("0400") == []
+    assert not AuthorizationRelease.objects.exists()
 
 
 @pytest.mark.parametrize("seed", range(8))
