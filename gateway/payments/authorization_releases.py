@@ -66,7 +66,7 @@ def release_authorizations() -> int:
 
 
 def _release_authorization(authorization: UUID, tries: int) -> None:
-    chain = Chain(list(load_chain_members(authorization)))
+    chain = Chain(load_chain_members(authorization))
     if has_open_reversal(chain, chain.first) or has_pending_increment(chain):
         return  # it may still be declined, or raise the rest: due again after the lease
     if chain.first.payment_type != "PA" or compute_uncaptured_amount(chain) <= 0:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -246,14 +246,19 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     targets = Payment.objects.filter(pk=target, merchant=merchant.pk)
     if channel is not None:
         targets = targets.filter(channel=channel.pk)
-    rows = list(load_chain_members(targets.values("chain")[:1]).annotate(sent_descriptor=REQUEST_DESCRIPTOR))
+    members = _defer_unneeded(Payment.objects.filter(chain=targets.values("chain")[:1]))
+    rows = list(members.annotate(sent_descriptor=REQUEST_DESCRIPTOR))
     return Chain(rows) if rows else None
 
 
-def load_chain_members(chain: UUID | QuerySet[Payment, dict[str, Any]]) -> QuerySet[Payment]:
-    """The payments of a chain, oldest first, without what a decision does not need."""
-    members = Payment.objects.filter(chain=chain).order_by("id")
-    return members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
+def load_chain_members(chain: UUID) -> list[Payment]:
+    """The payments of the chain that began with ``chain``, oldest first."""
+    return list(_defer_unneeded(Payment.objects.filter(chain=chain)))
+
+
+def _defer_unneeded(members: QuerySet[Payment]) -> QuerySet[Payment]:
+    """In the chain's order, without the columns that no decision needs."""
+    return members.order_by("id").defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 
 def decide_follow_up(

@@ -230,7 +230,7 @@ def mark_outcome_unknown(payment: Payment) -> bool:
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """Rebuild the acquirer request for an inquiry: without card and parameters, unless the connector needs them
     (``asks_with_means``). Raises VaultError."""
-    chain = Chain(list(load_chain_members(payment.chain))) if payment.referenced else None
+    chain = Chain(load_chain_members(payment.chain)) if payment.referenced else None
     followed = chain.find(payment.referenced) if chain is not None and payment.referenced is not None else None
     request = AcquirerRequest(
         payment=payment.id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.db import connection, transaction
 from psycopg import connect
@@ -262,6 +263,6 @@ def test_one_delivery_that_cannot_be_kept_does_not_hold_back_the_others(shop: Sh
     assert set(kept) == {rows[0]["notification"], rows[2]["notification"]}
 
 
-def _where() -> dict[str, object]:
+def _where() -> dict[str, Any]:
     about = connection.get_connection_params()
     return {name: about[name] for name in ("host", "port", "user", "password", "dbname") if about.get(name)}
