@@ -264,13 +264,13 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
         return operation.failed
     if currency is not None and currency != target.currency:
         return operation.other_currency
-    if operation.code in ("RV", "PA") and has_open_reversal(chain, target):
-        # A reversal says what is left: the later of two could undo the earlier, and one on its way an increment.
-        return operation.not_final
     if operation.closed and is_closed(chain, target):
         return operation.closed
     if operation.exhausted and is_exhausted(chain, target):
         return operation.exhausted
+    if operation.code in ("RV", "PA") and has_open_reversal(chain, target):
+        # A reversal says what is left: the later of two could undo the earlier, and one on its way an increment.
+        return operation.not_final
     if operation.disputed and is_disputed(chain, target):
         return operation.disputed
     if operation.second_chargeback and _is_second_chargeback(chain, target):
