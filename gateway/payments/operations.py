@@ -245,6 +245,9 @@ def evaluate_operation(
         requested = max(remaining, Decimal(0))
     if requested > remaining or requested <= 0:
         return FollowUpDecision(amount=requested, code=operation.exceeded)
+    if operation.code == "RV" and has_open_reversal(chain, target):
+        # Each says what is left, so the later to arrive would decide.
+        return FollowUpDecision(amount=requested, code=operation.not_final)
     changes_hold = final or operation.code == "RV"
     if changes_hold and target.payment_type == "PA" and has_pending_increment(chain):
         # A reversal says what is left of the authorization, so the increment has to be known. One approved after the
@@ -268,8 +271,8 @@ def _find_refusal_code(operation: PaymentOperation, chain: Chain, target: Paymen
         return operation.closed
     if operation.exhausted and is_exhausted(chain, target):
         return operation.exhausted
-    if operation.code in ("RV", "PA") and has_open_reversal(chain, target):
-        # A reversal says what is left: the later of two could undo the earlier, and one on its way an increment.
+    if operation.code == "PA" and has_open_reversal(chain, target):
+        # A reversal says what is left: one on its way could undo an increment.
         return operation.not_final
     if operation.disputed and is_disputed(chain, target):
         return operation.disputed
