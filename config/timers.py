@@ -17,6 +17,7 @@ from gateway.connectors.sepa import timers as sepa
 from gateway.connectors.simulator import orders
 from gateway.notifications import bulk_replay
 from gateway.payments import (
+    authorization_releases,
     bank_order_outcomes,
     batched_captures,
     idempotency,
@@ -36,6 +37,7 @@ from reporting import timers as reporting
 
 TIMERS: Final[tuple[registry.Timer, ...]] = (
     recovery.TIMER,
+    authorization_releases.TIMER,
     *shopper_return.TIMERS,
     rate_limits.TIMER,
     request_log_retention.TIMER,

@@ -38,6 +38,7 @@ from gateway.connectors.port import (
     ConnectorAccount,
     NotFoundAtAcquirer,
     OutcomeUnknownError,
+    RequestTooLateError,
     VoidRefusedError,
 )
 from gateway.core import clock
@@ -142,6 +143,7 @@ class GuardedConnector:
 
     def submit(self, request: AcquirerRequest) -> AcquirerReply:
         """Submit if the account has room and its breaker lets the payment through."""
+        request.check_in_time()
         if self._answers_locally(request):
             return self.inner.submit(request)
         circuit = get_account_circuit(self.name, request.account)
@@ -153,6 +155,7 @@ class GuardedConnector:
         judged = False
         began = time.monotonic()
         try:
+            request.check_in_time()
             reply = self.inner.submit(request)
             judged = not reply.not_sent
             moved = None
@@ -162,6 +165,8 @@ class GuardedConnector:
                     if reply.retryable_elsewhere
                     else circuit.breaker.record_success(permit)
                 )
+        except RequestTooLateError:
+            raise
         except OutcomeUnknownError as error:
             judged = True
             self._record_transition(circuit.breaker.record_failure(str(error), permit), request.account)

@@ -16,6 +16,7 @@ from uuid import UUID
 from gateway.connectors.means import Card, Means
 from gateway.connectors.point_of_service import PointOfService, build_point_of_service
 from gateway.core import brands
+from gateway.core.clock import Deadline
 from gateway.core.money import Money
 from gateway.core.secret import Secret
 
@@ -63,9 +64,12 @@ class AcquirerRequest:
     parameters by full name; ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected
     shopper comes back to; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt
     with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
-    may have, from the same payment (only for connectors with ``asks_with_means``); ``cryptogram``: the proof of an
-    authentication (CAVV, AAV); ``stored``, ``stores``: of a first payment, it is made with a registration, or makes
-    one; ``original``: of a follow-up, the point of service that it has from the payment it follows.
+    may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized
+    in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
+    (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``stored``, ``stores``: of a
+    first payment, it is made with a registration, or makes one; ``original``: of a follow-up, the point of service that
+    it has from the payment it follows; ``not_after``: a payment that has not been sent by then is not sent any more,
+    because recovery may have voided it (checked by :meth:`check_in_time`).
     """
 
     payment: UUID
@@ -80,10 +84,17 @@ class AcquirerRequest:
     return_url: str = ""
     known_transaction_id: str = ""
     amount_already_reversed: Decimal = Decimal(0)
+    authorized_amount: Decimal = Decimal(0)
     cryptogram: Secret | None = None
     stored: bool = False
     stores: bool = False
     original: PointOfService | None = None
+    not_after: Deadline | None = None
+
+    def check_in_time(self) -> None:
+        """Raise RequestTooLateError after ``not_after``. Called as late as possible before a payment is sent."""
+        if self.not_after is not None and self.not_after.has_passed():
+            raise RequestTooLateError("not sent: this process was stopped until after recovery's deadline", {})
 
     @property
     def point_of_service(self) -> PointOfService:
@@ -199,6 +210,10 @@ class OutcomeUnknownError(Exception):
         super().__init__(why)
         self.sent = sent
         self.connector_tx_id = connector_tx_id
+
+
+class RequestTooLateError(OutcomeUnknownError):
+    """The payment was not sent, because recovery may already have voided it: recovery decides about it."""
 
 
 class VoidRefusedError(OutcomeUnknownError):

@@ -1,12 +1,33 @@
 """Time. Business timers use :func:`merchant_now`: the test environment can move a merchant's clock.
 
-Tokens, throttles, sign-ins and idempotency use :func:`real_now`. The database's clock is never used.
+Tokens, throttles, sign-ins and idempotency use :func:`real_now`. Only recovery uses the clock of the database, since
+its due times are written on one machine and read on another (gateway.db.statement.DatabaseTime).
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """A moment on both clocks of this machine: the wall clock, which a step moves, and the monotonic one, which may
+    stand while the machine is suspended. It has passed when either says so."""
+
+    wall: datetime
+    monotonic: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """The moment ``seconds`` from now."""
+        return cls(wall=real_now() + timedelta(seconds=seconds), monotonic=time.monotonic() + seconds)
+
+    def has_passed(self) -> bool:
+        """Whether it is over by either clock."""
+        return time.monotonic() > self.monotonic or real_now() > self.wall
 
 
 class HasClock(Protocol):

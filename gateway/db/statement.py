@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,6 +32,14 @@ from gateway.db import libpq
 
 MAX_GUARDED_UPDATES: Final = 2
 """Rows whose state one statement may check: the payment's own, and the row of its chain, agreement or caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTime:
+    """A value of a time column: the database's clock when the statement runs, plus ``after``. Due times that workers on
+    other machines compare with are written so, since the machines' clocks may differ."""
+
+    after: timedelta
 
 
 class WriteStatement:
@@ -62,7 +71,7 @@ class WriteStatement:
 
     def insert(self, model: type[models.Model], **values: Any) -> None:
         """Insert one row; names are attribute names (``payment_id``)."""
-        shape = _shape(model, tuple(values))
+        shape = _shape(model, tuple(values), _list_database_times(values))
         source = " FROM moved" if self._guards else ""
         self._parts.append(
             f"w{len(self._parts)} AS (INSERT INTO {shape.table} ({shape.columns}) SELECT {shape.casts}{source})"
@@ -71,7 +80,7 @@ class WriteStatement:
 
     def update_related(self, model: type[models.Model], changes: Mapping[str, Any], where: Mapping[str, Any]) -> None:
         """Change rows of another table in the same statement; with a guard, only if the guarded row moved."""
-        changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
+        changed, rows = _shape(model, tuple(changes), _list_database_times(changes)), _shape(model, tuple(where))
         guard = " AND EXISTS (SELECT 1 FROM moved)" if self._guards else ""
         self._parts.append(
             f"w{len(self._parts)} AS (UPDATE {changed.table} SET {changed.assignments} WHERE {rows.conditions}{guard})"
@@ -215,13 +224,24 @@ class _Shape:
     json: frozenset[str]
 
     def adapt(self, values: Mapping[str, Any]) -> list[Any]:
-        return [Jsonb(value) if name in self.json and value is not None else value for name, value in values.items()]
+        return [self._adapt_value(name, value) for name, value in values.items()]
+
+    def _adapt_value(self, name: str, value: Any) -> Any:
+        if isinstance(value, DatabaseTime):
+            return value.after
+        return Jsonb(value) if name in self.json and value is not None else value
+
+
+def _list_database_times(values: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(name for name, value in values.items() if isinstance(value, DatabaseTime))
 
 
 @lru_cache(maxsize=512)
-def _shape(model: type[models.Model], names: tuple[str, ...]) -> _Shape:
+def _shape(model: type[models.Model], names: tuple[str, ...], timed: frozenset[str] = frozenset()) -> _Shape:
     known = _columns(model)
-    chosen = [known[name] for name in names]
+    chosen = [
+        (known[name][0], "clock_timestamp() + %s::interval", False) if name in timed else known[name] for name in names
+    ]
     return _Shape(
         table=f'"{model._meta.db_table}"',
         columns=", ".join(column for column, _, _ in chosen),

@@ -14,7 +14,15 @@ from gateway.models.entities import (
 )
 from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
 from gateway.models.mandates import MandateMail
-from gateway.models.payments import AcquirerExchange, OpenPayment, Payment, PaymentEvent, Status, Suspension
+from gateway.models.payments import (
+    AcquirerExchange,
+    AuthorizationRelease,
+    OpenPayment,
+    Payment,
+    PaymentEvent,
+    Status,
+    Suspension,
+)
 from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import (
@@ -58,6 +66,7 @@ __all__ = [
     "AuditEntry",
     "Authentication",
     "AuthenticationStep",
+    "AuthorizationRelease",
     "BackgroundWork",
     "BankFile",
     "BankMessage",

@@ -6,6 +6,7 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from gateway.core import identifiers
+from gateway.core.clock import Deadline
 from gateway.core.money import Money
 from gateway.db import guards
 from gateway.models.entities import Channel, Merchant
@@ -38,6 +39,9 @@ class Payment(models.Model):
     event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
     that read the same chain cannot both begin. Times are the merchant's clock.
     """
+
+    send_by: Deadline | None = None
+    """Set by gateway.payments.store with a new OpenPayment row, not stored: until when its acquirer may be called."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     number = models.BigIntegerField(db_default=models.Func(models.Value("gateway_payment_number"), function="nextval"))
@@ -170,7 +174,8 @@ class OpenPayment(models.Model):
     ``void_attempted``: a void may have been sent. Until it is answered it may still take effect, so that no answer
     but a decline is final.
 
-    The row exists from a payment's beginning until its outcome. It is separate from the payment so that no index of
+    The row exists from a payment's beginning until its outcome; of a DECLINED payment, from an approval that came too
+    late until that is voided. It is separate from the payment so that no index of
     the large table has to follow a time that is set and cleared within milliseconds.
     """
 
@@ -180,6 +185,19 @@ class OpenPayment(models.Model):
     recover_at = models.DateTimeField(db_index=True)
     inquiries = models.SmallIntegerField(default=0)
     void_attempted = models.BooleanField(default=False, db_default=False)
+
+
+class AuthorizationRelease(models.Model):
+    """What a FINAL follow-up left of an authorization is to be released at the acquirer.
+
+    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
+    approval must never fail on it. ``due_at``: the database's clock, also a lease. The rows go when nothing is left
+    (gateway.payments.authorization_releases).
+    """
+
+    authorization = models.UUIDField()
+    due_at = models.DateTimeField(db_index=True)
+    tries = models.SmallIntegerField(default=0, db_default=0)
 
 
 class Suspension(models.Model):

@@ -55,14 +55,20 @@ _BEGIN: Final = """
 INSERT INTO gateway_fanoutposition (id, position, gaps)
 SELECT 1, coalesce(min(id) - 1, 0), '[]' FROM gateway_notification ON CONFLICT DO NOTHING
 """
+# An endpoint that was switched off since it was read gets nothing; one that is being switched off waits for the commit,
+# and cancels these with the others.
 _INSERT: Final = """
 INSERT INTO gateway_webhookdelivery (id, endpoint_id, merchant_id, notification, kind, action, payment, sequence, body,
     url, state, attempts, due_at, give_up_at, created_at)
-SELECT id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, 'waiting', 0, due, give_up,
+SELECT t.id, endpoint, merchant, notification, kind, action, payment, sequence, body, url, 'waiting', 0, due, give_up,
     created
 FROM json_to_recordset(%(rows)s::json) AS t(id uuid, endpoint uuid, merchant uuid, notification bigint, kind text,
     action text, payment uuid, sequence smallint, body text, url text, due timestamptz, give_up timestamptz,
     created timestamptz)
+JOIN (
+    SELECT id FROM gateway_webhookendpoint WHERE id = ANY(%(endpoints)s::uuid[]) AND state = ANY(%(states)s::text[])
+    ORDER BY id FOR SHARE
+) e ON e.id = t.endpoint
 ON CONFLICT (endpoint_id, notification) DO NOTHING RETURNING 1
 """
 
@@ -94,9 +100,12 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
         if not held:
             return 0
         position, gaps = held[0][0], [SequenceGap(**gap) for gap in json.loads(held[0][1])]
-        (xmin, xmax), now = execute_sql(_HORIZON, {})[0], clock.real_now()
+        # What had ended before the gaps were looked up, and what had begun when the fresh numbers were read: a
+        # transaction that begins in between may hold a missing number.
+        (xmin, _), now = execute_sql(_HORIZON, {})[0], clock.real_now()
         late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
+        _, xmax = execute_sql(_HORIZON, {})[0]
         create_deliveries(tell, [*late, *fresh])
         left = _drop_filled_gaps(gaps, [one.pk for one in late], xmin, now)
         left += _find_gaps(position, [one.pk for one in fresh], xmax, now)
@@ -167,7 +176,12 @@ def insert_deliveries(rows: Sequence[dict[str, Any]]) -> int:
         return 0
     try:
         with transaction.atomic():
-            return len(execute_sql(_INSERT, {"rows": json.dumps(rows, ensure_ascii=False, default=str)}))
+            values = {
+                "rows": json.dumps(rows, ensure_ascii=False, default=str),
+                "endpoints": sorted({row["endpoint"] for row in rows}),
+                "states": list(_SUBSCRIBED_STATES),
+            }
+            return len(execute_sql(_INSERT, values))
     except DataError:
         if len(rows) == 1:
             log.exception(

@@ -79,8 +79,11 @@ def compute_authorized_amount(chain: Chain) -> Decimal:
 
 def compute_capturable_amount(chain: Chain, authorization: Payment) -> Decimal:
     """What of a PA can still be captured: authorized less captured, received (RC) and reversed; 0 once it is closed."""
-    if is_closed(chain, authorization):
-        return ZERO_AMOUNT
+    return ZERO_AMOUNT if is_closed(chain, authorization) else compute_uncaptured_amount(chain)
+
+
+def compute_uncaptured_amount(chain: Chain) -> Decimal:
+    """What the acquirer still holds of a chain's authorization: the same, whether or not it is closed."""
     return compute_authorized_amount(chain) - sum(
         (chain.sum_of(member, "CP", "RV", "RC") for member in list_authorizations(chain)), ZERO_AMOUNT
     )
@@ -201,6 +204,18 @@ def is_closed(chain: Chain, payment: Payment) -> bool:
     a receipt or the payment it records together."""
     same = list_authorizations(chain) if payment.payment_type == "PA" else _list_same_money_payments(chain, payment)
     return any(follow_up.final for member in same for follow_up in chain.followers(member, *CLOSING_TYPES))
+
+
+def compute_reversed_amount(chain: Chain, payment: Payment) -> Decimal:
+    """The total of a payment's reversals; of a PA, of those of its increments and renewals as well."""
+    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
+    return sum((chain.sum_of(member, "RV") for member in same), ZERO_AMOUNT)
+
+
+def has_open_reversal(chain: Chain, payment: Payment) -> bool:
+    """Whether a reversal of the payment (of a PA: of the whole authorization) has no final result yet."""
+    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
+    return any(reversal.status in OPEN_STATUSES for member in same for reversal in chain.followers(member, "RV"))
 
 
 def has_pending_increment(chain: Chain) -> bool:

@@ -9,7 +9,7 @@ Source: decisions, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
@@ -17,6 +17,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db.models import QuerySet
 
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
@@ -30,7 +31,7 @@ from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
-from gateway.payments.chain import CLOSING_TYPES, Chain
+from gateway.payments.chain import CLOSING_TYPES, Chain, compute_authorized_amount, compute_reversed_amount
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
 from gateway.payments.operations import (
     INDUSTRY_PRACTICE_OPERATIONS,
@@ -65,8 +66,9 @@ class FollowUpRequest:
     """A follow-up on its way to :func:`process_follow_up`.
 
     ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
-    ``channel``: None if the caller acts for the whole merchant. ``extra_writes``: called with the chain before the
-    follow-up begins; returns what to add to the statement that begins it, or raises."""
+    ``channel``: None if the caller acts for the whole merchant. ``operation``: in place of that of the paymentType.
+    ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
+    begins it, or raises."""
 
     payment: UUID
     target: UUID | None
@@ -76,13 +78,14 @@ class FollowUpRequest:
     now: datetime
     trace: RequestTrace
     idempotency: IdempotencyContext | None = None
+    operation: PaymentOperation | None = None
     extra_writes: Callable[[Chain], Callable[[WriteStatement], None]] | None = None
 
 
 def process_follow_up(request: FollowUpRequest) -> Payment:
     """Process one follow-up and return its payment with the result. Raises RequestRefusedError: 404 for an unknown
     payment, 400 for a type that is not offered."""
-    operation = resolve_operation(request.parameters)
+    operation = request.operation or resolve_operation(request.parameters)
     _check_reference(request)
     _ignore_number_of_captures(request.parameters)
     if operation.code not in CLOSING_TYPES:
@@ -117,8 +120,9 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     else:
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
     if row.status == Status.STARTED:
-        before = chain.sum_of(target, "RV") if row.payment_type == "RV" else Decimal(0)
-        acquirer_request = _build_follow_up_acquirer_request(row, chain, target, means, request, before)
+        acquirer_request = name_authorization(
+            _build_follow_up_acquirer_request(row, chain, target, means, request), chain, target
+        )
         outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
         complete_unless_recovered(row, outcome, request)
     return row
@@ -176,12 +180,7 @@ def _build_not_found_refusal(operation: PaymentOperation, parameters: Parameters
 
 
 def _build_follow_up_acquirer_request(
-    row: Payment,
-    chain: Chain,
-    target: Payment,
-    means: Means | None,
-    request: FollowUpRequest,
-    amount_already_reversed: Decimal,
+    row: Payment, chain: Chain, target: Payment, means: Means | None, request: FollowUpRequest
 ) -> AcquirerRequest:
     return AcquirerRequest(
         payment=row.id,
@@ -192,8 +191,27 @@ def _build_follow_up_acquirer_request(
         means=means,
         reference=target.connector_tx_id,
         parameters=forwardable_parameters({**request.parameters.values, **build_descriptor_parameter(row)}),
-        amount_already_reversed=amount_already_reversed,
         original=find_point_of_service(chain, row),
+    )
+
+
+def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: Payment) -> AcquirerRequest:
+    """Add what a follow-up's chain says about its authorization.
+
+    An increment, a renewal and a reversal of an authorization name the first authorization of the chain, whichever of
+    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. ``chain`` may contain the
+    follow-up itself.
+    """
+    reverses, behind = acquirer_request.operation == "RV", target.payment_type == "PA"
+    if behind and (reverses or acquirer_request.operation == "PA"):
+        acquirer_request = replace(acquirer_request, reference=chain.first.connector_tx_id)
+    if not reverses:
+        return acquirer_request
+    others = Chain([member for member in chain.members if member.id != acquirer_request.payment])
+    return replace(
+        acquirer_request,
+        amount_already_reversed=compute_reversed_amount(others, target),
+        authorized_amount=compute_authorized_amount(others) if behind else Decimal(0),
     )
 
 
@@ -230,13 +248,19 @@ def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None)
     targets = Payment.objects.filter(pk=target, merchant=merchant.pk)
     if channel is not None:
         targets = targets.filter(channel=channel.pk)
-    members = Payment.objects.filter(chain=targets.values("chain")[:1]).order_by("id")
-    rows = list(
-        members.defer("request", "merchant_memo", "means_sealed", "means_fingerprint").annotate(
-            sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS
-        )
-    )
+    members = _defer_unneeded(Payment.objects.filter(chain=targets.values("chain")[:1]))
+    rows = list(members.annotate(sent_descriptor=REQUEST_DESCRIPTOR, sent_service=SERVICE_PARAMETERS))
     return Chain(rows) if rows else None
+
+
+def load_chain_members(chain: UUID) -> list[Payment]:
+    """The payments of the chain that began with ``chain``, oldest first."""
+    return list(_defer_unneeded(Payment.objects.filter(chain=chain)).annotate(sent_service=SERVICE_PARAMETERS))
+
+
+def _defer_unneeded(members: QuerySet[Payment]) -> QuerySet[Payment]:
+    """In the chain's order, without the columns that no decision needs."""
+    return members.order_by("id").defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 
 def decide_follow_up(

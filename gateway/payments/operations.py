@@ -24,7 +24,9 @@ from gateway.payments.chain import (
     compute_representable_amount,
     compute_reversible_amount,
     compute_standing_amount,
+    compute_uncaptured_amount,
     count_remaining_captures,
+    has_open_reversal,
     has_pending_increment,
     is_closed,
     is_exhausted,
@@ -39,10 +41,11 @@ class PaymentOperation:
     """One payment type. ``follows``: the types it may follow; empty for first payments.
 
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
-    payment has another type. ``not_final``: it has no final result yet, or the follow-up would end an authorization
-    whose increment or renewal has none. ``failed``: it was not approved. ``other_currency``. ``closed``: a FINAL
-    follow-up ended it. ``disputed``: unreversed chargebacks take what it asks for. ``exhausted``: fully captured or
-    reversed. ``exceeded``: above the ceiling, or nothing left. ``second_chargeback``: the chargeback is a second one.
+    payment has another type. ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would
+    reverse or end an authorization whose increment or renewal has none. ``failed``: it was not approved.
+    ``other_currency``. ``closed``: a FINAL follow-up ended it. ``disputed``: unreversed chargebacks take what it asks
+    for. ``exhausted``: fully captured or reversed. ``exceeded``: above the ceiling, or nothing left.
+    ``second_chargeback``: the chargeback is a second one.
 
     ``ceiling``: the largest amount it may move (None: no limit). ``takes_remainder``: without an amount it takes
     all that remains. ``counts_captures``: numberOfCaptures limits it. ``needs_card``: the acquirer needs the card data
@@ -186,6 +189,17 @@ INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
 )
 """By standingInstruction.industryPractice."""
 
+RELEASE_OPERATION: Final = PaymentOperation(
+    code="RV",
+    title="Release",
+    follows=_types("PA"),
+    ceiling=lambda chain, _authorization: compute_uncaptured_amount(chain),
+    unknown="700.400.530",
+    failed="700.400.530",
+    exceeded="700.400.300",
+)
+"""The gateway's own reversal of what a FINAL follow-up left: it may follow a closed authorization."""
+
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
 )
@@ -242,9 +256,13 @@ def evaluate_operation(
         # Only the disputed part is blocked, and named as such where the chargeback alone is in the way.
         stopped = standing > 0 and requested <= remaining + standing
         return FollowUpDecision(amount=requested, code=operation.disputed if stopped else operation.exceeded)
-    ends = final or (operation.code == "RV" and requested == remaining)
-    if ends and target.payment_type == "PA" and has_pending_increment(chain):
-        # An increment approved after the end would be held at the issuer and reopen the authorization here.
+    if operation.code == "RV" and has_open_reversal(chain, target):
+        # Each says what is left, so the later to arrive would decide.
+        return FollowUpDecision(amount=requested, code=operation.not_final)
+    changes_hold = final or operation.code == "RV"
+    if changes_hold and target.payment_type == "PA" and has_pending_increment(chain):
+        # A reversal says what is left of the authorization, so the increment has to be known. One approved after the
+        # end would be held at the issuer and reopen the authorization here.
         return FollowUpDecision(amount=requested, code=operation.not_final)
     return FollowUpDecision(amount=requested)
 
@@ -266,6 +284,9 @@ def _find_refusal_code(
         return operation.closed
     if operation.exhausted and is_exhausted(chain, target):
         return operation.exhausted
+    if operation.code == "PA" and has_open_reversal(chain, target):
+        # A reversal says what is left: one on its way could undo an increment.
+        return operation.not_final
     if operation.second_chargeback and not reported and _is_second_chargeback(chain, target):
         return operation.second_chargeback
     left = count_remaining_captures(chain, target) if operation.counts_captures else None

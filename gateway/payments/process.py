@@ -351,7 +351,7 @@ def _submit_to_acquirer(
         return AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
-    acquirer_request = replace(acquirer_request, account=account)
+    acquirer_request = replace(acquirer_request, account=account, not_after=payment.send_by)
     try:
         reply = connector.submit(acquirer_request)
         verdict = risk_screening.evaluate_approval(payment, reply)
@@ -375,7 +375,13 @@ def complete_unless_recovered(
         return
     except PaymentTransitionError:
         payment.refresh_from_db()
-    if not _complete_during_recovery(payment, outcome, complete):
+    if _complete_during_recovery(payment, outcome, complete):
+        return
+    if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
+        # The acquirer has moved money for a payment that the merchant knows as declined.
+        log.error("approved_after_decline", payment=payment.id.hex, connector=payment.connector)
+        store.record_late_approval(payment, outcome, trace=origin.trace)
+    else:
         store.record_exchange(
             payment,
             "submit",

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -41,8 +40,8 @@ from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_COD
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
-from gateway.payments.chain import COUNTED_STATUSES, Chain, sum_payment_amounts
-from gateway.payments.follow_ups import load_chain_means
+from gateway.payments.chain import Chain
+from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
 from gateway.payments.outcomes import (
     OutcomeUnknown,
     describe_silence,
@@ -84,7 +83,7 @@ log = structlog.get_logger(__name__)
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT payment_id FROM gateway_openpayment o
-    WHERE recover_at <= %(now)s AND (cardinality(%(connectors)s::text[]) = 0 OR NOT EXISTS (
+    WHERE recover_at <= clock_timestamp() AND (cardinality(%(connectors)s::text[]) = 0 OR NOT EXISTS (
         SELECT 1 FROM gateway_payment p
         JOIN unnest(%(connectors)s::text[], %(channels)s::uuid[], %(accounts)s::text[])
           AS busy (connector, channel, account)
@@ -94,7 +93,8 @@ WITH due AS MATERIALIZED (
     ))
     ORDER BY recover_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
-UPDATE gateway_openpayment o SET recover_at = %(lease)s, inquiries = least(o.inquiries + 1, %(most)s)::smallint
+UPDATE gateway_openpayment o SET recover_at = clock_timestamp() + %(lease)s::interval,
+    inquiries = least(o.inquiries + 1, %(most)s)::smallint
 FROM due WHERE o.payment_id = due.payment_id RETURNING o.payment_id
 """
 
@@ -141,9 +141,7 @@ def recover_due_payments() -> RecoverySummary:
             free = MAX_OPEN_INQUIRIES - len(inquiries)
             most = min(RECOVERY_BATCH_SIZE, -(-free // FREE_SHARE_DIVISOR))
             if free > 0 and (took < MAX_CLAIMING_S or (inquiries and took < MAX_RECOVERY_TICK_S)):
-                payments = claim_due_inquiries(
-                    most, clock.real_now(), excluding=_list_busy_targets(inquiries.values(), free)
-                )
+                payments = claim_due_inquiries(most, excluding=_list_busy_targets(inquiries.values(), free))
                 claimed += len(payments)
                 inquiries |= _submit_inquiries(payments, pool)
             if not inquiries and len(payments) < most:
@@ -194,14 +192,14 @@ def _list_busy_targets(inquiries: Iterable[Payment], free: int) -> list[InquiryT
     return [target for target, number in busy.items() if number >= share[target[1] is not None]]
 
 
-def claim_due_inquiries(limit: int, now: datetime, *, excluding: Sequence[InquiryTarget] = ()) -> list[Payment]:
-    """Claim payments due by ``now`` by a lease: ``recover_at`` moves on by as long as an inquiry may take, so that
-    another worker takes over only if this one died. ``excluding``: targets whose payments are left out."""
+def claim_due_inquiries(limit: int, *, excluding: Sequence[InquiryTarget] = ()) -> list[Payment]:
+    """Claim due payments by a lease: ``recover_at`` moves on by as long as an inquiry may take, so that another worker
+    takes over only if this one died. By the database's clock: a worker whose own is ahead would take back payments
+    that are on their way. ``excluding``: targets whose payments are left out."""
     lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
     values = {
-        "now": now,
         "limit": limit,
-        "lease": now + lease,
+        "lease": lease,
         "most": _MAX_INQUIRIES,
         "connectors": [name for name, _channel, _account in excluding],
         "channels": [channel for _name, channel, _account in excluding],
@@ -211,7 +209,9 @@ def claim_due_inquiries(limit: int, now: datetime, *, excluding: Sequence[Inquir
     claimed: list[UUID] = [row[0] for row in rows]
     if not claimed:
         return []
-    unanswered = Payment.objects.filter(pk__in=claimed, status__in=(Status.STARTED, Status.IN_DOUBT))
+    # A declined payment is here when an approval of it came too late: it is voided.
+    undecided = (Status.STARTED, Status.IN_DOUBT, Status.DECLINED)
+    unanswered = Payment.objects.filter(pk__in=claimed, status__in=undecided)
     return list(unanswered.select_related("merchant", "open").order_by("id"))
 
 
@@ -231,7 +231,8 @@ def mark_outcome_unknown(payment: Payment) -> bool:
 def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     """Rebuild the acquirer request for an inquiry: without card and parameters, unless the connector needs them
     (``asks_with_means``). Raises VaultError."""
-    followed = Payment.objects.only("connector_tx_id").get(pk=payment.referenced) if payment.referenced else None
+    chain = Chain(load_chain_members(payment.chain)) if payment.referenced else None
+    followed = chain.find(payment.referenced) if chain is not None and payment.referenced is not None else None
     request = AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -242,25 +243,18 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         reference=followed.connector_tx_id if followed is not None else "",
         account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
     )
+    if chain is not None and followed is not None:
+        request = name_authorization(request, chain, followed)
     if not connector.asks_with_means:
         return request
-    others = Payment.objects.filter(referenced=payment.referenced, payment_type="RV").exclude(pk=payment.pk)
     return replace(
         request,
         means=load_chain_means(payment.chain),
-        amount_already_reversed=sum_payment_amounts(others.filter(status__in=COUNTED_STATUSES))
-        if payment.payment_type == "RV"
-        else Decimal(0),
         parameters=forwardable_parameters(
             {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
         ),
-        original=find_point_of_service(_load_predecessors(payment), payment),
+        original=find_point_of_service(chain or Chain([payment]), payment),
     )
-
-
-def _load_predecessors(payment: Payment) -> Chain:
-    """The chain of a follow-up; a first payment has none to look at."""
-    return Chain(list(Payment.objects.filter(chain=payment.chain)) if payment.referenced else [payment])
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
@@ -269,6 +263,8 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
     is found now). A payment that was completed meanwhile is not voided. Writes nothing but
     ``OpenPayment.void_attempted``.
     """
+    if payment.status == Status.DECLINED:
+        return _void_late_approval(connector, request)
     started = time.perf_counter()
     try:
         found = connector.inquire(request)
@@ -297,6 +293,16 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
         return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
     second = _build_exchange("void", voided.sent, voided.received, started)
     return InquiryResult(exchanges=[first, second], reply=replace(voided, code=TIMEOUT_REVERSED_CODE, approved=None))
+
+
+def _void_late_approval(connector: Connector, request: AcquirerRequest) -> InquiryResult:
+    """Void what the acquirer approved after recovery had declined the payment."""
+    started = time.perf_counter()
+    try:
+        voided = connector.void(request)
+    except OutcomeUnknownError as unknown:
+        return InquiryResult(exchanges=[_build_unknown_exchange("void", unknown, started)], reply=None)
+    return InquiryResult(exchanges=[_build_exchange("void", voided.sent, voided.received, started)], reply=voided)
 
 
 def _void_refused_approval(
@@ -364,11 +370,16 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         )
     at = last.at + offset
     if finding.reply is None:
-        again = clock.real_now() + get_inquiry_backoff(payment.open.inquiries)
+        again = get_inquiry_backoff(payment.open.inquiries)
         store.record_exchange(
-            payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, recover_at=again
+            payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms, inquire_after=again
         )
         return False
+    if payment.status == Status.DECLINED:
+        store.record_exchange(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms)
+        store.close_late_approval(payment)
+        log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
+        return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
     try:
         store.complete_payment(payment, outcome, kind=last.kind)

@@ -20,7 +20,17 @@ from django.db import models
 from gateway.connectors.acquirer_message import parse_scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.core import identifiers
-from gateway.models import Agreement, Channel, MandateMail, Notification, Payment, Registration, Status
+from gateway.db.statement import DatabaseTime
+from gateway.models import (
+    Agreement,
+    AuthorizationRelease,
+    Channel,
+    MandateMail,
+    Notification,
+    Payment,
+    Registration,
+    Status,
+)
 from gateway.payments import mandate_mails
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
@@ -62,6 +72,8 @@ def build_completion_effects(
     rows: list[tuple[type[models.Model], Mapping[str, Any]]] = [(MandateMail, mail)] if mail is not None else []
     if status != Status.APPROVED:
         return CompletionEffects(changes=changes, rows=rows) if changes or rows else NO_EFFECTS
+    if payment.final and payment.payment_type in ("CP", "RV"):
+        rows.append((AuthorizationRelease, {"authorization": payment.chain, "due_at": DatabaseTime(timedelta(0))}))
     registered = _build_registration(payment, at)
     registration = payment.registration
     if registered is not None:

@@ -15,7 +15,7 @@ from django.db import IntegrityError
 
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, result_codes
-from gateway.db.statement import WriteStatement
+from gateway.db.statement import DatabaseTime, WriteStatement
 from gateway.models import (
     AcquirerExchange,
     Agreement,
@@ -96,9 +96,8 @@ def insert_payment(
     write.insert(Payment, **{name: getattr(payment, name) for name in INSERTED_COLUMNS})
     _insert_event(write, payment, event, payment.created_at)
     if not refusal:
-        write.insert(
-            OpenPayment, payment_id=payment.id, recover_at=clock.real_now() + get_recovery_delay(), inquiries=0
-        )
+        _begin_submission(payment)
+        write.insert(OpenPayment, payment_id=payment.id, recover_at=DatabaseTime(get_recovery_delay()), inquiries=0)
         if plan is not None:
             plan.add_begin_writes(write, payment)
     if refusal:
@@ -212,7 +211,7 @@ def _move_open_rows(
     """Write the row by which a payment without a final result is found again: an OpenPayment while its acquirer is
     called or inquired, a Suspension while it waits for its shopper or a bank."""
     mine = {"payment_id": payment.id}
-    inquiry_at = {"recover_at": recover_at or clock.real_now() + FIRST_INQUIRY_DELAY}
+    inquiry_at = {"recover_at": recover_at or DatabaseTime(FIRST_INQUIRY_DELAY)}
     in_doubt = isinstance(outcome, OutcomeUnknown)
     if before == Status.PENDING:
         write.delete(Suspension, mine)
@@ -307,18 +306,18 @@ def record_exchange(
     at: datetime,
     duration_ms: int,
     trace: RequestTrace | None = None,
-    recover_at: datetime | None = None,
+    inquire_after: timedelta | None = None,
 ) -> bool:
-    """Store an acquirer exchange that does not move the payment. ``recover_at``: real time of the next inquiry.
+    """Store an acquirer exchange that does not move the payment. ``inquire_after``: until the next inquiry.
 
-    With ``recover_at``, returns False if the payment changed since it was read: then nothing was written.
+    With ``inquire_after``, returns False if the payment changed since it was read: then nothing was written.
     """
     write = WriteStatement()
-    if recover_at is not None:
+    if inquire_after is not None:
         # The payment itself does not change: the update only checks its version.
         unmoved = {"sequence": payment.sequence}
         write.update(payment, unmoved, expecting={"status": payment.status, **unmoved})
-        write.update_related(OpenPayment, {"recover_at": recover_at}, {"payment_id": payment.id})
+        write.update_related(OpenPayment, {"recover_at": DatabaseTime(inquire_after)}, {"payment_id": payment.id})
     _insert_exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms)
     if trace is not None:
         code = payment.result_code
@@ -326,9 +325,38 @@ def record_exchange(
     return write.run()
 
 
+def record_late_approval(payment: Payment, outcome: Approved, *, trace: RequestTrace | None) -> None:
+    """Store an approval that arrived for a payment which recovery has declined, and have recovery void it: the payment
+    has an OpenPayment row again until the void is answered."""
+    write = WriteStatement()
+    void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
+    write.insert(OpenPayment, payment_id=payment.id, **void)
+    reply = outcome.reply
+    _insert_exchange(
+        write, payment, "submit", reply.sent, reply.received, at=outcome.at, duration_ms=outcome.duration_ms
+    )
+    if trace is not None:
+        code = payment.result_code
+        write.insert(RequestLog, **trace.log_row(result_codes.http_status(code), code, payment=payment.id))
+    write.run()
+
+
+def close_late_approval(payment: Payment) -> None:
+    """The late approval of a declined payment is void."""
+    write = WriteStatement()
+    write.delete(OpenPayment, {"payment_id": payment.id})
+    write.run()
+
+
 def get_recovery_delay() -> timedelta:
     """How long a payment may stay STARTED: after that its worker is dead, and recovery inquires about it."""
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + ANSWER_GRACE
+
+
+def _begin_submission(payment: Payment) -> None:
+    """Set until when the payment's acquirer may be called. Taken before its row is written, so that it is never later
+    than the row's ``recover_at``."""
+    payment.send_by = clock.Deadline.after(get_recovery_delay().total_seconds())
 
 
 def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None = None) -> bool:
@@ -345,7 +373,8 @@ def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None
     for name, value in changes.items():
         setattr(payment, name, value)
     write.delete(Suspension, {"payment_id": payment.id})
-    write.insert(OpenPayment, payment_id=payment.id, recover_at=clock.real_now() + get_recovery_delay(), inquiries=0)
+    _begin_submission(payment)
+    write.insert(OpenPayment, payment_id=payment.id, recover_at=DatabaseTime(get_recovery_delay()), inquiries=0)
     _insert_event(write, payment, LifecycleEvent.RESUME, at)
     if plan is not None:
         plan.add_begin_writes(write, payment)
@@ -380,9 +409,8 @@ def reroute_payment(
         "sequence": payment.sequence + 1,
     }
     write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
-    write.update_related(
-        OpenPayment, {"recover_at": clock.real_now() + get_recovery_delay()}, {"payment_id": payment.id}
-    )
+    _begin_submission(payment)
+    write.update_related(OpenPayment, {"recover_at": DatabaseTime(get_recovery_delay())}, {"payment_id": payment.id})
     if reply.sent:
         _insert_exchange(write, payment, "submit", reply.sent, reply.received, at=at, duration_ms=duration_ms)
     write.insert(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
+from django.db.models.functions import Now
 
 from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.card_api import mapping
@@ -61,7 +62,7 @@ def wake_open_inquiries(chain: Chain) -> bool:
     """Make the chain's payments IN_DOUBT due for recovery now; False without any."""
     in_doubt = [member.pk for member in chain.members if member.status == Status.IN_DOUBT]
     if in_doubt:
-        OpenPayment.objects.filter(pk__in=in_doubt).update(recover_at=clock.real_now())
+        OpenPayment.objects.filter(pk__in=in_doubt).update(recover_at=Now())
         wakeup.notify_timer(RECOVERY_TIMER)
     return bool(in_doubt)
 

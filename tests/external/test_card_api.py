@@ -29,6 +29,7 @@ from tests.support.cutting import Cutting, cutting
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
 from tests.support.receivers import answering, receiving
+from tests.support.recovery import claim_after
 
 pytestmark = pytest.mark.django_db
 
@@ -127,7 +128,7 @@ def pay(shop: Shop, kind: str = "DB", number: str = CARD, amount: str = "92.00")
 def recovered(answer: Answer) -> Payment:
     """What ticks of recovery do, until the payment has its answer."""
     for _ in range(5):
-        for payment in recovery.claim_due_inquiries(10, clock.real_now() + timedelta(seconds=600)):
+        for payment in claim_after(600):
             recovery.mark_outcome_unknown(payment)
             connector = CONNECTORS[payment.connector]
             recovery.record_outcome(

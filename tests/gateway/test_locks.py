@@ -22,6 +22,7 @@ CLAIMS = {
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/notifications/claims.py": 1,
     "gateway/notifications/fan_out.py": 1,
+    "gateway/payments/authorization_releases.py": 1,
     "gateway/payments/mandate_mails.py": 1,
     "gateway/payments/recovery.py": 1,
     "gateway/payments/shopper_return.py": 1,

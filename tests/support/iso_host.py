@@ -19,6 +19,8 @@ from gateway.connectors.iso8583.codec import MessageCodec
 from gateway.models import AcquirerAccount, Channel
 
 PATIENCE_S = 60.0
+RAISES = "33043900"
+"""The private field's part that marks an increment: the amount is added to the authorization with the same DE37."""
 TIMEOUT_S = 1.0
 Message = dict[str, str]
 ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")
@@ -26,7 +28,8 @@ ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")
 
 @dataclass(slots=True, kw_only=True)
 class Booked:
-    """One message that the host took in. ``left``: what of it stands, in minor units."""
+    """One message that the host took in. ``left``: what of it stands, in minor units; of an authorization, with its
+    increments (``total``: before reversals)."""
 
     mti: str
     amount: int
@@ -35,6 +38,9 @@ class Booked:
     payment: str
     reversed: bool = False
     captured: int = 0
+    total: int = 0
+    behind: Booked | None = None
+    raises: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +148,11 @@ class IsoHost:
         (found,) = [row for row in self.booked.values() if row.payment == payment]
         return found
 
+    @property
+    def holds(self) -> int:
+        """All that is authorized and neither captured nor reversed."""
+        return sum(row.left - row.captured for row in self.booked.values() if row.mti == "0100" and row.behind is None)
+
     # --- the line -------------------------------------------------------------------------------------------------
 
     def _listen(self, server: socket.socket) -> None:
@@ -225,6 +236,7 @@ class IsoHost:
         amount = int(message["4"])
         original = self._original(message)
         code, left = "00", amount
+        behind = self._authorization(message) if first == "0100" else None
         if first in ("0100", "0200"):
             code = self.declines.get(amount, "00")
         elif original is None:
@@ -232,10 +244,15 @@ class IsoHost:
             if first == "0420":
                 self.gone.add((message["90"][4:10], message["37"]))
         elif first == "0220" and (code := self.refuses.get(amount, "00")) == "00":
+            original = original.behind or original
             original.captured += amount
             self._into_batch(message)
         elif first == "0220":
             pass
+        elif first == "0420":
+            self._taken_back(original)
+        elif amount != original.total:
+            code = "13"  # a reversal has the amount of all that was authorized
         else:
             original.left = int(message["95"][:12]) if "95" in message else 0
             original.reversed = original.left == 0
@@ -245,8 +262,36 @@ class IsoHost:
         elif code != "00":
             left = 0
         answer = self._answer(message, code) | changes
-        self.booked[key] = Booked(mti=first, amount=amount, left=left, answer=answer, payment=message.get("63", ""))
+        if behind is not None and code in ("00", "10") and RAISES in message.get("48", ""):
+            behind.total += left
+            behind.left += left
+        elif first == "0220" and code == "00":
+            behind = original
+        self.booked[key] = Booked(
+            mti=first,
+            amount=amount,
+            left=left,
+            total=left,
+            answer=answer,
+            payment=message.get("63", ""),
+            behind=behind,
+            raises=RAISES in message.get("48", ""),
+        )
         return answer
+
+    def _authorization(self, message: Message) -> Booked | None:
+        """The authorization that a further 0100 with its reference number raises or renews."""
+        rows = (row for (_, rrn), row in self.booked.items() if rrn == message["37"])
+        return next((row for row in rows if row.mti == "0100" and row.behind is None), None)
+
+    def _taken_back(self, original: Booked) -> None:
+        """A request or a capture never happened."""
+        if original.mti == "0220" and original.behind is not None and not original.reversed:
+            original.behind.captured -= original.amount
+        elif original.mti == "0100" and original.behind is not None and not original.reversed and original.raises:
+            original.behind.total -= original.left
+            original.behind.left -= original.left
+        original.left, original.reversed = 0, True
 
     def _into_batch(self, message: Message) -> None:
         if "60" in message:

@@ -184,11 +184,12 @@ def _write_message_in_doubt(request: AcquirerRequest, *, repeat: bool, void: boo
         raise OutcomeUnknownError(str(fault), {}) from None
 
 
-def _exchange(_request: AcquirerRequest, written: _Written) -> dict[str, str]:
+def _exchange(request: AcquirerRequest, written: _Written) -> dict[str, str]:
     """Send and wait for the answer; connecting and answering together take the acquirer's timeout at most."""
     deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
     try:
-        return get_link(written.asked.terminal).exchange(written.message, deadline)
+        link = get_link(written.asked.terminal)
+        return link.exchange(written.message, deadline, before_send=request.check_in_time)
     except LinkUnansweredError as fault:
         raise OutcomeUnknownError(str(fault), written.sent, connector_tx_id=written.asked.own.text()) from None
 

@@ -29,7 +29,7 @@ def _processing(asked: IsoRequest) -> str:
 
 
 def _amount(asked: IsoRequest) -> str:
-    """DE4; for a reversal, the original's amount."""
+    """DE4; for a reversal, the original's amount: of an authorization, with its increments."""
     whole = asked.original if asked.kind == "RV" and asked.original is not None else asked.own
     return f"{whole.amount:012}"
 
@@ -94,7 +94,9 @@ _ALL: Final = f"{_MONEY} RV V"
 DATA_ELEMENTS: Final = (
     DataElement(number="2", kinds=_ALL, about="card number, or the network token's", fill=_account),
     DataElement(number="3", kinds=_ALL, about="processing code; of RV and reversals the original's", fill=_processing),
-    DataElement(number="4", kinds=_ALL, about="amount in minor units; of RV the original's", fill=_amount),
+    DataElement(
+        number="4", kinds=_ALL, about="amount in minor units; of RV the original's, with increments", fill=_amount
+    ),
     DataElement(number="7", kinds=_ALL, about="when the payment began, UTC", fill=lambda q: f"{q.at:%m%d%H%M%S}"),
     DataElement(number="11", kinds=_ALL, about="trace number, out of the payment's id", fill=_trace),
     DataElement(number="12", kinds=_ALL, about="the same time, local", fill=lambda q: f"{q.local:%H%M%S}"),
@@ -123,7 +125,7 @@ DATA_ELEMENTS: Final = (
     DataElement(
         number="37",
         kinds=_ALL,
-        about="reference number, out of the payment's id; of CP and RV the original's",
+        about="reference number, out of the payment's id; of CP, RV, increments and renewals the original's",
         fill=lambda q: q.own.rrn,
     ),
     DataElement(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -135,9 +135,14 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
     earlier = OriginalMessage.parse(request.reference)
     if request.operation in ("CP", "RF", "RV") and earlier is None:
         raise UnsendableRequestError("the payment it follows is not of this connector")
+    if earlier is not None and request.authorized_amount:
+        # What is reversed is the authorization with its increments, not its first message: docs/decisions/0068.
+        whole = Money(request.authorized_amount, request.money.currency).minor_units()
+        earlier = replace(earlier, amount=whole)
     first = request.operation not in ("CP", "RF", "RV")
-    # A follow-up keeps the reference number of its original; a refund is a payment of its own.
-    keeps_rrn = earlier is not None and request.operation in ("CP", "RV")
+    # A follow-up keeps the reference number of its original, so increments and renewals are one authorization with it;
+    # a refund is a payment of its own.
+    keeps_rrn = earlier is not None and request.operation in ("CP", "RV", "PA")
     own = OriginalMessage(
         operation=request.operation,
         stan=build_stan(request.payment),

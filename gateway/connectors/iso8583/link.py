@@ -10,6 +10,7 @@ import itertools
 import random
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -79,9 +80,12 @@ class HostLink:
                 strays=self._pending.strays,
             )
 
-    def exchange(self, message: IsoMessage, deadline: float) -> IsoMessage:
-        """Send ``message`` and return its answer. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError
-        before anything is sent."""
+    def exchange(
+        self, message: IsoMessage, deadline: float, *, before_send: Callable[[], None] | None = None
+    ) -> IsoMessage:
+        """Send ``message`` and return its answer. ``before_send``: called when a connection is there; what it raises is
+        passed on, and nothing is sent. Raises LinkUnreachableError, LinkUnansweredError, and BadMessageError before
+        anything is sent."""
         octets = SecretBytes(self.terminal.wire.frame(message))
         key, connection = build_message_key(message), self._wait_for_connection(deadline)
         try:
@@ -92,6 +96,8 @@ class HostLink:
             # A link is marked down before its waiting callers are failed, so a caller sees one of the two.
             if connection is not self._connection:
                 raise LinkUnreachableError(self._why or "the link went down")
+            if before_send is not None:
+                before_send()
             connection.send(octets, deadline)
             if not waiting.done.wait(max(0.0, deadline - time.monotonic())):
                 self._suspect = True

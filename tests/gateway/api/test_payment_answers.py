@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import pytest
 from gateway.catalogue.openapi import build_openapi
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.port import AcquirerReply
-from gateway.core import clock
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import AcquirerExchange, Channel, Merchant, Payment, RequestLog
 from gateway.payments import acquirer_reported, recovery
@@ -37,6 +35,7 @@ from tests.support.client import Answer, Api, payment
 from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.iso_host import account_at_host, iso_host
+from tests.support.recovery import claim_after
 from tests.support.shopper import DECLINED, open_checkout, result_of
 from tests.support.stub import StubProcess, account_at_stub, acquirer
 from tests.support.subscriptions import started, step, store_card
@@ -297,7 +296,7 @@ def test_answers_after_recovery(shop: Shop, checked: Checked, acquirer: StubProc
     for behaviour in ("silent_after", "silent_before"):
         lost = shop.api.pay(testMode="EXTERNAL", **{"customParameters[STUB_behaviour]": behaviour})
         checked.answer("in doubt", lost)
-        for one in recovery.claim_due_inquiries(10, clock.real_now() + timedelta(minutes=1)):
+        for one in claim_after(60):
             asked = recovery.resolve_outcome(
                 recovery.CONNECTORS["stub"], recovery.build_inquiry(one, recovery.CONNECTORS["stub"]), one
             )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from django.db import connection, transaction
 from psycopg import connect
 
 from gateway.core import clock
 from gateway.models import FanOutPosition, Notification, WebhookDelivery
+from gateway.notifications import claims
 from gateway.notifications import fan_out as module
 from gateway.notifications.fan_out import SequenceGap, fan_out_notifications
 from gateway.payments import webhook_payloads
-from tests.support.database import statements
+from tests.support.database import statements, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, register
 from tests.support.threads import PATIENCE_S, at_once
@@ -115,6 +119,87 @@ def test_a_number_whose_transaction_ends_later_is_not_lost(committed: Shop) -> N
     assert sorted(ids) == sorted([(first.id, 2), (first.id, 9), (later.id, 2)])
 
 
+def _after(fragment: str, step: Callable[[], object]) -> Callable[..., object]:
+    """An execute wrapper: ``step`` once, after the first statement that contains ``fragment``."""
+    pending = [step]
+
+    def wrapper(execute: Callable[..., object], sql: str, params: object, many: bool, context: object) -> object:
+        result = execute(sql, params, many, context)
+        if fragment in sql and pending:
+            pending.pop()()
+        return result
+
+    return wrapper
+
+
+def test_a_number_of_a_transaction_that_began_while_the_rows_were_read_is_not_lost(committed: Shop) -> None:
+    """The horizon of a gap is that of the reading that missed the number, not of one before it."""
+    with hooked() as hook:
+        register(committed, hook)
+        committed.api.pay()
+        hand_on()
+        clean_gaps()
+        committed.api.pay()
+        row = Notification.objects.order_by("-pk").values().first()
+        assert row is not None
+        insert = (
+            "INSERT INTO gateway_notification"
+            " (merchant_id, channel_id, kind, action, payment_id, sequence, created_at)"
+            " VALUES (%s, %s, 'PAYMENT', 'UPDATED', %s, %s, %s)"
+        )
+        mine = (row["merchant_id"], row["channel_id"], row["payment_id"])
+        with connect(**_where()) as slow, connect(**_where(), autocommit=True) as fast:
+
+            def meanwhile() -> None:
+                slow.execute(insert, (*mine, 8, clock.real_now()))
+                fast.execute(insert, (*mine, 9, clock.real_now()))
+
+            with connection.execute_wrapper(_after("pg_current_snapshot", meanwhile)):
+                assert hand_on() == 2
+            (gap,) = gaps()
+            FanOutPosition.objects.update(gaps=[{**gap, "at": "2020-01-01T00:00:00+00:00"}])
+            assert hand_on() == 0
+            assert len(gaps()) == 1
+            slow.commit()
+        assert hand_on() == 1
+
+
+def test_an_endpoint_that_was_switched_off_meanwhile_gets_no_delivery(committed: Shop) -> None:
+    """It would wait for up to 30 days, and be sent when the endpoint is switched on again."""
+    with hooked() as hook:
+        endpoint, _ = register(committed, hook)
+        committed.api.pay()
+
+        def switch_off() -> None:
+            with connect(**_where(), autocommit=True) as other:
+                other.execute("UPDATE gateway_webhookendpoint SET state = 'off' WHERE id = %s", (endpoint.pk,))
+
+        with connection.execute_wrapper(_after('FROM "gateway_webhookendpoint"', switch_off)):
+            assert hand_on() == 1
+    assert told() == 0
+
+
+def test_an_endpoint_that_is_switched_off_waits_for_the_deliveries_and_cancels_them(committed: Shop) -> None:
+    with hooked() as hook:
+        endpoint, _ = register(committed, hook)
+        committed.api.pay()
+        off: list[threading.Thread] = []
+
+        def switch_off() -> None:
+            def body() -> None:
+                claims.disable_endpoint(endpoint.pk, "gone", clock.real_now())
+                connection.close()
+
+            off.append(threading.Thread(target=body))
+            off[0].start()
+            until_somebody_waits_for_a_lock()
+
+        with connection.execute_wrapper(_after("INSERT INTO gateway_webhookdelivery", switch_off)):
+            assert hand_on() == 1
+        off[0].join(PATIENCE_S)
+    assert [*WebhookDelivery.objects.exclude(kind="test").values_list("state", flat=True)] == ["cancelled"]
+
+
 def test_a_number_that_was_given_back_is_forgotten(committed: Shop) -> None:
     committed.api.pay()
     hand_on()
@@ -178,6 +263,6 @@ def test_one_delivery_that_cannot_be_kept_does_not_hold_back_the_others(shop: Sh
     assert set(kept) == {rows[0]["notification"], rows[2]["notification"]}
 
 
-def _where() -> dict[str, object]:
+def _where() -> dict[str, Any]:
     about = connection.get_connection_params()
     return {name: about[name] for name in ("host", "port", "user", "password", "dbname") if about.get(name)}

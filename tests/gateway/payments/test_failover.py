@@ -6,7 +6,6 @@ Source: docs/routing.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors import accounts
 from gateway.connectors.port import ConnectorSetting
-from gateway.core import clock
 from gateway.models import (
     AcquirerAccount,
     AcquirerExchange,
@@ -32,7 +30,7 @@ from tests.support import threeds
 from tests.support.acquirers import APPROVED, DECLINED, Acquirer, Killed, account, known
 from tests.support.database import recover_at, statements
 from tests.support.fixtures import Shop
-from tests.support.recovery import recover_after
+from tests.support.recovery import claim_after, recover_after
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OUT_OF_REACH = "900.100.600"
@@ -260,8 +258,7 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
     """R1: it would ask the first acquirer, and decline what the second accepts."""
     claimed: list[Payment] = []
     doubted: list[bool] = []
-    later = clock.real_now() + timedelta(minutes=5)
-    pair.first.before = lambda: claimed.extend(recovery.claim_due_inquiries(10, later))
+    pair.first.before = lambda: claimed.extend(claim_after(300))
     pair.second.before = lambda: doubted.append(recovery.mark_outcome_unknown(claimed[0]))
     assert pair.pay().code == APPROVED
     assert claimed[0].connector == "first"
@@ -271,8 +268,7 @@ def test_recovery_that_read_the_payment_before_the_move_cannot_move_it(pair: Pai
 
 def test_a_payment_that_recovery_has_taken_over_is_not_moved(pair: Pair) -> None:
     """R1: whoever came first decides where it is; the acquirer's word that it did not accept still counts."""
-    later = clock.real_now() + timedelta(minutes=5)
-    pair.first.before = lambda: [recovery.mark_outcome_unknown(row) for row in recovery.claim_due_inquiries(10, later)]
+    pair.first.before = lambda: [recovery.mark_outcome_unknown(row) for row in claim_after(300)]
     answer = pair.pay()
     payment = Payment.objects.get()
     assert (answer.code, payment.status, payment.connector) == (OUT_OF_REACH, Status.DECLINED, "first")

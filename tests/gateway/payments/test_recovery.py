@@ -38,7 +38,7 @@ from gateway.payments.states import LifecycleEvent
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
-from tests.support.recovery import recover_after
+from tests.support.recovery import claim_after, recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once
 
@@ -292,15 +292,14 @@ def test_a_started_payment_is_in_doubt_before_it_is_asked_about_and_its_claim_ho
 ) -> None:
     """R3. Asking may take a while: the row says IN_DOUBT meanwhile, and no other tick takes it."""
     payment = begun(shop)
-    now = clock.real_now() + timedelta(seconds=10)
-    (claimed,) = recovery.claim_due_inquiries(10, now)
+    (claimed,) = claim_after(12)
     assert recovery.mark_outcome_unknown(claimed)
     payment.refresh_from_db()
     assert (payment.status, payment.result_code) == (Status.IN_DOUBT, PENDING)
     due = recover_at(payment)
     assert due is not None
-    assert due > now
-    assert recovery.claim_due_inquiries(10, now) == []
+    assert due > clock.real_now()
+    assert recovery.claim_due_inquiries(10) == []
 
 
 def test_a_worker_killed_before_it_asked_leaves_a_decline_with_evidence(shop: Shop, acquirer: StubProcess) -> None:
@@ -394,9 +393,8 @@ def test_two_ticks_at_once_ask_once(shop: Shop, acquirer: StubProcess) -> None:
 def test_a_tick_that_died_leaves_its_claim_to_the_next(shop: Shop, acquirer: StubProcess) -> None:
     """R1: kill -9 of the worker."""
     payment = pay(shop, "silent_after")
-    now = clock.real_now() + timedelta(seconds=2)
-    assert [row.pk for row in recovery.claim_due_inquiries(10, now)] == [payment.pk]
-    assert recovery.claim_due_inquiries(10, now) == []
+    assert [row.pk for row in claim_after(2)] == [payment.pk]
+    assert recovery.claim_due_inquiries(10) == []
     assert recover(after_s=30).settled == 1
     agree(acquirer)
 

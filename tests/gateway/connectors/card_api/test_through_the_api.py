@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,13 +10,13 @@ from django.test import override_settings
 
 from gateway.connectors.accounts import seal_connector_secrets
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import clock
 from gateway.models import AcquirerAccount, AcquirerExchange, BreakerChange, Payment, Status
 from gateway.payments import recovery
 from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api
 from tests.support.client import Answer
 from tests.support.database import leaves
 from tests.support.fixtures import Shop
+from tests.support.recovery import claim_after
 from tests.support.stub import StubProcess, account_at_stub
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +41,7 @@ def row(answer: Answer) -> Payment:
 
 def ask_again(answer: Answer) -> Payment:
     """What a recovery tick does for one payment, in this thread."""
-    for payment in recovery.claim_due_inquiries(10, clock.real_now() + timedelta(seconds=60)):
+    for payment in claim_after(60):
         recovery.mark_outcome_unknown(payment)
         connector = CONNECTORS[payment.connector]
         recovery.record_outcome(

@@ -1,0 +1,186 @@
+"""Authorizations that are raised, renewed, captured and reversed: the host's holds are what can still be captured."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+
+from gateway.models import AuthorizationRelease, Payment, Status
+from gateway.payments import recovery
+from gateway.payments.authorization_releases import release_authorizations
+from gateway.payments.chain import Chain, compute_capturable_amount
+from tests.support.client import Answer
+from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
+from tests.support.recovery import recover_after
+
+OK = "000.100.112"
+PRACTICE = "standingInstruction.industryPractice"
+NOT_FINAL = "700.400.570"
+
+
+@pytest.fixture
+def host(iso_host: IsoHost, shop: Shop) -> IsoHost:
+    account_at_host(shop.channel, iso_host)
+    return iso_host
+
+
+def recover() -> recovery.RecoverySummary:
+    return recover_after(120)
+
+
+def authorize(shop: Shop, amount: str = "100.00") -> str:
+    return shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount=amount).id
+
+
+def again(shop: Shop, held: str, practice: str, amount: str) -> Answer:
+    return shop.api.follow(held, "PA", amount, **{PRACTICE: practice})
+
+
+def capturable(held: str) -> int:
+    """What the ledger says can still be captured, in minor units."""
+    chain = Chain(list(Payment.objects.filter(chain=held).order_by("id")))
+    return int(compute_capturable_amount(chain, chain.first) * 100)
+
+
+@pytest.mark.parametrize(
+    "amount, left, held",
+    [(None, "", 0), ("150.00", "", 0), ("60.00", "000000009000", 9000), ("120.00", "000000003000", 3000)],
+)
+@pytest.mark.parametrize("named", ["first", "increment"])
+def test_a_reversal_after_an_increment_takes_back_from_all_that_was_authorized(
+    shop: Shop, host: IsoHost, amount: str | None, left: str, held: int, named: str
+) -> None:
+    """docs/decisions/0068: one 0400 against the first message, with the cumulative amount."""
+    first = authorize(shop)
+    raised = again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    assert raised.code == OK
+    assert shop.api.follow(first if named == "first" else raised.id, "RV", amount).code == OK
+    (message,) = host.seen("0400")
+    assert (message["4"], message.get("95", "")[:12]) == ("000000015000", left)
+    asked = host.seen("0100")[0]
+    assert message["90"][:20] == f"0100{asked['11']}{asked['7']}"
+    assert (host.holds, capturable(first)) == (held, held)
+
+
+def test_a_renewal_holds_nothing_more_and_is_reversed_with_what_it_renews(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    renewed = again(shop, first, "REAUTHORIZATION", "100.00")
+    assert (renewed.code, host.holds) == (OK, 10000)
+    assert shop.api.follow(renewed.id, "RV").code == OK
+    assert (host.seen("0400")[0]["4"], host.holds, capturable(first)) == ("000000010000", 0, 0)
+
+
+def test_increments_and_renewals_keep_the_reference_number_of_their_authorization(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    raised = again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    again(shop, raised.id, "REAUTHORIZATION", "100.00")
+    assert len({message["37"] for message in host.seen("0100")}) == 1
+    assert len({message["11"] for message in host.seen("0100")}) == 3
+
+
+def test_a_reversal_after_an_increment_whose_answer_was_lost_is_repeated_with_the_same_amounts(
+    shop: Shop, host: IsoHost
+) -> None:
+    first = authorize(shop)
+    again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    host.next("0400", "lost", arrives=False)
+    reversal = shop.api.follow(first, "RV", "60.00")
+    assert recover().settled == 1
+    (one,), (two,) = host.seen("0400"), host.seen("0401")
+    assert {name: text for name, text in one.items() if name != "t"} == {
+        name: text for name, text in two.items() if name != "t"
+    }
+    assert Payment.objects.get(pk=reversal.id).status == Status.APPROVED
+    assert (host.holds, capturable(first)) == (9000, 9000)
+
+
+def test_while_a_reversal_has_no_answer_nothing_else_changes_the_hold(shop: Shop, host: IsoHost) -> None:
+    """A reversal says what is left: the later of two on their way would decide, and undo an increment."""
+    first = authorize(shop)
+    host.next("0400", "lost")
+    shop.api.follow(first, "RV", "60.00")
+    assert shop.api.follow(first, "RV", "10.00").code == NOT_FINAL
+    assert again(shop, first, "INCREMENTAL_AUTH", "50.00").code == NOT_FINAL
+    recover()
+    assert again(shop, first, "INCREMENTAL_AUTH", "50.00").code == OK
+    assert (host.holds, capturable(first)) == (9000, 9000)
+
+
+def test_while_an_increment_has_no_answer_nothing_is_reversed(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    host.next("0100", "lost")
+    again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    assert shop.api.follow(first, "RV", "10.00").code == NOT_FINAL
+    recover()
+    assert shop.api.follow(first, "RV", "10.00").code == OK
+    assert (host.holds, capturable(first)) == (9000, 9000)
+
+
+@pytest.mark.parametrize("kind, held", [("CP", 0), ("RV", 0)])
+def test_what_a_final_follow_up_leaves_is_released_at_the_host(shop: Shop, host: IsoHost, kind: str, held: int) -> None:
+    """Rulings, section 4: FINAL closes and releases the rest, raised or not."""
+    first = authorize(shop)
+    again(shop, first, "INCREMENTAL_AUTH", "50.00")
+    assert shop.api.follow(first, kind, "60.00", sequence="FINAL").code == OK
+    assert (host.holds, capturable(first)) == (9000, 0)
+    assert release_authorizations() == 1
+    assert (host.holds, host.of(first).captured) == (held, 6000 if kind == "CP" else 0)
+    assert not AuthorizationRelease.objects.exists()
+    assert release_authorizations() == 0
+    released = Payment.objects.filter(chain=first, payment_type="RV").order_by("id").last()
+    assert released is not None
+    assert (released.status, released.amount) == (Status.APPROVED, Decimal("90.00"))
+
+
+def test_a_release_is_tried_until_the_host_has_answered(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    assert shop.api.follow(first, "CP", "60.00", sequence="FINAL").code == OK
+    host.next("0400", de39="05")
+    assert release_authorizations() == 1
+    assert host.seen("0400")
+    host.of(first).left = 10000  # the host refused: it has changed nothing
+    host.next("0400", "lost", arrives=False)
+    AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
+    assert release_authorizations() == 1
+    assert AuthorizationRelease.objects.exists()
+    recover()
+    AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
+    assert release_authorizations() == 1
+    assert host.holds == 0
+    assert not AuthorizationRelease.objects.exists()
+
+
+def test_a_capture_of_all_that_is_final_releases_nothing(shop: Shop, host: IsoHost) -> None:
+    first = authorize(shop)
+    assert shop.api.follow(first, "CP", "100.00", sequence="FINAL").code == OK
+    assert release_authorizations() == 1
+    assert host.seen("0400") == []
+    assert not AuthorizationRelease.objects.exists()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_any_sequence_the_holds_are_what_the_ledger_can_capture(shop: Shop, host: IsoHost, seed: int) -> None:
+    """Messages are lost before and after the host's books, and every one is cleared up."""
+    dice = random.Random(seed)
+    first = authorize(shop)
+    ends = [first]
+    for _ in range(8):
+        kind = dice.choice(["INCREMENTAL_AUTH", "REAUTHORIZATION", "CP", "RV", "RV"])
+        amount = f"{dice.randint(1, 60)}.00"
+        if dice.random() < 0.3:
+            mti = {"CP": "0220", "RV": "0400"}.get(kind, "0100")
+            host.next(mti, "lost", arrives=dice.random() < 0.5)
+        named = dice.choice(ends)
+        answer = again(shop, named, kind, amount) if len(kind) > 2 else shop.api.follow(named, kind, amount)
+        recover()
+        if len(kind) > 2 and Payment.objects.get(pk=answer.id).status == Status.APPROVED:
+            ends.append(answer.id)
+        host._plans.clear()
+        assert host.holds == capturable(first), (seed, kind, amount)
+    left = Decimal(capturable(first)) / 100
+    if left:
+        assert shop.api.follow(first, "RV").code == OK
+    assert host.holds == 0
