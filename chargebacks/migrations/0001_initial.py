@@ -76,6 +76,24 @@ class Migration(migrations.Migration):
                 ("closed_at", models.DateTimeField(null=True)),
                 ("note", models.CharField(default="", max_length=500)),
                 ("version", models.IntegerField(default=1)),
+                ("arn", models.CharField(db_default="", default="", max_length=64)),
+                ("refunded_before", models.DecimalField(db_default=0, decimal_places=2, default=0, max_digits=14)),
+                ("scheme_case", models.CharField(db_default="", default="", max_length=64)),
+                ("scheme_reason", models.CharField(db_default="", default="", max_length=16)),
+                (
+                    "stage",
+                    models.CharField(
+                        choices=[
+                            ("FIRST", "first chargeback"),
+                            ("PRE_ARBITRATION", "pre-arbitration"),
+                            ("ARBITRATION", "arbitration"),
+                        ],
+                        db_default="FIRST",
+                        default="FIRST",
+                        max_length=15,
+                    ),
+                ),
+                ("stops_pending", models.BooleanField(db_default=False, default=False)),
             ],
             options={
                 "verbose_name": "dispute",
@@ -241,5 +259,9 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [models.UniqueConstraint(fields=("merchant", "email"), name="dispute_contact_once")],
             },
+        ),
+        migrations.AddIndex(
+            model_name="chargeback",
+            index=models.Index(condition=models.Q(("stops_pending", True)), fields=["id"], name="chargeback_stops"),
         ),
     ]

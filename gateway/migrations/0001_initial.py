@@ -21,7 +21,10 @@ class Migration(migrations.Migration):
 
     operations = [
         # The default of Payment.number; the table cannot be created without it.
-        migrations.RunSQL("CREATE SEQUENCE gateway_payment_number AS bigint", "DROP SEQUENCE gateway_payment_number"),
+        migrations.RunSQL(
+            sql="CREATE SEQUENCE gateway_payment_number AS bigint",
+            reverse_sql="DROP SEQUENCE gateway_payment_number",
+        ),
         migrations.CreateModel(
             name="Psp",
             fields=[
@@ -1178,67 +1181,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="MandateMail",
-            fields=[
-                (
-                    "payment",
-                    models.OneToOneField(
-                        db_constraint=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="mandate_mail",
-                        serialize=False,
-                        to="gateway.payment",
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.merchant",
-                    ),
-                ),
-                ("mandate", models.CharField(max_length=256)),
-                ("due_at", models.DateTimeField()),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("DUE", "to be sent"),
-                            ("SENT", "sent"),
-                            ("KNOWN", "not needed: the mandate was mailed before"),
-                            ("GIVEN_UP", "given up"),
-                        ],
-                        db_default="DUE",
-                        default="DUE",
-                        max_length=8,
-                    ),
-                ),
-                ("tries", models.SmallIntegerField(db_default=0, default=0)),
-                ("lease_until", models.DateTimeField(null=True)),
-                ("failure", models.CharField(blank=True, db_default="", default="", max_length=200)),
-                ("sent_at", models.DateTimeField(null=True)),
-                ("sent_to", models.CharField(blank=True, db_default="", default="", max_length=128)),
-                ("language", models.CharField(blank=True, db_default="", default="", max_length=2)),
-                ("subject", models.CharField(blank=True, db_default="", default="", max_length=400)),
-                ("body", models.TextField(blank=True, db_default="", default="")),
-            ],
-            options={
-                "indexes": [
-                    models.Index(condition=models.Q(("state", "DUE")), fields=["due_at"], name="mandate_mail_due"),
-                    models.Index(fields=["merchant", "mandate"], name="mandate_mail_mandate"),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("state__in", ["DUE", "SENT", "KNOWN", "GIVEN_UP"])),
-                        name="mandate_mail_state_known",
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="ProcessorEvent",
             fields=[
                 (
@@ -1304,61 +1246,6 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(fields=("account", "reference"), name="processor_reported_payment_once")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Registration",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
-                    ),
-                ),
-                (
-                    "status",
-                    models.CharField(
-                        choices=[("ACTIVE", "Active"), ("DELETED", "Deleted")], default="ACTIVE", max_length=8
-                    ),
-                ),
-                ("brand", models.CharField(max_length=32)),
-                ("method", models.CharField(max_length=2)),
-                ("means", models.CharField(max_length=16)),
-                ("means_sealed", models.BinaryField(null=True)),
-                ("details", models.JSONField(default=dict)),
-                ("request", models.JSONField(default=dict)),
-                ("payment", models.UUIDField()),
-                ("test_mode", models.CharField(default="", max_length=8)),
-                ("sequence", models.IntegerField(default=1)),
-                ("retain_until", models.DateTimeField(db_index=True, null=True)),
-                ("created_at", models.DateTimeField()),
-                ("updated_at", models.DateTimeField(null=True)),
-                ("deleted_at", models.DateTimeField(null=True)),
-            ],
-            options={
-                "indexes": [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("status", "DELETED"), _negated=True),
-                            ("means_sealed__isnull", True),
-                            _connector="OR",
-                        ),
-                        name="registration_deleted_holds_nothing",
-                    )
                 ],
             },
         ),
@@ -1788,12 +1675,28 @@ class Migration(migrations.Migration):
                 ("iban_sealed", models.BinaryField()),
                 ("iban_fingerprint", models.BinaryField()),
                 ("first", models.UUIDField(null=True)),
+                ("address", models.JSONField(blank=True, default=dict)),
+                ("amendment", models.JSONField(blank=True, default=dict)),
+                ("creditor_name", models.CharField(blank=True, default="", max_length=70)),
+                ("instrument", models.CharField(blank=True, default="", max_length=4)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("ACTIVE", "active"), ("BLOCKED", "blocked"), ("ENDED", "ended")],
+                        default="ACTIVE",
+                        max_length=7,
+                    ),
+                ),
+                ("state_at", models.DateTimeField(null=True)),
+                ("state_reason", models.CharField(blank=True, default="", max_length=35)),
+                ("used_on", models.DateField(null=True)),
             ],
             options={
                 "indexes": [models.Index(fields=["iban_fingerprint"], name="sepa_mandate_account")],
                 "constraints": [
                     models.UniqueConstraint(fields=("merchant", "creditor", "mandate"), name="sepa_mandate_once")
                 ],
+                "verbose_name": "mandate",
             },
         ),
         migrations.CreateModel(
@@ -1931,6 +1834,11 @@ class Migration(migrations.Migration):
                 ("batch", models.CharField(default="", max_length=35)),
                 ("reason", models.CharField(default="", max_length=35)),
                 ("created_at", models.DateTimeField()),
+                ("address", models.JSONField(blank=True, default=dict)),
+                ("amendment", models.JSONField(blank=True, default=dict)),
+                ("last", models.BooleanField(default=False)),
+                ("mandate_reference", models.CharField(default="", max_length=35)),
+                ("notice", models.CharField(blank=True, default="", max_length=7)),
             ],
             options={
                 "indexes": [
@@ -2012,6 +1920,7 @@ class Migration(migrations.Migration):
                 ),
                 ("at", models.DateTimeField()),
                 ("applied", models.BooleanField(default=False)),
+                ("charges", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
             ],
             options={
                 "indexes": [
@@ -2080,208 +1989,6 @@ class Migration(migrations.Migration):
                 ("fault", models.CharField(default="", max_length=500)),
                 ("at", models.DateTimeField(db_index=True)),
             ],
-        ),
-        migrations.CreateModel(
-            name="ThreeDSecureConfiguration",
-            fields=[
-                (
-                    "channel",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        primary_key=True,
-                        related_name="three_ds",
-                        serialize=False,
-                        to="gateway.channel",
-                    ),
-                ),
-                (
-                    "networks",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=32),
-                        blank=True,
-                        default=list,
-                        help_text="Of visa, mastercard, amex, diners, jcb, cb, separated by commas; empty: all.",
-                        size=None,
-                    ),
-                ),
-                (
-                    "requestors",
-                    models.JSONField(
-                        blank=True,
-                        default=dict,
-                        help_text="Network → {id, name}; a request's own go first.",
-                        validators=[gateway.models.threeds.validate_requestors],
-                    ),
-                ),
-                (
-                    "on_unavailable",
-                    models.CharField(
-                        choices=[("proceed", "go on without liability shift"), ("decline", "decline the payment")],
-                        default="proceed",
-                        help_text="Card not enrolled, status U, directory not reached.",
-                        max_length=8,
-                        verbose_name="when authentication is not available",
-                    ),
-                ),
-                (
-                    "on_attempt",
-                    models.CharField(
-                        choices=[("proceed", "go on without liability shift"), ("decline", "decline the payment")],
-                        default="proceed",
-                        help_text="Status A.",
-                        max_length=8,
-                        verbose_name="when it was only attempted",
-                    ),
-                ),
-                (
-                    "challenge_indicator",
-                    models.CharField(
-                        blank=True,
-                        choices=[
-                            ("01", "01"),
-                            ("02", "02"),
-                            ("03", "03"),
-                            ("04", "04"),
-                            ("05", "05"),
-                            ("06", "06"),
-                            ("07", "07"),
-                            ("08", "08"),
-                            ("09", "09"),
-                        ],
-                        default="",
-                        help_text="threeDSecure.challengeIndicator where a request sends none.",
-                        max_length=2,
-                    ),
-                ),
-                (
-                    "challenge_minutes",
-                    models.PositiveSmallIntegerField(
-                        default=10,
-                        help_text="How long the shopper may take; the payment is declined then.",
-                        validators=[
-                            django.core.validators.MinValueValidator(5),
-                            django.core.validators.MaxValueValidator(60),
-                        ],
-                    ),
-                ),
-                (
-                    "method",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Load the issuer's method page in the shopper's browser, where it has one.",
-                        verbose_name="method page",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "3-D Secure configuration",
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("challenge_minutes__gte", 5), ("challenge_minutes__lte", 60)),
-                        name="threeds_challenge_minutes",
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Authentication",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("payment", models.UUIDField(null=True)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
-                    ),
-                ),
-                ("brand", models.CharField(max_length=32)),
-                ("network", models.CharField(max_length=32)),
-                ("version", models.CharField(default="", max_length=8)),
-                ("device_channel", models.CharField(default="", max_length=2)),
-                ("category", models.CharField(default="", max_length=2)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("card", models.CharField(default="", max_length=32, verbose_name="card, masked")),
-                (
-                    "step",
-                    models.CharField(
-                        choices=[
-                            ("method", "Method"),
-                            ("asking", "Asking"),
-                            ("challenge", "Challenge"),
-                            ("decoupled", "Decoupled"),
-                            ("done", "Done"),
-                        ],
-                        default="done",
-                        max_length=9,
-                    ),
-                ),
-                ("flow", models.CharField(default="", max_length=12)),
-                ("scenario", models.CharField(default="", max_length=24)),
-                ("window", models.CharField(default="", max_length=2)),
-                ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("resends", models.PositiveSmallIntegerField(default=0)),
-                ("trans_status", models.CharField(default="", max_length=1)),
-                ("trans_status_reason", models.CharField(default="", max_length=2)),
-                ("eci", models.CharField(default="", max_length=2)),
-                ("proof_sealed", models.BinaryField(null=True)),
-                ("number_sealed", models.BinaryField(null=True)),
-                ("ds_transaction", models.CharField(default="", max_length=36)),
-                ("acs_transaction", models.CharField(default="", max_length=36)),
-                ("code", models.CharField(default="", max_length=11)),
-                ("ask", models.JSONField(default=dict)),
-                ("messages", models.JSONField(default=list)),
-                ("request", models.JSONField(default=dict)),
-                ("answer", models.JSONField(default=dict)),
-                ("return_url", models.CharField(default="", max_length=2048)),
-                ("test_mode", models.CharField(default="", max_length=8)),
-                ("request_id", models.UUIDField()),
-                ("created_at", models.DateTimeField()),
-                ("deadline", models.DateTimeField(null=True)),
-                ("due_at", models.DateTimeField(null=True)),
-                ("completed_at", models.DateTimeField(null=True)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("step", "done"), _negated=True),
-                        fields=["deadline"],
-                        name="authentication_open",
-                    )
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("payment__isnull", False)),
-                        fields=("payment",),
-                        name="authentication_payment",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("step__in", ["method", "asking", "challenge", "decoupled", "done"])),
-                        name="authentication_step_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("step", "done"), ("deadline__isnull", False), _connector="OR"),
-                        name="authentication_open_has_a_deadline",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("step", "done"), _negated=True), ("number_sealed__isnull", True), _connector="OR"
-                        ),
-                        name="authentication_done_keeps_no_number",
-                    ),
-                ],
-            },
         ),
         migrations.CreateModel(
             name="TimerRun",
@@ -2874,5 +2581,422 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(condition=models.Q(("id", 1)), name="fan_out_position_is_one_row")
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="MandateMail",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="mandate_mail",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("mandate", models.CharField(max_length=256)),
+                ("due_at", models.DateTimeField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("DUE", "to be sent"),
+                            ("SENT", "sent"),
+                            ("KNOWN", "not needed: the shopper knows, or the merchant notifies"),
+                            ("GIVEN_UP", "given up"),
+                        ],
+                        db_default="DUE",
+                        default="DUE",
+                        max_length=8,
+                    ),
+                ),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("failure", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                ("sent_at", models.DateTimeField(null=True)),
+                ("sent_to", models.CharField(blank=True, db_default="", default="", max_length=128)),
+                ("language", models.CharField(blank=True, db_default="", default="", max_length=2)),
+                ("subject", models.CharField(blank=True, db_default="", default="", max_length=400)),
+                ("body", models.TextField(blank=True, db_default="", default="")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("MANDATE", "mandate"), ("NOTICE", "pre-notification")],
+                        db_default="MANDATE",
+                        default="MANDATE",
+                        max_length=7,
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "DUE")), fields=["due_at"], name="mandate_mail_due"),
+                    models.Index(fields=["merchant", "mandate"], name="mandate_mail_mandate"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["DUE", "SENT", "KNOWN", "GIVEN_UP"])),
+                        name="mandate_mail_state_known",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="CardDecline",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("key", models.BinaryField(max_length=16)),
+                ("at", models.DateTimeField()),
+                ("payment", models.UUIDField()),
+                ("stops", models.CharField(default="", max_length=8)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["merchant", "key", "at"], name="card_decline")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Registration",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[("ACTIVE", "Active"), ("DELETED", "Deleted")], default="ACTIVE", max_length=8
+                    ),
+                ),
+                ("brand", models.CharField(max_length=32)),
+                ("method", models.CharField(max_length=2)),
+                ("means", models.CharField(max_length=16)),
+                ("means_sealed", models.BinaryField(null=True)),
+                ("details", models.JSONField(default=dict)),
+                ("request", models.JSONField(default=dict)),
+                ("payment", models.UUIDField()),
+                ("test_mode", models.CharField(default="", max_length=8)),
+                ("sequence", models.IntegerField(default=1)),
+                ("retain_until", models.DateTimeField(db_index=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField(null=True)),
+                ("deleted_at", models.DateTimeField(null=True)),
+                ("merchant_use_blocked_at", models.DateTimeField(null=True)),
+                ("merchant_use_code", models.CharField(db_default="", default="", max_length=11)),
+            ],
+            options={
+                "indexes": [models.Index(fields=["merchant", "-created_at"], name="registration_merchant_time")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("status", "DELETED"), _negated=True),
+                            ("means_sealed__isnull", True),
+                            _connector="OR",
+                        ),
+                        name="registration_deleted_holds_nothing",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Authentication",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("payment", models.UUIDField(null=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                ("brand", models.CharField(max_length=32)),
+                ("network", models.CharField(max_length=32)),
+                ("version", models.CharField(default="", max_length=8)),
+                ("device_channel", models.CharField(default="", max_length=2)),
+                ("category", models.CharField(default="", max_length=2)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("card", models.CharField(default="", max_length=32, verbose_name="card, masked")),
+                (
+                    "step",
+                    models.CharField(
+                        choices=[
+                            ("method", "Method"),
+                            ("asking", "Asking"),
+                            ("challenge", "Challenge"),
+                            ("decoupled", "Decoupled"),
+                            ("done", "Done"),
+                        ],
+                        default="done",
+                        max_length=9,
+                    ),
+                ),
+                ("flow", models.CharField(default="", max_length=12)),
+                ("scenario", models.CharField(default="", max_length=24)),
+                ("window", models.CharField(default="", max_length=2)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("resends", models.PositiveSmallIntegerField(default=0)),
+                ("trans_status", models.CharField(default="", max_length=1)),
+                ("trans_status_reason", models.CharField(default="", max_length=2)),
+                ("eci", models.CharField(default="", max_length=2)),
+                ("proof_sealed", models.BinaryField(null=True)),
+                ("number_sealed", models.BinaryField(null=True)),
+                ("ds_transaction", models.CharField(default="", max_length=36)),
+                ("acs_transaction", models.CharField(default="", max_length=36)),
+                ("code", models.CharField(default="", max_length=11)),
+                ("ask", models.JSONField(default=dict)),
+                ("messages", models.JSONField(default=list)),
+                ("request", models.JSONField(default=dict)),
+                ("answer", models.JSONField(default=dict)),
+                ("return_url", models.CharField(default="", max_length=2048)),
+                ("test_mode", models.CharField(default="", max_length=8)),
+                ("request_id", models.UUIDField()),
+                ("created_at", models.DateTimeField()),
+                ("deadline", models.DateTimeField(null=True)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("completed_at", models.DateTimeField(null=True)),
+                ("acs_url", models.CharField(db_default="", default="", max_length=2048)),
+                ("method_url", models.CharField(db_default="", default="", max_length=2048)),
+                ("server_url", models.CharField(db_default="", default="", max_length=255)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("step", "done"), _negated=True),
+                        fields=["deadline"],
+                        name="authentication_open",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("payment__isnull", False)),
+                        fields=("payment",),
+                        name="authentication_payment",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("step__in", ["method", "asking", "challenge", "decoupled", "done"])),
+                        name="authentication_step_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("step", "done"), ("deadline__isnull", False), _connector="OR"),
+                        name="authentication_open_has_a_deadline",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("step", "done"), _negated=True), ("number_sealed__isnull", True), _connector="OR"
+                        ),
+                        name="authentication_done_keeps_no_number",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ThreeDSecureConfiguration",
+            fields=[
+                (
+                    "channel",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="three_ds",
+                        serialize=False,
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "networks",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=32),
+                        blank=True,
+                        default=list,
+                        help_text="Of visa, mastercard, amex, diners, jcb, cb, separated by commas; empty: all.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "requestors",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="Network → {id, name, acquirerBin, acquirerMerchantId}; a request's own go first.",
+                        validators=[gateway.models.threeds.validate_requestors],
+                    ),
+                ),
+                (
+                    "on_unavailable",
+                    models.CharField(
+                        choices=[("proceed", "go on without liability shift"), ("decline", "decline the payment")],
+                        default="proceed",
+                        help_text="Card not enrolled, status U, directory not reached.",
+                        max_length=8,
+                        verbose_name="when authentication is not available",
+                    ),
+                ),
+                (
+                    "on_attempt",
+                    models.CharField(
+                        choices=[("proceed", "go on without liability shift"), ("decline", "decline the payment")],
+                        default="proceed",
+                        help_text="Status A.",
+                        max_length=8,
+                        verbose_name="when it was only attempted",
+                    ),
+                ),
+                (
+                    "challenge_indicator",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("01", "01"),
+                            ("02", "02"),
+                            ("03", "03"),
+                            ("04", "04"),
+                            ("05", "05"),
+                            ("06", "06"),
+                            ("07", "07"),
+                            ("08", "08"),
+                            ("09", "09"),
+                        ],
+                        default="",
+                        help_text="threeDSecure.challengeIndicator where a request sends none.",
+                        max_length=2,
+                    ),
+                ),
+                (
+                    "challenge_minutes",
+                    models.PositiveSmallIntegerField(
+                        default=10,
+                        help_text="How long the shopper may take; the payment is declined then.",
+                        validators=[
+                            django.core.validators.MinValueValidator(5),
+                            django.core.validators.MaxValueValidator(60),
+                        ],
+                    ),
+                ),
+                (
+                    "method",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Load the issuer's method page in the shopper's browser, where it has one.",
+                        verbose_name="method page",
+                    ),
+                ),
+                (
+                    "merchant_category_code",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Four digits (ISO 18245); merchant.mcc goes first.",
+                        max_length=4,
+                        validators=[
+                            django.core.validators.RegexValidator("^[0-9]{4}$", "Give the four digits of ISO 18245.")
+                        ],
+                        verbose_name="merchant category code",
+                    ),
+                ),
+                (
+                    "merchant_country",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Two letters (ISO 3166-1); merchant.country goes first.",
+                        max_length=2,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Z]{2}$", "Give two capital letters (ISO 3166-1)."
+                            )
+                        ],
+                        verbose_name="merchant country",
+                    ),
+                ),
+                (
+                    "requestor_url",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The shop's website (threeDSRequestorURL); threeDSecure.merchant.url goes first.",
+                        max_length=2048,
+                        verbose_name="website",
+                    ),
+                ),
+                ("server_secret_sealed", models.BinaryField(null=True)),
+                ("server_secret_set_at", models.DateTimeField(editable=False, null=True)),
+                (
+                    "server_url",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Address of the external 3DS server, https://…; the live environment needs one.",
+                        max_length=255,
+                        verbose_name="3DS server",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "3-D Secure configuration",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("challenge_minutes__gte", 5), ("challenge_minutes__lte", 60)),
+                        name="threeds_challenge_minutes",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AuthorizationRelease",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("authorization", models.UUIDField()),
+                ("due_at", models.DateTimeField(db_index=True)),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+            ],
         ),
     ]
