@@ -275,6 +275,17 @@ def test_a_condition_that_is_wrong_is_refused_with_the_path(when: dict[str, Any]
     assert f"rules[0].{path}" in {fault.path for fault in d.parse_document(parse_rule_set, document)[1]}
 
 
+@pytest.mark.parametrize(("count", "refused"), [(1, False), (1000, False), (1001, True)])
+@pytest.mark.parametrize("member", ["values", "is", "not"])
+def test_a_condition_names_at_most_a_thousand_values(member: str, count: int, refused: bool) -> None:
+    """The bound of a rule set's size, on both sides."""
+    kind = {"kind": "list"} if member == "values" else {"kind": "field"}
+    when = kind | {"field": "customer.email", member: [f"{number}@mail.example" for number in range(count)]}
+    document = {"key": "K", "rules": [{"name": "a", "when": when, "then": {"score": 1}}]}
+    paths = {fault.path for fault in d.parse_document(parse_rule_set, document)[1]}
+    assert paths == ({f"rules[0].when.{member}"} if refused else set())
+
+
 @pytest.mark.parametrize("name", fields.EXCLUDED_FIELDS)
 @pytest.mark.parametrize("kind", [{"kind": "field", "missing": False}, {"kind": "list", "values": ["x"]}])
 def test_no_rule_can_look_at_the_mandate_or_the_due_date(name: str, kind: dict[str, Any]) -> None:
