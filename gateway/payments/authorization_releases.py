@@ -2,7 +2,7 @@
 
 The row that asks for it is written with the approval (gateway.payments.side_effects). A timer sends a reversal of the
 rest: a follow-up of the chain like any other, so its answer, recovery, exchange and webhook are those of every
-reversal. It is sent again until one is approved or nothing is left.
+reversal. It is sent again until one is approved or nothing is left, at most MAX_RELEASE_TRIES times.
 Source: rulings, section 4 (FINAL closes and releases the rest); docs/decisions/0068.
 """
 
@@ -31,6 +31,8 @@ from gateway.timers.registry import Timer
 MAX_RELEASES_PER_TICK: Final = 50
 RELEASE_RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 360))
 """Delays after a release that was not approved; the last repeats."""
+MAX_RELEASE_TRIES: Final = 8
+"""A day and some hours: each try is a reversal that the merchant sees, and a hold ends by itself after days."""
 RELEASE_LEASE: Final = timedelta(minutes=2)
 
 _RELEASE_PARAMETERS: Final = Catalogue(
@@ -74,6 +76,10 @@ def _release_authorization(authorization: UUID, tries: int) -> None:
         return
     released = _submit_release(chain)
     if released is not None and released.status == Status.APPROVED:
+        AuthorizationRelease.objects.filter(authorization=authorization).delete()
+        return
+    if tries >= MAX_RELEASE_TRIES:
+        log.error("authorization_release_given_up", payment=authorization.hex, tries=tries)
         AuthorizationRelease.objects.filter(authorization=authorization).delete()
         return
     pause = RELEASE_RETRIES[min(tries, len(RELEASE_RETRIES)) - 1]

@@ -206,6 +206,10 @@ LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """Connector → the payment types that are queued here before they are sent in a file or batch: an RV may follow one
 that is PENDING, and withdraws it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
 
+RELEASED_BY_REVERSAL: Final = frozenset({"iso8583", "stub"})
+"""Connectors whose acquirer holds what a FINAL follow-up leaves of an authorization until it is reversed. The simulator
+holds nothing, and the card API's processor releases the rest with the capture (docs/connectors/card-api.md)."""
+
 
 def is_locally_queued(payment: Payment) -> bool:
     """Whether a PENDING payment of this type and connector is queued here, and does not wait for its shopper."""

@@ -34,6 +34,7 @@ from gateway.models import (
 from gateway.payments import mandate_mails
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
+from gateway.payments.operations import RELEASED_BY_REVERSAL
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
 from gateway.payments.stored_answer import PrivateFacts
@@ -72,7 +73,7 @@ def build_completion_effects(
     rows: list[tuple[type[models.Model], Mapping[str, Any]]] = [(MandateMail, mail)] if mail is not None else []
     if status != Status.APPROVED:
         return CompletionEffects(changes=changes, rows=rows) if changes or rows else NO_EFFECTS
-    if payment.final and payment.payment_type in ("CP", "RV"):
+    if payment.final and payment.payment_type in ("CP", "RV") and payment.connector in RELEASED_BY_REVERSAL:
         rows.append((AuthorizationRelease, {"authorization": payment.chain, "due_at": DatabaseTime(timedelta(0))}))
     registered = _build_registration(payment, at)
     registration = payment.registration

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.models import AuthorizationRelease, Payment, Status
 from gateway.payments import recovery
-from gateway.payments.authorization_releases import release_authorizations
+from gateway.payments.authorization_releases import MAX_RELEASE_TRIES, release_authorizations
 from gateway.payments.chain import Chain, compute_capturable_amount
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -150,6 +150,25 @@ def test_a_release_is_tried_until_the_host_has_answered(shop: Shop, host: IsoHos
     AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
     assert release_authorizations() == 1
     assert host.holds == 0
+    assert not AuthorizationRelease.objects.exists()
+
+
+def test_a_release_that_the_host_never_grants_is_given_up(shop: Shop, host: IsoHost) -> None:
+    """Each try is a reversal that the merchant sees; the hold ends by itself."""
+    first = authorize(shop)
+    assert shop.api.follow(first, "CP", "60.00", sequence="FINAL").code == OK
+    for _ in range(MAX_RELEASE_TRIES):
+        AuthorizationRelease.objects.update(due_at="2020-01-01T00:00:00Z")
+        host.next("0400", de39="05")
+        assert release_authorizations() == 1
+    assert not AuthorizationRelease.objects.exists()
+    assert len(host.seen("0400")) == MAX_RELEASE_TRIES
+
+
+def test_the_simulator_holds_nothing_that_is_to_be_released(shop: Shop) -> None:
+    held = shop.api.pay(paymentType="PA", amount="100.00")
+    assert shop.api.follow(held.id, "CP", "60.00", sequence="FINAL").status == 200
+    assert release_authorizations() == 0
     assert not AuthorizationRelease.objects.exists()
 
 
