@@ -59,7 +59,7 @@ def payment_row(shop: Shop, **values: Any) -> dict[str, Any]:
         "means": "",
         "connector": "",
         "connector_tx_id": "",
-        "account": "",
+        "acquirer_merchant_id": "",
         "resource_path": "",
         "final": False,
         "sequence": 1,

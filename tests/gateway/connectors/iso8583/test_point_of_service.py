@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from gateway.connectors.iso8583.private_field import parse_private_field
-from gateway.core import clock
 from gateway.models import Channel, Payment
-from gateway.payments import recovery
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, Message, account_at_host
+from tests.support.recovery import recover_after
 
 OK = "000.100.112"
 NETWORK = "380912345678901"
@@ -85,13 +82,13 @@ def test_what_is_taken_back_repeats_what_it_was(shop: Shop, host: IsoHost) -> No
     host.next("0200", "lost")
     fields = {"amount": "9.00", "currency": "EUR", "paymentType": "DB", "testMode": "EXTERNAL", **MERCHANTS}
     shop.api.post(f"/v1/registrations/{registration}/payments", fields)
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    recover_after(120)
     (asked,), (back,) = host.seen("0200"), host.seen("0420")
     assert of(back) == of(asked) == ("102", "08", "M101")
     assert parts(back)["network"] == parts(asked)["network"] == NETWORK
     host.next("0200", "lost")
     shop.api.pay(testMode="EXTERNAL", threeDSecure__challengeIndicator="05")
-    recovery.recover_due_batch(now=clock.real_now() + timedelta(minutes=2))
+    recover_after(120)
     assert of(host.seen("0420")[1]) == ("812", "59", "")
     assert parts(host.seen("0420")[1]) == {"exemption": "89"}
 

@@ -176,7 +176,7 @@ def test_a_return_that_is_booked_with_charges_is_a_chargeback_of_what_was_collec
     sepa.take(sepa.statement([Entry(order=paid)], number=7))
     returned = Entry(order=paid, amount=amount, into=False, reason="AM04", more=more, alone=alone)
     taken = sepa.take(message([returned]))
-    assert (taken.told, taken.findings) == (1, [])
+    assert (taken.orders_changed, taken.findings) == (1, [])
     registry.run_timer_now("bank answers")
     made = Payment.objects.get(payment_type="CB")
     assert (made.amount, made.result_code) == (Decimal("92.00"), "000.100.203")
@@ -266,7 +266,7 @@ def test_a_booking_of_a_payment_that_was_declined_is_a_finding(banked: Shop, out
     registry.run_timer_now("bank answers")
     found = BankMessage.objects.get(pk=taken.pk).findings
     assert found == [f"order {paid}: the bank booked it, but its payment is declined (900.100.301)"]
-    assert not BankOrderEvent.objects.filter(told=False).exists()
+    assert not BankOrderEvent.objects.filter(applied=False).exists()
 
 
 # --- hostile files --------------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_a_message_that_waits_for_another_mover_is_judged_by_the_state_that_it_f
         message.start()
         until(lambda: waiting_for_locks() == 1)
     row = message.ended()
-    assert (row.told, row.findings) == (1, [])
+    assert (row.orders_changed, row.findings) == (1, [])
     assert states() == {State.RETURNED}
     assert list(BankOrderEvent.objects.order_by("id").values_list("state", "reason")) == [
         (State.BOOKED, ""),
@@ -125,7 +125,7 @@ def test_a_rejected_file_gives_back_what_was_counted_as_paid_before(banked: Shop
     paid, file = filed(banked, "1.00", "2.00")
     BankOrder.objects.filter(pk=paid[0]).update(final_at=None)
     assert collection_finality.finalize_due_collections() == 1
-    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="AG01")).told == 2
+    assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="AG01")).orders_changed == 2
     assert [BankOrder.objects.get(pk=one).state for one in paid] == [State.REJECTED, State.RETURNED]
 
 
@@ -141,7 +141,7 @@ def test_two_messages_that_name_the_same_orders_in_two_orders_do_not_lock_each_o
         for number, message in enumerate((there, back), 1):
             message.start()
             until(lambda number=number: waiting_for_locks() == number)  # type: ignore[misc]
-    assert sorted([there.ended().told, back.ended().told]) == [0, 2]
+    assert sorted([there.ended().orders_changed, back.ended().orders_changed]) == [0, 2]
     assert states() == {State.BOOKED}
 
 

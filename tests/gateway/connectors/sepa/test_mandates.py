@@ -172,11 +172,11 @@ def test_a_banks_reason_blocks_or_ends_the_mandate_or_leaves_it(banked: Shop, ou
     if booked:
         sepa.take(sepa.statement([Entry(order=one) for one in paid]))
         back = [Entry(order=one, into=False, reason=reason, on="2026-03-09") for one, reason in paid.items()]
-        assert sepa.take(sepa.statement(back, number=2)).told == len(paid)
+        assert sepa.take(sepa.statement(back, number=2)).orders_changed == len(paid)
     else:
         assert sepa.take(
             sepa.status(file.message_id, orders={one: ("RJCT", reason) for one, reason in paid.items()})
-        ).told == len(paid)
+        ).orders_changed == len(paid)
     states = {MandateEffect.NONE: "ACTIVE", MandateEffect.BLOCK: "BLOCKED", MandateEffect.END: "ENDED"}
     for order in BankOrder.objects.select_related("mandate"):
         assert order.mandate is not None
