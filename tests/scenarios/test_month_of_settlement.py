@@ -159,5 +159,5 @@ def _disputes_follow(shop: Shop, of: ClearingInstitute, seen: dict[str, Payment]
         SettlementRecord.objects.get(record_type="CHARGEBACK REVERSAL", chargeback__isnull=False).chargeback == back.id
     )
     again = ledger.record_chargeback(seen["told"], Decimal("66.00"), by=BY)
-    assert (again.state, again.previous_id) == ("LOST", told.id)
+    assert (again.state, again.stage, again.previous_id) == ("OPEN", "PRE_ARBITRATION", told.id)
     assert not Finding.objects.filter(record__file__name="next.csv").exists()
