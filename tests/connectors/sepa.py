@@ -54,7 +54,7 @@ def _begun(request: AcquirerRequest) -> None:
         amount=request.money.amount,
         currency=request.money.currency,
         connector="sepa",
-        account="shop-bank",
+        acquirer_merchant_id="shop-bank",
         request_id=identifiers.row_id(),
         created_at=clock.real_now(),
     )
