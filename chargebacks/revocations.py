@@ -21,7 +21,7 @@ from gateway.scheduling.models import Job
 
 FRAUD_STOP_CODE: Final = "700.601.003"
 REVOKED_STOP_CODE: Final = "800.100.500"
-STOP_CODES: Final[Mapping[str, str]] = MappingProxyType(
+STOP_CODE_BY_CHARGEBACK_REASON: Final[Mapping[str, str]] = MappingProxyType(
     {
         # EPC rulebooks: the debtor's bank returns for want of a valid mandate (MD01, MD02).
         "000.100.204": REVOKED_STOP_CODE,
@@ -45,7 +45,7 @@ MAX_SUSPENSION_TRIES: Final = 20
 
 def stops_stored_credentials(reason: str, first_registration: UUID | None) -> bool:
     """Whether a chargeback for ``reason`` has to stop what is charged with ``first_registration``."""
-    return reason in STOP_CODES and first_registration is not None
+    return reason in STOP_CODE_BY_CHARGEBACK_REASON and first_registration is not None
 
 
 def stop_pending_credentials(merchant: Merchant | None = None) -> int:
@@ -64,7 +64,7 @@ def stop_stored_credentials(case: Chargeback) -> None:
     if registration is not None:
         now = clock.merchant_now(case.merchant)
         Registration.objects.filter(pk=registration).update(
-            merchant_use_blocked_at=now, merchant_use_code=STOP_CODES[case.reason_code]
+            merchant_use_blocked_at=now, merchant_use_code=STOP_CODE_BY_CHARGEBACK_REASON[case.reason_code]
         )
         for ident in Job.objects.filter(registration=registration, state__in=LIVE_JOB_STATES).values_list("pk"):
             _suspend(ident[0])

@@ -56,7 +56,7 @@ def test_a_line_with_such_a_reason_stops_the_job(shop: Shop, job: Job, reason: s
     assert not Chargeback.objects.get().stops_pending
     assert Job.objects.get(pk=job.pk).next_at is None
     assert shop.api.post(f"/v1/registrations/{job.registration.hex}/payments", {**PLAN, **MIT}).code in set(
-        revocations.STOP_CODES.values()
+        revocations.STOP_CODE_BY_CHARGEBACK_REASON.values()
     )
     assert Payment.objects.filter(payment_type="DB", status="APPROVED").count() == before
 
@@ -92,7 +92,7 @@ def test_the_stored_card_is_its_holders_until_they_agree_again(shop: Shop) -> No
 
 
 def test_every_stop_has_a_code_that_dunning_never_retries() -> None:
-    assert {code[-3:] for code in revocations.STOP_CODES} == set(STOPPING)
-    for code in revocations.STOP_CODES.values():
+    assert {code[-3:] for code in revocations.STOP_CODE_BY_CHARGEBACK_REASON} == set(STOPPING)
+    for code in revocations.STOP_CODE_BY_CHARGEBACK_REASON.values():
         assert code in result_codes.RESULT_CODES
         assert dunning.decide_dunning(code, "") == dunning.DunningStop(reason=Job.Reason.DO_NOT_RETRY)

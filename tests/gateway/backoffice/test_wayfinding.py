@@ -37,7 +37,11 @@ def named() -> Iterator[tuple[str, str]]:
     """(model, words) of every column, field and hint of every page, in the language that is switched on."""
     for model, page in office():
         shown = flatten_fieldsets(page.fieldsets) if page.fieldsets else flatten(page.fields or ())
-        words = [label_for_field(each, model, page) for each in (*page.list_display, *shown)]
+        typed = page.form.declared_fields
+        words = [
+            typed[each].label if each in typed and typed[each].label else label_for_field(each, model, page)
+            for each in (*page.list_display, *shown)
+        ]
         own = (model._meta.verbose_name, page.search_help_text, page.nothing)
         for each in (*words, *own):
             if each:

@@ -101,8 +101,9 @@ def iso_row(name: str) -> list[str]:
     asked = build_iso_request(build_request(**situation), terminal, void=bool(situation.get("void")))
     kept = mask_iso_message(build_iso_message(asked), asked)
     parts = " ".join(f"{part}={text}" for part, text in kept.get("48", {}).items())
-    return [name, kept["mti"], *(str(kept.get(number, "")) for number in ("3", "4", "22", "25", "38")), parts,
-            *(str(kept.get(number, "")) for number in ("90", "95"))]  # fmt: skip
+    shown = [*(str(kept.get(number, "")) for number in ("3", "4", "22", "25", "38")), parts,
+             *(str(kept.get(number, "")) for number in ("90", "95"))]  # fmt: skip
+    return [name, kept["mti"], *(f"`{text}`" if "*" in text else text for text in shown)]
 
 
 def card_api_row(name: str) -> list[str]:
@@ -130,7 +131,7 @@ def card_api_row(name: str) -> list[str]:
         case _:
             path, form = "/v1/payment_intents", card_api.build_intent(request, full=True, multicapture=False)
     fields = card_api.mask_form(form)
-    return [name, path, "<br>".join(f"{field}={value}" for field, value in fields.items())]
+    return [name, path, " ".join(f"`{field}={value}`" for field, value in fields.items())]
 
 
 PAGES = {

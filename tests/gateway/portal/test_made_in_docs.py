@@ -38,7 +38,7 @@ def operations() -> str:
         if operation.follows:
             title = operation.title + (" (test environment only)" if operation.test_only else "")
             refused = [f"`{operation.failed}` no success behind it"] if operation.failed else []
-            refused += [f"`{operation.over}` too much"] if operation.over else []
+            refused += [f"`{operation.exceeded}` too much"] if operation.exceeded else []
             follows = code_list(sorted(operation.follows))
             rows.append(f"| `{operation.code}` | {title} | {follows} | {', '.join(refused)} |")
     return "\n".join(rows)
@@ -104,7 +104,7 @@ def render_sample(kind: str, name: str) -> str:
     sample = API_SAMPLES[name]
     parts = []
     if kind != "answer":
-        parts.append(f"```sh\n{sample.curl(SITE_ADDRESS)}\n```\n")
+        parts.append(f"```bash\n{sample.curl(SITE_ADDRESS)}\n```\n")
     if kind != "request":
         parts.append(f"Answer: [{sample.status_words}](../gateway/portal/answers/{name}.json).\n")
     return "\n".join(parts)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from gateway.timer_table import _risk
 
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.models import CardDecline
 from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop
+from gateway.risk.risk_store import TIMER
 from gateway.scheduling import dunning
 from tests.support.client import Answer
 from tests.support.database import statements
@@ -136,10 +136,10 @@ def test_the_rules_cost_no_statement(shop: Shop, host: IsoHost) -> None:
 def test_declines_are_kept_for_as_long_as_a_rule_looks(shop: Shop, host: IsoHost) -> None:
     advise(host, "51")
     pay(shop)
-    _risk(None)
+    TIMER.run(None)
     assert CardDecline.objects.count() == 1
     CardDecline.objects.update(at=clock.real_now() - timedelta(days=31))
-    _risk(None)
+    TIMER.run(None)
     assert not CardDecline.objects.exists()
 
 
