@@ -226,7 +226,7 @@ def has_pending_increment(chain: Chain) -> bool:
 def is_exhausted(chain: Chain, authorization: Payment) -> bool:
     """Whether an authorization is fully captured, received or reversed, or captured as often as numberOfCaptures
     allows. An authorization of 0.00 without follow-ups is not."""
-    left = count_remaining_captures(chain, authorization)
+    left = count_remaining_captures(chain)
     if left is not None and left <= 0:
         return True
     taken = any(True for member in list_authorizations(chain) for _ in chain.followers(member, "CP", "RV", "RC"))
@@ -239,7 +239,7 @@ def _list_same_money_payments(chain: Chain, payment: Payment) -> list[Payment]:
     return [payment] if behind is None or behind.payment_type == "PA" else [payment, behind]
 
 
-def count_remaining_captures(chain: Chain, authorization: Payment) -> int | None:
+def count_remaining_captures(chain: Chain) -> int | None:
     """How many more captures numberOfCaptures allows; None when it was not sent."""
     most = chain.first.max_captures
     if most is None:

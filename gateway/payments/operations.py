@@ -293,7 +293,7 @@ def _find_refusal_code(
         return operation.not_final
     if operation.second_chargeback and not reported and _is_second_chargeback(chain, target):
         return operation.second_chargeback
-    left = count_remaining_captures(chain, target) if operation.counts_captures else None
+    left = count_remaining_captures(chain) if operation.counts_captures else None
     return operation.exceeded if left is not None and left <= 0 else ""
 
 

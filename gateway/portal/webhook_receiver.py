@@ -46,6 +46,6 @@ def take(message, seen):
     # Not the id: what rules decide has the payment's, and each change of a registration has the registration's.
     about = f"{message['type']} {payload['shortId']}"
     if payload["sequence"] <= seen.get(about, 0):
-        return False  # told again, or overtaken by a later one
+        return False  # received before, or overtaken by a later event
     seen[about] = payload["sequence"]
     return True

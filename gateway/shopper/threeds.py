@@ -304,7 +304,7 @@ def _allow_framing(response: HttpResponse, form_target: str = "", issuer_page: s
             f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if web else f"{parts.scheme}:",
         ]
     if issuer_page:
-        # Issuers lead the browser over hosts that nobody can list.
+        # The hosts that issuers lead the browser over are not known beforehand.
         csp |= {"frame-src": ["'self'", "https:", "http:"], "form-action": ["'self'", "https:", "http:"]}
     response._csp_config = _POLICY | csp  # type: ignore[attr-defined]
     return _forbid_storing(response)

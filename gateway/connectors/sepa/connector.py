@@ -198,7 +198,7 @@ def _submit_from_account(request: AcquirerRequest, creditor: Creditor, sent: dic
         else:
             order = order_records.create_collection(request, means, creditor)
     except MandateError as fault:
-        return _declined_reply(fault.code, sent, str(fault), told=True)
+        return _declined_reply(fault.code, sent, str(fault), explained=True)
     return reply_from_bank_order(order, sent)
 
 
@@ -260,7 +260,7 @@ def _referenced_order(request: AcquirerRequest) -> BankOrder | None:
         return None
 
 
-def _declined_reply(code: str, sent: dict[str, Any], why: str, *, told: bool = False) -> AcquirerReply:
-    """``told``: the merchant is told why in the answer, not by the code's text alone."""
-    details = {"ExtendedDescription": why} if told else {}
+def _declined_reply(code: str, sent: dict[str, Any], why: str, *, explained: bool = False) -> AcquirerReply:
+    """``explained``: the answer says why, besides the text of its result code."""
+    details = {"ExtendedDescription": why} if explained else {}
     return AcquirerReply(code=code, sent=sent, received={"refused": why}, details=details)

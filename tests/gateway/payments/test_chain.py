@@ -89,9 +89,9 @@ def test_a_chargeback_takes_what_could_be_refunded_and_its_reversal_gives_it_bac
 def test_captures_are_counted_only_where_their_number_was_sent() -> None:
     """A13.16."""
     authorization = first("PA")
-    assert count_remaining_captures(chain(authorization), authorization) is None
+    assert count_remaining_captures(chain(authorization)) is None
     bounded = first("PA", max_captures=3)
-    assert count_remaining_captures(chain(bounded, after(bounded, "CP", "1.00")), bounded) == 2
+    assert count_remaining_captures(chain(bounded, after(bounded, "CP", "1.00"))) == 2
 
 
 STEPS = some.lists(
