@@ -244,7 +244,7 @@ class GuardedConnector:
                 process=f"{socket.gethostname()[:80]}:{os.getpid()}",
                 connector=self.name,
                 channel=account.channel,
-                account=account.merchant[:64],
+                acquirer_merchant_id=account.merchant[:64],
                 state=moved.state,
                 since=now,
                 why=mask_text(moved.why)[:200],

@@ -948,7 +948,7 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
                     ),
                 ),
-                ("account", models.CharField(max_length=64)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
                 ("number", models.IntegerField()),
                 ("currency", models.CharField(max_length=3)),
                 (
@@ -990,7 +990,9 @@ class Migration(migrations.Migration):
                     )
                 ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("channel", "account", "number"), name="capture_batch_number")
+                    models.UniqueConstraint(
+                        fields=("channel", "acquirer_merchant_id", "number"), name="capture_batch_number"
+                    )
                 ],
             },
         ),
@@ -1010,7 +1012,7 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
                     ),
                 ),
-                ("account", models.CharField(max_length=64)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
                 (
                     "state",
                     models.CharField(
@@ -1646,7 +1648,7 @@ class Migration(migrations.Migration):
                 ("process", models.CharField(max_length=96)),
                 ("connector", models.CharField(max_length=32)),
                 ("channel", models.UUIDField(null=True)),
-                ("account", models.CharField(default="", max_length=64)),
+                ("acquirer_merchant_id", models.CharField(default="", max_length=64)),
                 ("state", models.CharField(max_length=9)),
                 ("since", models.DateTimeField(db_index=True)),
                 ("why", models.CharField(default="", max_length=200)),
@@ -1710,7 +1712,7 @@ class Migration(migrations.Migration):
                 ),
                 ("merchant", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant")),
                 ("channel", models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to="gateway.channel")),
-                ("account", models.CharField(max_length=64)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
                 (
                     "kind",
                     models.CharField(
@@ -1777,7 +1779,7 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
                     ),
                 ),
-                ("account", models.CharField(max_length=64)),
+                ("acquirer_merchant_id", models.CharField(max_length=64)),
                 (
                     "kind",
                     models.CharField(

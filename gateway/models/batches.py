@@ -15,12 +15,12 @@ from gateway.models.entities import Channel, Merchant
 class CaptureBatch(models.Model):
     """One capture batch of one account and currency: decided here first, and sent until the host agrees with its sums.
 
-    ``account``: the merchant's id in the acquirer account; ``number``: counts the account's batches, and stays however
-    often the batch is sent. ``count`` and ``total``: of the captures that the host has granted, set once its sums were
-    requested. ``round``: how often the captures were uploaded after sums that differed. ``asked``: the sums of this
-    round may have been sent. ``answer``: the host's last answer about sums; ``findings``: notes for an operator.
-    ``opened_at``: the merchant's clock; ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``:
-    real time. ``tries``: distinguishes one sender from the next; ``failures``: in a row, each with a longer pause.
+    ``number``: counts the batches of the acquirer account, and stays however often the batch is sent. ``count`` and
+    ``total``: of the captures that the host has granted, set once its sums were requested. ``round``: how often the
+    captures were uploaded after sums that differed. ``asked``: the sums of this round may have been sent.
+    ``answer``: the host's last answer about sums; ``findings``: notes for an operator. ``opened_at``: the
+    merchant's clock; ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``: real time.
+    ``tries``: distinguishes one sender from the next; ``failures``: in a row, each with a longer pause.
     """
 
     class State(models.TextChoices):
@@ -33,7 +33,7 @@ class CaptureBatch(models.Model):
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
-    account = models.CharField(max_length=64)
+    acquirer_merchant_id = models.CharField(max_length=64)
     number = models.IntegerField()
     currency = models.CharField(max_length=3)
     state = models.CharField(max_length=10, choices=State, default=State.PRESENTING)
@@ -55,7 +55,7 @@ class CaptureBatch(models.Model):
         verbose_name = _("capture batch")
         verbose_name_plural = _("capture batches")
         constraints = [
-            models.UniqueConstraint(fields=["channel", "account", "number"], name="capture_batch_number"),
+            models.UniqueConstraint(fields=["channel", "acquirer_merchant_id", "number"], name="capture_batch_number"),
         ]
         indexes = [
             models.Index(
@@ -66,7 +66,7 @@ class CaptureBatch(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.account} {self.number}"
+        return f"{self.acquirer_merchant_id} {self.number}"
 
 
 class BatchedCapture(models.Model):
@@ -89,7 +89,7 @@ class BatchedCapture(models.Model):
     payment = models.UUIDField(primary_key=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
-    account = models.CharField(max_length=64)
+    acquirer_merchant_id = models.CharField(max_length=64)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)

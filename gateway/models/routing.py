@@ -59,17 +59,17 @@ class RoutingTarget(models.Model):
 
 
 class BreakerChange(models.Model):
-    """A circuit breaker of one process changed its state. ``account``: the merchant's id at the acquirer; ``process``:
-    host and pid. Written on change only, and retained for a few days (gateway.connectors.circuit)."""
+    """A circuit breaker of one process changed its state. ``process``: host and pid. Written on change only, and
+    retained for a few days (gateway.connectors.circuit)."""
 
     id = models.BigAutoField(primary_key=True)
     process = models.CharField(max_length=96)
     connector = models.CharField(max_length=32)
     channel = models.UUIDField(null=True)
-    account = models.CharField(max_length=64, default="")
+    acquirer_merchant_id = models.CharField(max_length=64, default="")
     state = models.CharField(max_length=9)
     since = models.DateTimeField(db_index=True)
     why = models.CharField(max_length=200, default="")
 
     def __str__(self) -> str:
-        return f"{self.connector} {self.account}: {self.state}"
+        return f"{self.connector} {self.acquirer_merchant_id}: {self.state}"

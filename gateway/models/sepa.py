@@ -65,11 +65,10 @@ class SepaMandate(models.Model):
 class BankFile(models.Model):
     """One file to one bank: decided here first, and generated again byte for byte until it is delivered.
 
-    ``account``: the merchant's id in the acquirer account; ``creditor``: the account's settings used in the file, as
-    of when it was decided; ``stamped_at``: the merchant's clock, as in the file. ``sha256``, ``size``: of its bytes,
-    once generated. WRITTEN: it is in the folder under a temporary name; DELIVERED: it was renamed, or the bank took
-    it. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
-    real time.
+    ``creditor``: the account's settings used in the file, as of when it was decided; ``stamped_at``: the merchant's
+    clock, as in the file. ``sha256``, ``size``: of its bytes, once generated. WRITTEN: it is in the folder under a
+    temporary name; DELIVERED: it was renamed, or the bank took it. ``bank_status``: of the last status report about
+    the whole file. ``due_at``, ``lease_until``, ``removed_at``: real time.
     """
 
     class Kind(models.TextChoices):
@@ -85,7 +84,7 @@ class BankFile(models.Model):
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT)
-    account = models.CharField(max_length=64)
+    acquirer_merchant_id = models.CharField(max_length=64)
     kind = models.CharField(max_length=7, choices=Kind)
     message_id = models.CharField(max_length=35, unique=True)
     state = models.CharField(max_length=9, choices=State, default=State.DECIDED)
@@ -146,7 +145,7 @@ class BankOrder(models.Model):
     payment = models.UUIDField(primary_key=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
-    account = models.CharField(max_length=64)
+    acquirer_merchant_id = models.CharField(max_length=64)
     kind = models.CharField(max_length=7, choices=BankFile.Kind)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     about = models.UUIDField(null=True)

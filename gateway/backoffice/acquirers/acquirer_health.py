@@ -233,7 +233,7 @@ def _add_breakers(found: Mapping[AcquirerAccountKey, AcquirerHealth]) -> None:
     for row in rows:
         if row.channel is None:
             continue
-        key = (row.connector, row.channel, row.account)
+        key = (row.connector, row.channel, row.acquirer_merchant_id)
         if key in found and (row.process, key) not in seen:
             tone = {"closed": "good", "half-open": "warn"}.get(row.state, "bad")
             found[key].breakers.append({"row": row, "tone": tone, "words": _(_WORDS[row.state])})

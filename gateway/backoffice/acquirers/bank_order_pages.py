@@ -61,9 +61,9 @@ class BankOrderAdmin(ReadOnlyPage):
     search_help_text = lazy("A payment's id, or a file's message id")
     ordering = ("-created_at", "payment")
     fields = (
-        "payment_link", "merchant", "channel", "account", "kind", "state", "why", "money", "name", "other_account",
-        "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch", "gives_back",
-        "created_at",
+        "payment_link", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "why", "money", "name",
+        "other_account", "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch",
+        "gives_back", "created_at",
     )  # fmt: skip
     readonly_fields = fields
     inlines = (BankOrderEventInline,)
@@ -120,8 +120,8 @@ class BankFileAdmin(ReadOnlyPage):
     search_help_text = lazy("A file's message id")
     ordering = ("-id",)
     fields = (
-        "message_id", "merchant", "channel", "account", "kind", "state", "failure", "tries", "orders_count", "total",
-        "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
+        "message_id", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "failure", "tries",
+        "orders_count", "total", "size", "hash", "stamped_at", "delivered_at", "bank_status", "removed_at", "download",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("send_again",)

@@ -50,7 +50,7 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
     found: dict[tuple[UUID, str], list[dict[str, Any]]] = {}
     rows = CaptureBatch.objects.filter(scope.where("merchant", "channel"), channel__in=set(channels))
     for row in rows.order_by("-id")[:MAX_BATCHES_READ]:
-        mine = found.setdefault((row.channel_id, row.account), [])
+        mine = found.setdefault((row.channel_id, row.acquirer_merchant_id), [])
         if len(mine) < MAX_BATCHES_PER_ACCOUNT:
             mine.append(
                 {
@@ -72,7 +72,16 @@ class CaptureBatchAdmin(ReadOnlyPage):
     nothing = lazy(
         "Only accounts that present captures by batch have them; a batch opens with the first capture there."
     )
-    list_display = ("opened_at", "merchant", "account", "number", "captures_in_it", "money", "how", "last_word")
+    list_display = (
+        "opened_at",
+        "merchant",
+        "acquirer_merchant_id",
+        "number",
+        "captures_in_it",
+        "money",
+        "how",
+        "last_word",
+    )
     list_display_links = ("opened_at", "number")
     list_select_related = ("merchant",)
     list_filter = ("state",)
@@ -116,20 +125,20 @@ class CaptureBatchAdmin(ReadOnlyPage):
     def _list_waiting_accounts(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Accounts with captures that are in no batch yet."""
         rows = self.own(request, BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING))
-        found = rows.values("channel", "channel__name", "account", "currency").annotate(
+        found = rows.values("channel", "channel__name", "acquirer_merchant_id", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
         accounts = self._find_sendable_accounts(request)
         return [
             {
-                "account": one["account"],
+                "account": one["acquirer_merchant_id"],
                 "channel": one["channel__name"],
                 "count": one["count"],
                 "money": f"{format_amount(one['total'])} {one['currency']}",
                 "first": one["first"],
-                "send": accounts.get((one["channel"], one["account"])),
+                "send": accounts.get((one["channel"], one["acquirer_merchant_id"])),
             }
-            for one in found.order_by("channel__name", "account", "currency")[:MAX_SHOWN_CAPTURES]
+            for one in found.order_by("channel__name", "acquirer_merchant_id", "currency")[:MAX_SHOWN_CAPTURES]
         ]
 
     def _find_sendable_accounts(self, request: HttpRequest) -> dict[tuple[UUID, str], UUID]:
@@ -155,7 +164,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
             "title": _("Batch %(number)s of %(account)s")
             % {
                 "number": row.number,
-                "account": row.account,
+                "account": row.acquirer_merchant_id,
             },
             "opts": self.opts,
             "batch": row,
@@ -272,7 +281,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
 
     sensitive = True
     nothing = lazy("A capture stands here when its account presents by batch; all others are sent at once.")
-    list_display = ("created_at", "merchant", "account", "money", "state", "code", "present_at", "batch")
+    list_display = ("created_at", "merchant", "acquirer_merchant_id", "money", "state", "code", "present_at", "batch")
     list_display_links = ("created_at",)
     list_select_related = ("merchant", "batch")
     list_filter = ("state",)
@@ -281,8 +290,8 @@ class BatchedCaptureAdmin(ReadOnlyPage):
     search_help_text = lazy("A payment's id")
     ordering = ("-created_at", "payment")
     fields = (
-        "payment_link", "merchant", "channel", "account", "money", "state", "code", "batch_link", "sends", "uploaded",
-        "reference", "answer", "present_at", "created_at", "applied",
+        "payment_link", "merchant", "channel", "acquirer_merchant_id", "money", "state", "code", "batch_link", "sends",
+        "uploaded", "reference", "answer", "present_at", "created_at", "applied",
     )  # fmt: skip
     readonly_fields = fields
     actions = None

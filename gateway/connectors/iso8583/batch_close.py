@@ -59,7 +59,13 @@ def close_batch(batch: CaptureBatch, terminal: Terminal) -> None:
                 "; ".join(batch_totals.find_total_differences(message, said.answer))
                 or f"the host says so ({answer.get('39')})"
             )
-            log.error("capture_batch_differs", batch=batch.number, account=batch.account, round=batch.round, why=words)
+            log.error(
+                "capture_batch_differs",
+                batch=batch.number,
+                account=batch.acquirer_merchant_id,
+                round=batch.round,
+                why=words,
+            )
             _close_differing(batch, answer, f"sums differ: {words}")
 
 

@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 # Captures whose payment is not pending (yet, or any more) are not sent.
 _DUE: Final = """
-SELECT c.channel_id, c.account, c.currency FROM gateway_batchedcapture c
+SELECT c.channel_id, c.acquirer_merchant_id, c.currency FROM gateway_batchedcapture c
 JOIN gateway_merchant m ON m.id = c.merchant_id JOIN gateway_payment p ON p.id = c.payment AND p.status = 'PENDING'
 WHERE c.state = 'WAITING' AND c.present_at <= %(now)s + m.clock_offset
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
@@ -65,7 +65,7 @@ def plan_batch(channel: UUID, account: str, currency: str) -> int:
     due = BatchedCapture.objects.filter(
         pending,
         channel=channel,
-        account=account,
+        acquirer_merchant_id=account,
         currency=currency,
         state=BatchedCapture.State.WAITING,
         present_at__lte=now,
@@ -76,7 +76,7 @@ def plan_batch(channel: UUID, account: str, currency: str) -> int:
     batch = CaptureBatch.objects.create(
         merchant=merchant,
         channel_id=channel,
-        account=account,
+        acquirer_merchant_id=account,
         currency=currency,
         number=_next_batch_number(channel, account),
         count=len(captures),
@@ -99,7 +99,10 @@ def release_captures_now(channel: Channel, account: str) -> int:
 def count_waiting_captures(channel: Channel, account: str) -> QuerySet[BatchedCapture]:
     """The captures of an account that are in no batch yet."""
     return BatchedCapture.objects.filter(
-        channel=channel, account=account, state=BatchedCapture.State.WAITING, merchant_id=channel.merchant_id
+        channel=channel,
+        acquirer_merchant_id=account,
+        state=BatchedCapture.State.WAITING,
+        merchant_id=channel.merchant_id,
     )
 
 
@@ -114,5 +117,7 @@ def _next_batch_number(channel: UUID, account: str) -> int:
     """The account's next batch number; a concurrent planner of the same account waits until this one has committed."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s), hashtext(%s))", [channel.hex, account])
-    last = CaptureBatch.objects.filter(channel=channel, account=account).aggregate(last=Max("number"))["last"]
+    last = CaptureBatch.objects.filter(channel=channel, acquirer_merchant_id=account).aggregate(last=Max("number"))[
+        "last"
+    ]
     return (last or 0) + 1

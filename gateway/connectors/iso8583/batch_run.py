@@ -54,7 +54,8 @@ UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tr
         AND (b.lease_until IS NULL OR b.lease_until < %(now)s::timestamptz)
         AND (%(merchant)s::uuid IS NULL OR b.merchant_id = %(merchant)s::uuid)
         AND NOT EXISTS (
-            SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id AND o.account = b.account
+            SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id
+                AND o.acquirer_merchant_id = b.acquirer_merchant_id
                 AND o.number < b.number AND o.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND o.due_at IS NOT NULL
                 AND o.failures < %(patience)s::int
         )
@@ -107,7 +108,7 @@ def retry_batch(batch: CaptureBatch) -> bool:
 def _send_batch(batch: CaptureBatch, connector: Connector) -> bool:
     """Advance a batch as far as possible. Returns whether it was closed."""
     try:
-        terminal = parse_terminal(load_connector_account(connector, batch.channel_id, batch.account))
+        terminal = parse_terminal(load_connector_account(connector, batch.channel_id, batch.acquirer_merchant_id))
         _advance_batch(batch, terminal)
     except BatchLeaseLostError:
         return False
@@ -141,7 +142,12 @@ def _defer_batch(batch: CaptureBatch, why: str, *, wait: bool = True) -> bool:
     pause = BATCH_RETRY_PAUSES[min(failures, len(BATCH_RETRY_PAUSES)) - 1] if wait else timedelta()
     if wait:
         log.error(
-            "capture_batch_retried", batch=batch.number, account=batch.account, tries=failures, over=over, why=why
+            "capture_batch_retried",
+            batch=batch.number,
+            account=batch.acquirer_merchant_id,
+            tries=failures,
+            over=over,
+            why=why,
         )
     select_leased_batch(batch).update(
         failures=failures,

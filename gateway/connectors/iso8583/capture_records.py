@@ -43,7 +43,7 @@ def store_batched_capture(
         defaults={
             "merchant": about.merchant,
             "channel_id": about.channel_id,
-            "account": request.account.merchant,
+            "acquirer_merchant_id": request.account.merchant,
             "amount": request.money.amount,
             "currency": request.money.currency,
             "reference": reference,
@@ -103,7 +103,7 @@ def refuse_late_capture(request: AcquirerRequest) -> BatchedCapture:
         defaults={
             "merchant": about.merchant,
             "channel_id": about.channel_id,
-            "account": request.account.merchant,
+            "acquirer_merchant_id": request.account.merchant,
             "state": BatchedCaptureState.WITHDRAWN,
             "amount": request.money.amount,
             "currency": request.money.currency,

@@ -99,7 +99,7 @@ def _renew_lease(file: BankFile) -> bool:
 
 def outbox_folder(file: BankFile) -> Path:
     """The folder of a file's creditor account."""
-    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe_folder_name(file.account)
+    return Path(settings.GATEWAY_SEPA_OUTBOX) / file.merchant_id.hex / _safe_folder_name(file.acquirer_merchant_id)
 
 
 def bank_file_path(file: BankFile) -> Path:
@@ -180,7 +180,7 @@ def _place_in_outbox(file: BankFile) -> None:
 
 def _upload(file: BankFile, connector: Connector) -> None:
     try:
-        account = load_connector_account(connector, file.channel_id, file.account)
+        account = load_connector_account(connector, file.channel_id, file.acquirer_merchant_id)
     except VaultError:
         raise FileNotDeliveredError("the account's secrets do not open: the vault has lost its key") from None
     content = _render_and_record(file)

@@ -38,7 +38,8 @@ log = structlog.get_logger(__name__)
 
 # In random order: accounts that cannot be filed stay due, and must not come first at every tick.
 _DUE: Final = """
-SELECT o.channel_id, o.account, o.kind FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
+SELECT o.channel_id, o.acquirer_merchant_id, o.kind FROM gateway_bankorder o
+JOIN gateway_merchant m ON m.id = o.merchant_id
 WHERE o.state = 'WAITING' AND o.file_at <= %(now)s + m.clock_offset
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 GROUP BY 1, 2, 3 ORDER BY random() LIMIT %(limit)s
@@ -71,7 +72,9 @@ def plan_due_bank_files(connector: Connector, merchant: Merchant | None = None) 
 @transaction.atomic
 def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: Creditor) -> int:
     """Plan one file from an account's due orders. Returns how many orders it took, including those that it rejected."""
-    waiting = BankOrder.objects.filter(channel=channel, account=account, kind=kind, state=BankOrder.State.WAITING)
+    waiting = BankOrder.objects.filter(
+        channel=channel, acquirer_merchant_id=account, kind=kind, state=BankOrder.State.WAITING
+    )
     first = waiting.select_related("merchant").first()
     if first is None:
         return 0
@@ -85,7 +88,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     file = BankFile(
         merchant_id=first.merchant_id,
         channel_id=channel,
-        account=account,
+        acquirer_merchant_id=account,
         kind=kind,
         creditor=_creditor_snapshot(creditor, kind),
         orders_count=len(orders),

@@ -148,7 +148,7 @@ def refuse_late_order(request: AcquirerRequest) -> BankOrder:
         defaults={
             "merchant": about.merchant,
             "channel_id": about.channel_id,
-            "account": request.account.merchant,
+            "acquirer_merchant_id": request.account.merchant,
             "kind": kind,
             "state": BankOrderState.WITHDRAWN,
             "amount": request.money.amount,
@@ -239,7 +239,7 @@ def _insert_order(
         defaults={
             "merchant": behind.merchant,
             "channel_id": behind.channel_id,
-            "account": request.account.merchant,
+            "acquirer_merchant_id": request.account.merchant,
             "kind": kind,
             "amount": request.money.amount,
             "currency": request.money.currency,

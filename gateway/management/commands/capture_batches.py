@@ -67,21 +67,22 @@ class Command(BaseCommand):
 
     def _show(self) -> None:
         waiting = BatchedCapture.objects.filter(state=BatchedCapture.State.WAITING)
-        rows = waiting.values("channel__name", "account", "currency").annotate(
+        rows = waiting.values("channel__name", "acquirer_merchant_id", "currency").annotate(
             count=Count("payment"), total=Sum("amount"), first=Min("present_at")
         )
-        for row in rows.order_by("channel__name", "account", "currency")[:MAX_LISTED_BATCHES]:
+        for row in rows.order_by("channel__name", "acquirer_merchant_id", "currency")[:MAX_LISTED_BATCHES]:
             total = f"{format_amount(row['total'])} {row['currency']}"
             at = f"{row['first']:%Y-%m-%d %H:%M} UTC" if row["first"] else ""
-            self.stdout.write(f"{row['channel__name']} {row['account']}: {row['count']} wait, {total}, from {at} on")
+            account = f"{row['channel__name']} {row['acquirer_merchant_id']}"
+            self.stdout.write(f"{account}: {row['count']} wait, {total}, from {at} on")
         for batch in CaptureBatch.objects.exclude(state=CaptureBatch.State.BALANCED).order_by("id")[
             :MAX_LISTED_BATCHES
         ]:
             sums = batch_close.sum_granted_captures(batch)
             stopped = "; stopped, somebody has to look" if batch.due_at is None else ""
             self.stdout.write(
-                f"{batch.pk.hex} {batch.account} {batch.number}: {batch.get_state_display()}, {sums.count} of"
-                f" {batch.count} granted, {sums.total.text()} {batch.currency}{stopped}"
+                f"{batch.pk.hex} {batch.acquirer_merchant_id} {batch.number}: {batch.get_state_display()},"
+                f" {sums.count} of {batch.count} granted, {sums.total.text()} {batch.currency}{stopped}"
             )
             for line in (*batch.findings, batch.failure):
                 if line:

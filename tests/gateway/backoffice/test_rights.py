@@ -133,7 +133,7 @@ def batch_books(shop: Shop) -> None:
     batch = CaptureBatch.objects.create(
         merchant=shop.merchant,
         channel=channel,
-        account=host.acquirer_merchant_id,
+        acquirer_merchant_id=host.acquirer_merchant_id,
         number=1,
         currency="EUR",
         count=1,
@@ -145,7 +145,7 @@ def batch_books(shop: Shop) -> None:
             payment=identifiers.row_id(),
             merchant=shop.merchant,
             channel=channel,
-            account="M-1",
+            acquirer_merchant_id="M-1",
             state=state,
             batch=of,
             amount=Decimal("60.00"),

@@ -203,7 +203,12 @@ def test_each_account_has_a_breaker_of_its_own() -> None:
         assert "breaker" in reply.received
         assert one.submit(other).received == {"unreachable": "no line"}
     [change] = BreakerChange.objects.all()
-    assert (change.connector, change.account, change.channel, change.state) == ("one", "M-1", channel, "open")
+    assert (change.connector, change.acquirer_merchant_id, change.channel, change.state) == (
+        "one",
+        "M-1",
+        channel,
+        "open",
+    )
     assert "no line" in change.why
 
 
