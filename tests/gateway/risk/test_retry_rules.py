@@ -103,6 +103,14 @@ def test_too_many_declines_of_a_card_end_its_attempts_for_a_time(
     assert pay(shop, number).code == OK
 
 
+def test_what_another_merchants_payments_were_answered_stops_nothing(shop: Shop, stranger: Shop, host: IsoHost) -> None:
+    """Declines and stops alike are a merchant's own, whatever the card."""
+    advise(host, "41")
+    assert pay(shop).code == "800.100.165"
+    CardDecline.objects.update(merchant_id=stranger.merchant.pk)
+    assert pay(shop).code == OK
+
+
 def test_test_cards_of_the_simulator_keep_their_published_answer(shop: Shop, host: IsoHost) -> None:
     """Ruling D52."""
     advise(host, "41")
