@@ -23,8 +23,9 @@ from gateway.core.compact_json import encode_json
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.models import Channel, Payment
 from gateway.payments import token_limits
+from gateway.payments.chain import compute_authorized_amount
 from gateway.payments.channel_dispatch import choose_channel
-from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
+from gateway.payments.follow_ups import FollowUpRequest, load_chain, process_follow_up
 from gateway.payments.idempotency import (
     IDEMPOTENCY_HEADER,
     IdempotencyClaim,
@@ -226,13 +227,13 @@ def respond_to_follow_up(
 
 def _resolve_max_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
     """(amount, currency) that a follow-up moves at most, for a token with limits. A reversal without an amount takes
-    all that remains, which is no more than the followed payment's amount."""
-    if limits is None or request.target is None:
+    all that remains: no more than the followed payment's amount; of an authorization, with its increments."""
+    chain = load_chain(request.target, request.merchant, request.channel) if limits is not None else None
+    target = chain.find(request.target) if chain is not None and request.target is not None else None
+    if chain is None or target is None:
         return None, None
-    amount = request.parameters.get("amount")
-    target = Payment.objects.filter(pk=request.target, merchant=request.merchant.pk).only("amount", "currency").first()
-    if target is None:
-        return None, None
-    if amount is None:
-        token_limits.check_token_limits(limits, {"amount": str(target.amount)})
-    return (Decimal(amount) if amount is not None else target.amount), target.currency
+    if (amount := request.parameters.get("amount")) is not None:
+        return Decimal(amount), target.currency
+    most = compute_authorized_amount(chain) if target.payment_type == "PA" else target.amount
+    token_limits.check_token_limits(limits, {"amount": str(most)})
+    return most, target.currency

@@ -54,7 +54,7 @@ class Vault:
     keys: frozenset[int]
     _aead: aead.Aead = field(repr=False)
     _prf: prf.PrfSet = field(repr=False)
-    _source: _Source | None = field(default=None, repr=False, compare=False)
+    _source: _Source | None = field(default=None, repr=False)
 
     def seal(self, secret: Secret, row: UUID) -> bytes:
         """Encrypt ``secret`` for the row ``row``."""

@@ -236,7 +236,7 @@ class MatchingRun:
         transaction."""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute("TRUNCATE staged")
+                # What stays in staged is no match: each batch begins by emptying it.
                 with cursor.copy("COPY staged FROM STDIN") as copy:
                     copy.write("\n".join(rows) + "\n")
         except psycopg.DataError as fault:  # Django does not translate errors of a COPY

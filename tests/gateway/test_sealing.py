@@ -10,6 +10,7 @@ import os
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,26 @@ def test_health_says_that_the_vault_does_not_open(tmp_path: Path, client) -> Non
         answer = client.get("/health/ready")
     assert answer.status_code == 503
     assert answer.json()["checks"] == {"database": "ok", "vault": "does not open"}
+
+
+def test_a_key_is_superseded_when_the_next_one_becomes_primary() -> None:
+    """Not by one that is only added, and not by the one after the next."""
+    document = keysets.build_keyset()
+    first = document["seal"]["primaryKeyId"]
+    assert keysets.find_superseded_at(document, first) is None
+    keys = [first]
+    for day in (2, 3):
+        document, key = keysets.add_key_pair(document)
+        assert keysets.find_superseded_at(document, keys[-1]) is None, "it is primary still"
+        document = keysets.promote_key_pair(document, key)
+        keys.append(key)
+        document["since"] = {str(one): f"2026-01-0{at}T00:00:00+00:00" for at, one in enumerate(keys, 1)}
+        assert keysets.find_superseded_at(document, keys[-2]) == datetime(2026, 1, day, tzinfo=UTC)
+    assert keysets.find_superseded_at(document, first) == datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_of_a_keyset_without_dates_no_key_is_superseded() -> None:
+    """The first kind of keyset had none."""
+    document, key = keysets.add_key_pair(keysets.build_keyset())
+    del document["since"]
+    assert keysets.find_superseded_at(document, key) is None

@@ -30,17 +30,20 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
         r"gateway/payments/.*|gateway/core/(money|result_codes)\.py",
         (
             f"{_API}/test_response_table.py", f"{_API}/test_query.py", f"{_API}/test_statements.py",
-            f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", "tests/model", "tests/scenarios",
+            f"{_API}/test_idempotency.py", f"{_API}/test_strangers.py", f"{_API}/test_token_limits.py",
+            "tests/gateway/simulator", "tests/gateway/threeds", "tests/gateway/wallets/test_payments.py",
+            "tests/model", "tests/scenarios",
         ),
     ),
-    (r"gateway/risk/.*", ("tests/gateway/backoffice/test_rule_trials.py", "tests/scenarios/test_risk.py")),
+    (r"gateway/risk/.*", ("tests/scenarios/test_risk.py", "tests/gateway/backoffice/test_rule_trials.py")),
     (
         r"gateway/scheduling/.*",
         ("tests/scenarios/test_subscription.py", "tests/scenarios/test_a_year_of_a_subscription.py")),
     (r"gateway/notifications/.*", (f"{_ADMIN}/test_webhook_pages.py", "tests/scenarios/test_webhooks.py")),
     (
         r"gateway/access/.*",
-        (_ADMIN, f"{_API}/test_authentication.py", f"{_API}/test_strangers.py"),
+        (f"{_API}/test_admission.py", f"{_API}/test_token_limits.py", f"{_API}/test_authentication.py",
+         f"{_API}/test_strangers.py", _ADMIN),
     ),
     (
         r"gateway/(vault/\w*|core/(secret|masking))\.py",
@@ -55,6 +58,8 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"checkout/.*", ("tests/checkout",)),
 )  # fmt: skip
 """Where else what a module does is seen, after its mirror: the first that matches."""
+MIRRORS = ("gateway", "reporting", "chargebacks", "checkout")
+"""The folders of tests that mirror packages."""
 
 
 def modules(root: Path, parts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
@@ -69,23 +74,34 @@ def modules(root: Path, parts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
 
 
 def stages(root: Path, module: str) -> Iterator[list[str]]:
-    """The tests that mirror ``module``, nearest first: those named after it or that import it; its folder; beyond."""
+    """The tests that mirror ``module``, nearest first: those named after it, or of its folder and importing it; the
+    folder; others that import it, and those of BEYOND. One run each, so that each has the whole time of a run."""
     path = Path(module)
     folder = Path("tests") / path.parent
     # A room without a folder of tests has them one level up.
     while not (root / folder).is_dir():
         folder = folder.parent
-    own = folder / f"test_{path.stem}.py"
-    imports = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
-    beside = sorted(one.relative_to(root) for one in (root / folder).glob("test_*.py"))
-    named = [one for one in beside if one.stem.startswith(f"test_{path.stem}_")]
-    near = [one for one in beside if imports.search((root / one).read_text())]
-    nearest = list(dict.fromkeys(str(one) for one in (own, *named, *near) if (root / one).exists()))
+    package, name = ".".join(path.parent.parts), path.stem
+    imports = re.compile(
+        rf"^(from|import) {re.escape(package)}\.{name}\b|^from {re.escape(package)} import (\([^)]*|.*)\b{name}\b",
+        re.MULTILINE,
+    )
+    every = sorted(one for above in MIRRORS for one in (root / "tests" / above).rglob("test_*.py"))
+    beside = [one for one in every if one.parent == root / folder]
+    named = [one for one in every if one.stem == f"test_{name}" or one.stem.startswith(f"test_{name}_")]
+    importing = [one for one in every if imports.search(one.read_text())]
+    nearest = _relative(root, [*named, *(one for one in importing if one in beside)])
     if nearest:
         yield nearest
     # The folder of the whole gateway is no mirror of one of its modules.
-    mirror = [] if str(folder) in ("tests", "tests/gateway") else [str(folder)]
+    if str(folder) not in ("tests", "tests/gateway"):
+        yield [str(folder)]
     beyond = next((tests for pattern, tests in BEYOND if re.fullmatch(pattern, module)), ())
-    rest = [one for one in dict.fromkeys([*mirror, *beyond]) if (root / one).exists()]
+    importers = [one for one in _relative(root, importing) if not one.startswith(f"{folder}/")]
+    rest = [one for one in dict.fromkeys([*importers, *beyond]) if one not in nearest and (root / one).exists()]
     if rest:
         yield rest
+
+
+def _relative(root: Path, tests: list[Path]) -> list[str]:
+    return list(dict.fromkeys(str(one.relative_to(root)) for one in tests))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example, Operator
 
+from gateway.core.luhn import compute_check_digit
 from tests.mutants import run as command
+from tests.mutants import warm
 from tests.mutants.mutant import Mutant, choose
 from tests.mutants.operators import OWN
 from tests.mutants.places import BEYOND, HEART, modules, stages
@@ -73,6 +76,19 @@ def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: p
     assert command.report(outcomes, 2, out) == 1
     assert command.report({wrong: outcomes[wrong]}, 1, out) == 0
     assert f"| planted | `{LUHN}` | 2 | 1 | 1 |" in out.getvalue()
+
+
+def test_functions_are_found_although_the_project_has_frozen_what_it_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """config.wsgi does; without them every mutant is tried in a process of its own, which takes ten times as long."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(warm, "_FUNCTIONS", {})
+    gc.freeze()
+    try:
+        warm._index_functions()
+    finally:
+        gc.unfreeze()
+    place = (LUHN, compute_check_digit.__name__, compute_check_digit.__code__.co_firstlineno)
+    assert warm._FUNCTIONS[place] == [compute_check_digit]
 
 
 def test_what_was_not_tried_for_want_of_time_is_said() -> None:

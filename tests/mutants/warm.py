@@ -175,6 +175,7 @@ def _place(code: CodeType, file: str) -> tuple[str, str, int]:
 
 def _index_functions() -> None:
     here = f"{os.getcwd()}/"
+    gc.unfreeze()  # config.wsgi freezes what it has imported, and gc.get_objects() does not list that
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(here):
             file = function.__code__.co_filename.removeprefix(here)

@@ -15,6 +15,7 @@ from gateway.core import clock, identifiers
 from gateway.models import AuditEntry, Payment
 from reporting.models import Finding, Match, MatchState, SettlementRecord
 from reporting.settlement import chargeback_booking, exception_queue, matching, missing_settlements
+from tests.support.books import file_of
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, csv, institute, line, payment_of, take_in
 from tests.support.threads import at_once
@@ -54,6 +55,15 @@ def test_a_connection_that_has_used_temporary_tables_before_takes_a_file_in_all_
         cursor.execute("SELECT one FROM before")
     payment = payment_of(shop.api.pay().id)
     assert take_in(csv([line(payment)]), institute()).matched == 1
+
+
+def test_a_run_on_a_new_connection_has_the_memory_for_its_copies(committed: Shop) -> None:
+    """With PostgreSQL's default nearly every lookup of an id reads a page."""
+    file = file_of(institute())
+    connection.close()
+    with matching.MatchingRun(file), connection.cursor() as cursor:
+        cursor.execute("SHOW temp_buffers")
+        assert cursor.fetchone() == (matching.TEMP_BUFFERS,)
 
 
 def test_all_that_is_wrong_with_a_line_is_found_at_once(shop: Shop) -> None:

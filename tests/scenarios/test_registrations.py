@@ -178,6 +178,18 @@ def test_an_expired_card_is_told_as_such(api: Api) -> None:
     assert click(api, stored.id).status == 200
 
 
+def test_what_is_stored_beside_an_expired_card_is_still_updated(api: Api) -> None:
+    """Only a change of the card itself has to leave it valid."""
+    year = clock.real_now().year + 1
+    stored = register(api, card__expiryMonth="12", card__expiryYear=str(year))
+    assert api.post("/v1/test/clock", {"now": f"{year + 1}-01-01T00:00:00Z"}).status == 200
+    path = f"/v1/registrations/{stored.id}"
+    assert api.post(path, {"customer.givenName": "Jane", "customer.surname": "Jones"}).status == 200
+    assert api.get(path).body["customer"]["surname"] == "Jones"
+    refused = api.post(path, {"card.holder": "Jane Miller"})
+    assert (refused.status, refused.code, list(refused.errors)) == (400, "100.100.303", ["card.expiryMonth"])
+
+
 def test_a_registration_ends_with_its_retention_unless_it_is_extended(shop: Shop) -> None:
     """Decisions, section 4: TE; 100.150.206."""
     api = shop.api_of(shop.open_channel(registration_days=30))

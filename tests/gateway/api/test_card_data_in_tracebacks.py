@@ -115,3 +115,14 @@ def test_a_fault_of_the_authentication_tells_nothing_either(
     for fault in log.faults:
         assert_tells_nothing(fault)
     assert log.faults
+
+
+def test_a_fault_outside_of_a_request_is_reported_with_its_card_data_masked() -> None:
+    """A timer's fault has no request: Django's report has no tables of what was sent then."""
+    try:
+        number = NUMBER
+        raise RuntimeError(f"a fault of ours with {number}")
+    except RuntimeError as fault:
+        reporter = get_exception_reporter_class(None)(None, type(fault), fault, fault.__traceback__)
+    assert_hidden(reporter.get_traceback_text())
+    assert_hidden(reporter.get_traceback_html())

@@ -14,7 +14,7 @@ import pytest
 from gateway.access import tokens
 from gateway.access.tokens import TokenLimits
 from gateway.core import clock
-from gateway.models import AccessToken, Payment, TokenLimitUsage
+from gateway.models import AccessToken, AuditEntry, Payment, TokenLimitUsage
 from gateway.payments.token_limits import TOKEN_LIMIT_WINDOW, delete_old_token_moves
 from tests.support.client import Answer, Api
 from tests.support.fixtures import BY, Shop
@@ -81,6 +81,19 @@ def test_a_reversal_without_an_amount_counts_as_the_whole_payment(shop: Shop) ->
     assert limited(shop, amount="92.00").follow(target, "RV").status == 200
 
 
+@pytest.mark.parametrize("of", ["authorization", "increment"])
+def test_a_reversal_without_an_amount_counts_with_all_increments_of_the_authorization(shop: Shop, of: str) -> None:
+    """It takes back the whole authorization, whichever of them the path names."""
+    first = shop.api.pay(paymentType="PA", amount="30.00").id
+    more = {"standingInstruction__industryPractice": "INCREMENTAL_AUTH"}
+    raised = shop.api.follow(first, "PA", "40.00", **more)
+    assert raised.status == 200, raised
+    target = first if of == "authorization" else raised.id
+    refused(limited(shop, amount="69.99").follow(target, "RV"), "at most 69.99")
+    refused(limited(shop, day="69.99").follow(target, "RV"), "at most 69.99 EUR in 24 hours")
+    assert limited(shop, day="70.00").follow(target, "RV").body["amount"] == "70.00"
+
+
 def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
     api = limited(shop, day="100.00")
     target = shop.api.pay(amount="500.00").id
@@ -142,6 +155,23 @@ def test_the_predecessor_of_a_successor_that_waits_goes_on(shop: Shop) -> None:
     assert AccessToken.objects.get(pk=shop.token.pk).ends_at is not None
     (limits,) = {(each.max_amount, each.max_day_amount, tuple(each.operations)) for each in (shop.token, successor)}
     assert limits == (None, None, ())
+
+
+def test_a_token_that_was_revoked_while_it_waited_is_not_approved(shop: Shop) -> None:
+    token, secret = tokens.issue_token(shop.merchant, name="waits", by=BY, approved=False)
+    tokens.revoke_token(token, by=BY)
+    assert not tokens.approve_token(token, by=BY)
+    assert AccessToken.objects.get(pk=token.pk).approved_at is None
+    assert shop.api.with_token(secret.reveal()).pay().status == 403
+
+
+def test_a_predecessor_that_was_revoked_meanwhile_keeps_its_end(shop: Shop) -> None:
+    """Its successor is approved: nothing is left to be ended, and the audit log tells of no rotation."""
+    successor, _ = tokens.rotate_token(shop.token, by=BY, approved=False)
+    tokens.revoke_token(shop.token, by=BY)
+    assert tokens.approve_token(AccessToken.objects.get(pk=successor.pk), by=BY)
+    assert AccessToken.objects.get(pk=shop.token.pk).ends_at is None
+    assert not AuditEntry.objects.filter(subject_id=str(shop.token.pk), action="rotate").exists()
 
 
 def test_an_unknown_operation_is_refused(shop: Shop) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from config.timers import TIMERS
+from gateway.access import unused_accounts
 from gateway.access.unused_accounts import disable_unused
 from gateway.core import clock
 from gateway.models import AuditEntry, Role, SignIn
@@ -77,6 +78,23 @@ def test_superusers_too_but_for_the_last_who_can_sign_in(shop: Shop) -> None:
     root("in use", login=1)
     disable_unused(None)
     assert active() == {"in use"}
+
+
+def test_a_superuser_without_the_right_to_enter_is_not_the_last_one(shop: Shop) -> None:
+    """Who is no staff cannot enter the back office, however lately the account was used."""
+    root("older", login=200)
+    aged(root("no staff", login=120), joined=400, login=120, is_staff=False)
+    disable_unused(None)
+    assert active() == {"older"}
+
+
+def test_who_signs_in_at_this_moment_is_left_alone(shop: Shop) -> None:
+    """The account was read as unused, and its user came before it was switched off."""
+    read = aged(person("late", Role.CLERK, shop.merchant), joined=400, login=100)
+    User.objects.filter(pk=read.pk).update(last_login=ago(0))
+    assert not unused_accounts._disable(read, 90)
+    assert active() == {"late"}
+    assert not AuditEntry.objects.filter(action="disable").exists()
 
 
 def test_who_is_switched_on_again_has_ninety_days_more(shop: Shop) -> None:

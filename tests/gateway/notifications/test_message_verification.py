@@ -137,6 +137,11 @@ def test_quotes_and_commas_around_a_header_are_left_out(line: str) -> None:
     assert message_verification.parse_pasted_headers(line) == {"a": "b"}
 
 
+def test_of_two_headers_of_one_name_the_first_is_read() -> None:
+    """What a proxy of the receiver added stands below ours."""
+    assert message_verification.parse_pasted_headers("Webhook-Id: ours\nwebhook-id: another") == {"webhook-id": "ours"}
+
+
 @pytest.mark.parametrize("mode", ["signed", "encrypted"])
 def test_where_no_key_fits_the_one_before_is_not_named(mode: str) -> None:
     keys = SigningKeys(current=THEIRS, previous=OLD)

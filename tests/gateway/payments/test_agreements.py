@@ -176,6 +176,26 @@ def test_no_authorization_is_made_after_the_agreements_expiry(api: Api) -> None:
     assert click(api, first, industryPractice="NO_SHOW").code == "700.500.002"
 
 
+@pytest.mark.parametrize(
+    ("agreed", "own", "good"),
+    [
+        ("2035-03-11", "2036-01-01", False),
+        ("2036-01-01", "2035-03-11", False),
+        ("2036-01-01", "2035-03-12", True),
+        ("2035-03-12", "2036-01-01", True),
+    ],
+)
+def test_of_the_agreements_expiry_and_the_requests_own_the_earlier_counts(
+    api: Api, agreed: str, own: str, good: bool
+) -> None:
+    """Part B, Card on file (expiry): what a request says does not prolong what was agreed."""
+    api.post("/v1/test/clock", {"now": "2035-03-10T12:00:00Z"})
+    sent = {"card__expiryYear": "2040", **instruction(mode="INITIAL", source="CIT", expiry=agreed)}
+    first = api.pay(createRegistration="true", **sent).body["registrationId"]
+    forward(api, 2)
+    assert (click(api, first, expiry=own).code == "700.500.002") is not good
+
+
 def test_authorizations_keep_their_distance_in_days(api: Api) -> None:
     """Part B, Card on file (frequency): minimum days between authorizations, the first among them."""
     api.post("/v1/test/clock", {"now": "2033-01-01T12:00:00Z"})

@@ -338,6 +338,20 @@ def test_a_type_that_does_not_go_with_a_brand_is_refused(api: Api, brand: str, k
     assert "paymentType" in answer.errors
 
 
+@pytest.mark.parametrize("kind", ["RB", "CB"])
+@pytest.mark.parametrize("brand", ["CREDITTRANSFER_SEPA", "PREPAYMENT"])
+def test_a_follow_up_that_does_not_go_with_a_brand_is_declined_here(api: Api, brand: str, kind: str) -> None:
+    """600.200.310: it can be read, and no acquirer is asked."""
+    first = pay(api, BANK if brand == "CREDITTRANSFER_SEPA" else {}, {"paymentBrand": brand})
+    assert first.status == 200, first
+    asked = AcquirerExchange.objects.count()
+    answer = api.follow(first.id, kind, "10.00")
+    assert (answer.status, answer.code, answer.body["amount"]) == (400, "600.200.310", "10.00")
+    assert (api.read(answer.id).status, api.read(answer.id).code) == (400, "600.200.310")
+    assert Payment.objects.get(pk=answer.id).status == Status.DECLINED
+    assert AcquirerExchange.objects.count() == asked
+
+
 @each_means
 @pytest.mark.parametrize("kind", ["RF", "RV", "RB"])
 def test_follow_ups_take_the_means_of_their_chain(api: Api, name: str, kind: str) -> None:

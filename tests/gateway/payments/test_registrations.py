@@ -10,8 +10,9 @@ from collections import Counter
 import pytest
 
 from gateway.connectors.means import Card
-from gateway.models import Agreement, Notification, Payment, Registration, Status
+from gateway.models import AcquirerExchange, Agreement, Notification, Payment, Registration, Status
 from gateway.payments import registration_retention, registrations
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE
 from gateway.vault.sealing import current_vault
 from tests.support.client import Api
 from tests.support.clock import pass_time
@@ -114,6 +115,18 @@ def test_of_two_that_delete_at_once_one_is_told_that_the_other_was_faster(commit
     assert codes["000.100.110"] == 1
     assert codes.keys() <= {"000.100.110", "800.120.402", "100.150.202"}
     assert Payment.objects.filter(payment_type="DR").count() == 1
+
+
+def test_a_card_stored_at_a_channel_that_is_switched_off_is_not_charged(shop: Shop) -> None:
+    """The merchant's own id still speaks for the channel's registrations."""
+    stored = shop.api.post("/v1/registrations", CARD).id
+    type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    api = shop.api.as_entity(shop.merchant.pk.hex)
+    assert api.post(f"/v1/registrations/{stored}/payments", CLICK).status == 200
+    type(shop.channel).objects.filter(pk=shop.channel.pk).update(active=False)
+    asked = AcquirerExchange.objects.count()
+    assert api.post(f"/v1/registrations/{stored}/payments", CLICK).code == CHANNEL_NOT_CONFIGURED_CODE
+    assert AcquirerExchange.objects.count() == asked
 
 
 def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger: Shop) -> None:

@@ -103,6 +103,33 @@ def test_too_many_declines_of_a_card_end_its_attempts_for_a_time(
     assert pay(shop, number).code == OK
 
 
+@pytest.mark.parametrize(
+    ("code", "family", "kept"),
+    [
+        ("51", ResultFamily.REJECTED_BANK, True),
+        ("1A", ResultFamily.SOFT_DECLINE, True),
+        ("03", ResultFamily.REJECTED_BANK, True),
+        ("91", ResultFamily.REJECTED_COMMUNICATION, False),
+    ],
+)
+def test_declines_of_the_issuer_are_kept_and_no_others(
+    shop: Shop, host: IsoHost, code: str, family: ResultFamily, kept: bool
+) -> None:
+    """One that wants the cardholder to authenticate is a decline, a network without an answer of the issuer is none."""
+    advise(host, code)
+    declined = pay(shop)
+    assert find_result_family(declined.code) is family, declined
+    assert CardDecline.objects.exists() is kept
+
+
+def test_what_another_merchants_payments_were_answered_stops_nothing(shop: Shop, stranger: Shop, host: IsoHost) -> None:
+    """Declines and stops alike are a merchant's own, whatever the card."""
+    advise(host, "41")
+    assert pay(shop).code == "800.100.165"
+    CardDecline.objects.update(merchant_id=stranger.merchant.pk)
+    assert pay(shop).code == OK
+
+
 def test_test_cards_of_the_simulator_keep_their_published_answer(shop: Shop, host: IsoHost) -> None:
     """Ruling D52."""
     advise(host, "41")

@@ -99,6 +99,15 @@ def test_a_challenge_is_passed_on_the_same_pages(api: Api) -> None:
     assert "redirect" not in result.body
 
 
+@pytest.mark.parametrize("card", [PASS, METHOD])
+def test_one_that_waits_is_read_with_its_redirect(api: Api, card: str) -> None:
+    """A merchant's page that was loaded anew sends the shopper there once more."""
+    answer = authenticate(api, card)
+    again = read(api, answer.id)
+    assert (again.code, again.body["redirect"]) == ("000.200.000", answer.body["redirect"])
+    assert Shopper.of(again).open().status_code == 200
+
+
 @pytest.mark.parametrize(("move", "code"), [("cancel", "100.390.124"), ("fail", "100.380.401")])
 def test_a_challenge_that_is_not_passed_is_told(api: Api, move: str, code: str) -> None:
     """The family of rejections."""
