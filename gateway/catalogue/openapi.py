@@ -121,6 +121,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "move-clock": {"advance": "86400"},
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
     "decide-transfer": {"outcome": "arrived"},
+    "open-inspector": {"mode": "signed"},
 }
 """A working request for each POST, without entityId; the docs pages show the same."""
 
