@@ -1,6 +1,6 @@
 """Answers as objects: fields under the names of the API, sums as Decimal, new fields kept.
 
-A model's fields are annotated in `tollhouse.models`; what the API sends besides is there as well: ``payment["customer"]``.
+A model's fields are annotated in `tollhouse.models`; what the API sends besides is there, too: ``payment["customer"]``.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _convert(value: Any, wanted: Any) -> Any:
 
 
 class Answer(Model):
-    """An answer with a result. ``http_status``; ``idempotency_key``: the key it was asked with; ``replayed``: the answer
-    to an earlier request with this key."""
+    """An answer with a result. ``http_status``; ``idempotency_key``: the key it was asked with; ``replayed``: the
+    answer to an earlier request with this key."""
 
     def __init__(
         self, data: Mapping[str, Any], *, http_status: int = 200, idempotency_key: str = "", replayed: bool = False

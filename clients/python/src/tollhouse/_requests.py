@@ -14,7 +14,7 @@ import httpx
 
 from tollhouse._constants import MAP_PARAMETERS
 from tollhouse._model import Answer
-from tollhouse._version import VERSION
+from tollhouse._version import __version__
 from tollhouse.errors import ApiError, NoAnswerError, build_api_error
 
 T = TypeVar("T", bound=Answer)
@@ -25,8 +25,8 @@ FIRST_PAUSE_S = 0.5
 
 
 def flatten(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Nested parameters by their full names: ``card.number``, ``cart.items[0].name``. None is not sent. Raises TypeError
-    for what is no text, whole number, Decimal or bool: a binary fraction is no money."""
+    """Nested parameters by their full names: ``card.number``, ``cart.items[0].name``. None is not sent. Raises
+    TypeError for what is no text, whole number, Decimal or bool: a binary fraction is no money."""
     return dict(_flatten(parameters, ""))
 
 
@@ -108,7 +108,13 @@ def find_retry_after(answer: httpx.Response | None) -> float | None:
 
 
 def prepare_request(
-    connection: Connection, method: str, path: str, parameters: Mapping[str, Any] | None, *, entity: bool, key: str | None
+    connection: Connection,
+    method: str,
+    path: str,
+    parameters: Mapping[str, Any] | None,
+    *,
+    entity: bool,
+    key: str | None,
 ) -> PreparedRequest:
     """``entity``: it takes the entityId; ``key``: None for requests without idempotency key, '' for a new one."""
     pairs = flatten(parameters or {})
@@ -118,7 +124,7 @@ def prepare_request(
     headers = {
         "Authorization": f"Bearer {connection.token}",
         "Accept": "application/json",
-        "User-Agent": f"tollhouse-python/{VERSION}",
+        "User-Agent": f"tollhouse-python/{__version__}",
     }
     used = "" if key is None else key or str(uuid.uuid4())
     if used:

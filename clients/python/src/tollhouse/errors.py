@@ -54,7 +54,7 @@ class ApiError(TollhouseError):
         return type(self), (self.status, self.body, self.retry_after)
 
 
-class ParameterErrors(ApiError):
+class ParameterErrors(ApiError):  # noqa: N818 - several, each in `errors`
     """400: parameters are missing or wrong; all of them are in ``errors``. Nothing was made."""
 
 

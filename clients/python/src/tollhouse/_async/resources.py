@@ -1,7 +1,7 @@
 """The methods of the API by subject. Parameters are those of the reference, nested; sums are Decimals or texts.
 
-``idempotency_key``: '' makes a new one for the request and its repetitions. A declined payment is an answer: look at its
-``outcome``. Errors: see `tollhouse.errors`.
+``idempotency_key``: '' makes a new one for the request and its repetitions. A declined payment is an answer: look at
+its ``outcome``. Errors: see `tollhouse.errors`.
 """
 
 from __future__ import annotations
@@ -179,11 +179,11 @@ class Transactions(_Resource):
     async def get(self, transaction_id: str, **filters: Unpack[p.QueryRecordRequest]) -> models.RecordList:
         """A transaction; ``includeLinkedTransactions`` adds its captures, refunds and the rest of its chain."""
         path = build_path("v3", "query", transaction_id)
-        return await self._client.request("GET", path, dict(filters), answer=models.RecordList)
+        return await self._client.request("GET", path, filters, answer=models.RecordList)
 
     async def list(self, **filters: Unpack[p.QueryRecordsRequest]) -> models.RecordList:
         """One page: by ``merchantTransactionId``, or by ``date`` {from, to} in UTC, `2026-11-21 10:00:00`."""
-        return await self._client.request("GET", "/v3/query", dict(filters), answer=models.RecordList)
+        return await self._client.request("GET", "/v3/query", filters, answer=models.RecordList)
 
     async def iterate(self, **filters: Unpack[p.QueryRecordsRequest]) -> AsyncIterator[models.Listed]:
         """Every transaction of all pages, the oldest first."""
@@ -200,9 +200,7 @@ class Transactions(_Resource):
 class Reports(_Resource):
     """What institutes have paid out."""
 
-    async def settlements(
-        self, **filters: Unpack[p.AggregationsPageRequest]
-    ) -> AsyncIterator[models.Settlement]:
+    async def settlements(self, **filters: Unpack[p.AggregationsPageRequest]) -> AsyncIterator[models.Settlement]:
         """Every settlement of all pages; ``date`` {from, to}."""
         asked: dict[str, Any] = {**filters, "pageNo": 1}
         path = "/reports/v2/reconciliations/aggregations"
@@ -263,6 +261,16 @@ class TestTools(_Resource):
 
     async def create_wallet_token(self, **parameters: Unpack[p.MakeWalletTokenRequest]) -> models.WalletToken:
         """A wallet's token as a shopper's device makes it."""
-        return await self._client.request(
-            "POST", "/v1/test/wallet-token", parameters, answer=models.WalletToken
-        )
+        return await self._client.request("POST", "/v1/test/wallet-token", parameters, answer=models.WalletToken)
+
+    async def open_inspector(self, **parameters: Unpack[p.OpenInspectorRequest]) -> models.Inspector:
+        """Have webhooks kept, to be read from here: the gateway cannot call your machine."""
+        return await self._client.request("POST", "/v1/test/webhooks", parameters, answer=models.Inspector)
+
+    async def read_webhooks(self, **filters: Unpack[p.ReadWebhooksRequest]) -> models.KeptWebhooks:
+        """What was kept, the earliest first."""
+        return await self._client.request("GET", "/v1/test/webhooks", filters, answer=models.KeptWebhooks)
+
+    async def read_requests(self) -> models.RequestLog:
+        """The newest requests, the newest first."""
+        return await self._client.request("GET", "/v1/test/requests", answer=models.RequestLog)

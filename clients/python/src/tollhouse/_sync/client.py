@@ -29,8 +29,8 @@ T = TypeVar("T", bound=Answer)
 
 
 class Tollhouse:
-    """A gateway. ``token`` and ``entity_id`` (the channel's) as its back office shows them; ``timeout``: seconds for one
-    try; ``max_retries``: further tries of what is safe to repeat; ``transport``: of httpx, for proxies and tests.
+    """A gateway. ``token`` and ``entity_id`` (the channel's) as its back office shows them; ``timeout``: seconds for
+    one try; ``max_retries``: further tries of what is safe to repeat; ``transport``: of httpx, for proxies and tests.
 
     Its tokens must never reach a browser.
     """

@@ -1,8 +1,8 @@
 # Derived from _async/resources.py by `make clients`. Do not edit.
 """The methods of the API by subject. Parameters are those of the reference, nested; sums are Decimals or texts.
 
-``idempotency_key``: '' makes a new one for the request and its repetitions. A declined payment is an answer: look at its
-``outcome``. Errors: see `tollhouse.errors`.
+``idempotency_key``: '' makes a new one for the request and its repetitions. A declined payment is an answer: look at
+its ``outcome``. Errors: see `tollhouse.errors`.
 """
 
 from __future__ import annotations
@@ -180,11 +180,11 @@ class Transactions(_Resource):
     def get(self, transaction_id: str, **filters: Unpack[p.QueryRecordRequest]) -> models.RecordList:
         """A transaction; ``includeLinkedTransactions`` adds its captures, refunds and the rest of its chain."""
         path = build_path("v3", "query", transaction_id)
-        return self._client.request("GET", path, dict(filters), answer=models.RecordList)
+        return self._client.request("GET", path, filters, answer=models.RecordList)
 
     def list(self, **filters: Unpack[p.QueryRecordsRequest]) -> models.RecordList:
         """One page: by ``merchantTransactionId``, or by ``date`` {from, to} in UTC, `2026-11-21 10:00:00`."""
-        return self._client.request("GET", "/v3/query", dict(filters), answer=models.RecordList)
+        return self._client.request("GET", "/v3/query", filters, answer=models.RecordList)
 
     def iterate(self, **filters: Unpack[p.QueryRecordsRequest]) -> Iterator[models.Listed]:
         """Every transaction of all pages, the oldest first."""
@@ -201,9 +201,7 @@ class Transactions(_Resource):
 class Reports(_Resource):
     """What institutes have paid out."""
 
-    def settlements(
-        self, **filters: Unpack[p.AggregationsPageRequest]
-    ) -> Iterator[models.Settlement]:
+    def settlements(self, **filters: Unpack[p.AggregationsPageRequest]) -> Iterator[models.Settlement]:
         """Every settlement of all pages; ``date`` {from, to}."""
         asked: dict[str, Any] = {**filters, "pageNo": 1}
         path = "/reports/v2/reconciliations/aggregations"
@@ -264,6 +262,16 @@ class TestTools(_Resource):
 
     def create_wallet_token(self, **parameters: Unpack[p.MakeWalletTokenRequest]) -> models.WalletToken:
         """A wallet's token as a shopper's device makes it."""
-        return self._client.request(
-            "POST", "/v1/test/wallet-token", parameters, answer=models.WalletToken
-        )
+        return self._client.request("POST", "/v1/test/wallet-token", parameters, answer=models.WalletToken)
+
+    def open_inspector(self, **parameters: Unpack[p.OpenInspectorRequest]) -> models.Inspector:
+        """Have webhooks kept, to be read from here: the gateway cannot call your machine."""
+        return self._client.request("POST", "/v1/test/webhooks", parameters, answer=models.Inspector)
+
+    def read_webhooks(self, **filters: Unpack[p.ReadWebhooksRequest]) -> models.KeptWebhooks:
+        """What was kept, the earliest first."""
+        return self._client.request("GET", "/v1/test/webhooks", filters, answer=models.KeptWebhooks)
+
+    def read_requests(self) -> models.RequestLog:
+        """The newest requests, the newest first."""
+        return self._client.request("GET", "/v1/test/requests", answer=models.RequestLog)
