@@ -168,4 +168,6 @@ def _show(console: Console, report: Mapping[str, Any]) -> None:
     lines += [f"  taken     {name}" for name in report["taken"]]
     lines += [f"  ignored   {name}: not known here; it changes nothing" for name in report["ignored"]]
     lines += [f"  refused   {one['name']}: {one['why']}" for one in report["refused"]]
+    if report["refused"]:
+        lines.append("  Which parameters are ignored shows once nothing is refused.")
     console.show("\n".join(lines), report)
