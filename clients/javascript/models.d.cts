@@ -2879,7 +2879,7 @@ export interface ReadWebhooksRequest {
   entityId?: string;
   /** Optional. Format: signed or encrypted. Default: signed. Of which inspector. */
   mode?: "signed" | "encrypted";
-  /** Optional. Format: a number. Only messages with a higher number; without it the newest. */
+  /** Optional. Format: a number. Messages above this number; else the newest. */
   after?: string | number;
 }
 

@@ -16,9 +16,11 @@ _MAX_ENUM_VALUES: Final = 40
 """Longer lists of values (currencies, countries) are texts."""
 _NOT_FOR_SERVERS: Final = frozenset({"pay-checkout", "store-checkout", "wallet-session"})
 """Operations that the payment form calls, not a merchant's server."""
-_ONLY_FOR_THE_FORM: Final = frozenset(
+_NOT_MODELLED: Final = frozenset(
     {"Submitted", "CheckoutState", "WalletSession", "WidgetConfig", "Integrity", "Health", "Throttled", "Error"}
+    | {"WebhookPayload", "PaymentEvent", "RegistrationEvent", "ScheduleEvent", "RiskEvent"}
 )
+"""Answers to the payment form, errors, and events, which the packages have in their own words."""
 _AMOUNT: Final = re.compile(r"\\\.\[0-9\]\{2(?:,10)?\}\)?\??\)?\$$")
 _WHOLE_NUMBER: Final = re.compile(r"\^\[0-9\]\{1,[0-9]+\}\$")
 _OUTCOMES: Final[Mapping[ResultFamily, str]] = {
@@ -71,7 +73,7 @@ def list_answer_models(document: Mapping[str, Any]) -> list[ApiModel]:
     models: dict[str, ApiModel] = {}
     schemas = document["components"]["schemas"]
     for name, schema in schemas.items():
-        if name not in _ONLY_FOR_THE_FORM and schema.get("properties"):
+        if name not in _NOT_MODELLED and schema.get("properties"):
             _add_answer_model(name, schema, models)
     order: dict[str, ApiModel] = {}
     for name in models:

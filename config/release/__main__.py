@@ -1,4 +1,4 @@
-"""Writes dist/: the SBOM, the lock it was made from, the client packages, and their checksums. Run by `make release`."""
+"""Writes dist/: the SBOM, the lock it was made from, the client packages, and checksums. Run by `make release`."""
 
 from __future__ import annotations
 

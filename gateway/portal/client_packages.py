@@ -1,8 +1,8 @@
 """The client packages as files to install: a wheel and an sdist, an npm tarball, a zip for Composer.
 
 Built of the folder clients/ of the sources, the same bytes each time; the docs offer them for download and
-`make release` writes them. Formats: packaging.python.org (binary distribution format, core metadata), docs.npmjs.com (package.json),
-getcomposer.org (artifact repositories). See docs/decisions/0080.
+`make release` writes them. Formats: packaging.python.org (binary distribution format, core metadata),
+docs.npmjs.com (package.json), getcomposer.org (artifact repositories). See docs/decisions/0080.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ READ_WEBHOOKS_ENDPOINT = Endpoint(
         structure(
             "Kept webhooks", "test environment", "",
             ("mode", one_of("signed", "encrypted"), O, "Of which inspector.", {"default": "signed"}),
-            ("after", number_between(0, 10**18, words="a number"), O, "Only messages with a higher number; without it the newest."),
+            ("after", number_between(0, 10**18, words="a number"), O, "Messages above this number; else the newest."),
         ),
     ),
 )  # fmt: skip
