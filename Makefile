@@ -26,7 +26,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run test test-fast fuzz mutants bench faults external lint format types javascript lock release advisories manage shell clean venv venv-test
+.PHONY: help run test test-fast fuzz mutants bench faults external lint format types javascript lock clients release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,7 +92,10 @@ lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrad
 	@$(COMPILE) $(ARGS) --extra test --output-file $(TEST_LOCK)
 	@$(subst pyproject.toml,tests/external/requirements.in,$(COMPILE)) $(ARGS) --output-file $(PEERS_LOCK)
 
-release: venv-test ## write dist/: an SBOM (CycloneDX) of what is locked, and checksums
+clients: venv-test ## write the generated models of the packages in clients/ anew
+	@exec $(BIN)/python -m config.clients
+
+release: venv-test ## write dist/: an SBOM (CycloneDX) of what is locked, the client packages, and checksums
 	@exec $(BIN)/python -m config.release
 
 advisories: venv-test ## compare the locks with advisories in OSV's format: make advisories FILE=osv.json

@@ -1,4 +1,4 @@
-"""Writes dist/: the SBOM, the lock it was made from, and their checksums. Run by `make release`."""
+"""Writes dist/: the SBOM, the lock it was made from, the client packages, and checksums. Run by `make release`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from config.release.sbom import build_sbom
+from gateway.portal.client_packages import list_client_packages
 
 RELEASE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,6 +17,7 @@ def write_release(root: Path, folder: Path) -> list[Path]:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     name = f"{project['name']}-{project['version']}"
     files = {f"{name}.cdx.json": build_sbom(root).encode(), f"{name}.lock": (root / "requirements.lock").read_bytes()}
+    files |= {file: package.build() for file, package in list_client_packages().items()}
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in sorted(files.items()))
     folder.mkdir(exist_ok=True)
     written = []

@@ -6,6 +6,7 @@ from django.urls import path
 
 from gateway.api import (
     clock,
+    developer,
     payments,
     query,
     registrations,
@@ -40,6 +41,8 @@ urlpatterns = [
     path("test/transfers/<str:target>", sandbox.TransferView.as_view()),
     path("test/acquirer/messages", sandbox.AcquirerMessagesView.as_view()),
     path("test/mails", sandbox.MailsView.as_view()),
+    path("test/webhooks", developer.WebhooksView.as_view()),
+    path("test/requests", developer.RequestsView.as_view()),
     path("test/wallet-token", sandbox.WalletTokenView.as_view()),
 ]
 v3_urlpatterns = [

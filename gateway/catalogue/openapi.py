@@ -13,6 +13,7 @@ from typing import Any, Final
 from gateway.catalogue import iso
 from gateway.catalogue import openapi_responses as answers
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
+from gateway.catalogue.openapi_webhooks import WEBHOOK_SCHEMAS, build_webhooks
 from gateway.catalogue.rules import ParameterRule
 from gateway.catalogue.structure import Demand, Need, Param, Structure
 from gateway.core import money
@@ -121,6 +122,7 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "move-clock": {"advance": "86400"},
     "make-wallet-token": {"wallet": "wallet1", "amount": "92.00", "currency": "EUR"},
     "decide-transfer": {"outcome": "arrived"},
+    "open-inspector": {"mode": "signed"},
 }
 """A working request for each POST, without entityId; the docs pages show the same."""
 
@@ -148,6 +150,7 @@ def build_openapi(base_url: str, environment: str) -> JsonObject:
         "tags": [{"name": name, "description": about} for name, about in _TAGS if not (live and name == _TEST)],
         "security": [{"bearer": []}],
         "paths": paths,
+        "webhooks": build_webhooks(),
         "components": {
             "securitySchemes": {
                 "bearer": {
@@ -161,6 +164,7 @@ def build_openapi(base_url: str, environment: str) -> JsonObject:
                 "Country": {"type": "string", "description": "ISO 3166-1 alpha-2.", "enum": sorted(iso.COUNTRIES_2)},
                 "Country3": {"type": "string", "description": "ISO 3166-1 alpha-3.", "enum": sorted(iso.COUNTRIES_3)},
                 **answers.RESPONSE_SCHEMAS,
+                **WEBHOOK_SCHEMAS,
             },
             "responses": dict(answers.ERROR_RESPONSES),
             "headers": dict(answers.RESPONSE_HEADERS),

@@ -342,6 +342,56 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "mails"],
         "What a payment's shopper was sent by mail.",
     ),
+    "Inspector": _envelope(
+        {
+            "mode": _text("signed or encrypted."),
+            "state": _text("active: messages are kept."),
+            "secret": _text("What messages are signed or encrypted with: 64 hex digits.", "^[0-9a-f]{64}$"),
+            "newest": {"type": "integer", "description": "The number of the newest message; 0 for none."},
+        },
+        ["mode", "state", "secret", "newest"],
+        "The built-in webhook inspector.",
+    ),
+    "KeptWebhooks": _envelope(
+        {
+            "webhooks": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "number": {"type": "integer", "description": "Rises from message to message."},
+                        "at": _text("When it was made."),
+                        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+                        "body": _text("As it would have been sent."),
+                    },
+                    ["number", "at", "headers", "body"],
+                ),
+            },
+        },
+        ["webhooks"],
+        "Webhooks that the inspector has kept.",
+    ),
+    "RequestLog": _envelope(
+        {
+            "requests": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "ndc": _text("The request's number."),
+                        "at": _text("When."),
+                        "method": _text("The method."),
+                        "path": _text("The path."),
+                        "status": {"type": "integer", "description": "Of the answer."},
+                        "resultCode": _text("Of the answer."),
+                        "durationMs": {"type": "integer"},
+                        "payment": _text("The payment it made or read, if any."),
+                    },
+                    ["ndc", "at", "method", "path", "status", "resultCode", "durationMs"],
+                ),
+            },
+        },
+        ["requests"],
+        "The newest requests.",
+    ),
     "Found": {
         "description": "A payment, or a registration that a payment left.",
         "anyOf": [_ref("schemas", "Payment"), _ref("schemas", "Registration")],
@@ -517,6 +567,9 @@ _BODIES: Final[Mapping[str, str]] = {
     "aggregation-page": "SettlementRecords",
     "acquirer-messages": "AcquirerMessages",
     "mails": "Mails",
+    "open-inspector": "Inspector",
+    "read-webhooks": "KeptWebhooks",
+    "read-requests": "RequestLog",
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
 }

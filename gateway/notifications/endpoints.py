@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from gateway.access import audit_log
 from gateway.access.audit_log import Actor
@@ -92,6 +92,24 @@ def create_endpoint(
         endpoint.save(force_insert=True)
         audit_log.record_audit_entry(by, "add", endpoint, after=describe_endpoint(endpoint))
     return endpoint, secret
+
+
+def open_inspector(merchant: Merchant, channel: Channel | None, mode: str, *, by: Actor) -> WebhookEndpoint:
+    """The active inspector of a merchant, or of one channel, in this mode; created if there is none. Of two created at
+    once one is used. Raises InvalidEndpointError."""
+    mine = WebhookEndpoint.objects.select_related("merchant").filter(
+        merchant=merchant, channel=channel, mode=mode, url=INSPECTOR_URL_PREFIX
+    )
+    row = mine.first()
+    if row is None:
+        try:
+            with transaction.atomic():
+                row, _secret = create_endpoint(merchant, INSPECTOR_URL_PREFIX, by=by, channel=channel, mode=mode)
+        except IntegrityError:
+            row = mine.get()
+    if row.state in (WebhookEndpoint.State.INACTIVE, WebhookEndpoint.State.OFF):
+        activate_endpoint(row, by=by)
+    return row
 
 
 def validate_endpoint(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]) -> None:

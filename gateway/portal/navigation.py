@@ -48,7 +48,7 @@ _KEYWORDS: Final[Mapping[str, str]] = MappingProxyType({
     "reporting": "query search list shortId merchantTransactionId includeLinkedTransactions paymentTypes "
     "paymentMethods pageNo pages settlement reconciliation aggregations report CSV SFTP fees",
     "idempotency": "Idempotency-Key retry timeout duplicate",
-    "clients": "SDK library client Python PHP JavaScript Node OpenAPI download",
+    "clients": "SDK library package client Python PHP JavaScript Node OpenAPI download command line CLI listen migrate",
     "limits": "throttling rate limit 429 Retry-After RateLimit 800.120.100",
     "test-tools": "time travel clock simulator messages",
     "versioning": "backwards compatible new fields",

@@ -633,6 +633,10 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         # A token differs each time, and is some thousand characters long.
         "make-wallet-token": (),
         "decide-transfer": ("prepayment", "arrived"),
+        # Read by the command line: docs/clients.md.
+        "open-inspector": (),
+        "read-webhooks": (),
+        "read-requests": (),
     }
 )
 """The samples shown with each endpoint of the reference."""

@@ -21,7 +21,7 @@ urlpatterns = [
     path("docs/result-codes", views.result_codes_view, name="result-codes"),
     path("docs/reference", RedirectView.as_view(url="/docs/reference/payment")),
     path("docs/reference/<slug:name>", views.endpoint_view, name="reference"),
-    path("docs/clients/<str:file>", views.client_file_view, name="client"),
+    path("docs/clients/<str:file>", views.client_package_view, name="client-package"),
     *(
         path(f"docs/{old}", RedirectView.as_view(url=f"/docs/{new}", permanent=True))
         for old, new in MOVED_PAGES.items()

@@ -27,7 +27,8 @@ from gateway.api.errors import WRONG_METHOD_CODE
 from gateway.catalogue.openapi import build_openapi
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core.brands import PAYMENT_BRANDS
-from gateway.portal import clients, documents, navigation, reference, result_code_docs, self_test, testdata
+from gateway.portal import documents, navigation, reference, result_code_docs, self_test, testdata
+from gateway.portal.client_packages import list_client_packages
 from gateway.portal.highlight import highlight_curl, highlight_json
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
 from gateway.portal.search import search_docs
@@ -210,25 +211,20 @@ def openapi_view(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def client_file_view(request: HttpRequest, file: str) -> HttpResponse:
-    """A ready client, generated from the OpenAPI document: a download with an ETag."""
-    language = clients.CLIENT_LANGUAGES.get(file)
-    if language is None:
+def client_package_view(request: HttpRequest, file: str) -> HttpResponse:
+    """A client package: a download with an ETag."""
+    package = list_client_packages().get(file)
+    if package is None:
         raise Http404
-    body, etag = _render_client_file(file, settings.GATEWAY_BASE_URL, settings.GATEWAY_ENVIRONMENT)
+    body = package.build()
+    etag = quote_etag(hashlib.sha256(body).hexdigest()[:32])
     if _is_unchanged(request, etag):
         return _build_not_modified(etag)
-    response = HttpResponse(body, content_type=f"{language.media_type}; charset=utf-8")
+    response = HttpResponse(body, content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="{file}"'
     response["ETag"] = etag
     response["Cache-Control"] = "public, no-cache"
     return response
-
-
-@cache
-def _render_client_file(file: str, base_url: str, environment: str) -> tuple[bytes, str]:
-    body = clients.render_client(clients.CLIENT_LANGUAGES[file], build_openapi(base_url, environment)).encode()
-    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
 
 
 def _is_unchanged(request: HttpRequest, etag: str) -> bool:

@@ -35,7 +35,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     again = write_release(ROOT, tmp_path / "two")
     assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
     sums = (tmp_path / "one" / "SHA256SUMS").read_text().splitlines()
-    assert len(sums) == 2
+    assert len(sums) == len(files) - 1
     for line in sums:
         digest, name = line.split("  ")
         assert hashlib.sha256((tmp_path / "one" / name).read_bytes()).hexdigest() == digest

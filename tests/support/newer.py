@@ -44,6 +44,8 @@ def newer_than(url: str) -> Iterator[str]:
             self.send_response(answer.status)
             self.send_header("Content-Type", "application/json; charset=utf-8")
             self.send_header("Content-Length", str(len(octets)))
+            if replayed := answer.headers.get("Idempotent-Replayed"):
+                self.send_header("Idempotent-Replayed", replayed)
             self.end_headers()
             self.wfile.write(octets)
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
-from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
@@ -27,7 +26,7 @@ from gateway.backoffice.webhooks.webhook_forms import (
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.models import InspectedWebhook, WebhookDelivery, WebhookEndpoint
-from gateway.models.webhooks import INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
+from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.notifications import claims, endpoints, message_verification
 from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.notifications.message_verification import VerificationResult, VerificationVerdict
@@ -57,34 +56,11 @@ def open_inspector(
         messages.error(request, _("Choose a merchant or a channel, and a mode."))
         return back
     try:
-        row = _find_or_create_inspector(request, whose, mode)
+        row = endpoints.open_inspector(whose.merchant, whose.channel, mode, by=actor_from_request(request))
     except InvalidEndpointError as fault:
         messages.error(request, str(fault))
         return back
     return redirect(reverse("admin:gateway_webhookendpoint_inspect", args=[row.pk]))
-
-
-def _find_or_create_inspector(request: HttpRequest, whose: EndpointOwner, mode: str) -> WebhookEndpoint:
-    """The inspector of this owner and mode; of two created at once one is used."""
-    mine = WebhookEndpoint.objects.select_related("merchant").filter(
-        merchant=whose.merchant, channel=whose.channel, mode=mode, url=INSPECTOR_URL_PREFIX
-    )
-    row = mine.first()
-    if row is None:
-        try:
-            with transaction.atomic():
-                row, _secret = endpoints.create_endpoint(
-                    whose.merchant,
-                    INSPECTOR_URL_PREFIX,
-                    by=actor_from_request(request),
-                    channel=whose.channel,
-                    mode=mode,
-                )
-        except IntegrityError:
-            row = mine.get()
-    if row.state in (WebhookEndpoint.State.INACTIVE, WebhookEndpoint.State.OFF):
-        endpoints.activate_endpoint(row, by=actor_from_request(request))
-    return row
 
 
 def show_inspector(page: MerchantPage, request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:

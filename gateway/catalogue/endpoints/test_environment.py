@@ -99,6 +99,38 @@ ACQUIRER_MESSAGES_ENDPOINT = Endpoint(
     ),
 )  # fmt: skip
 
+OPEN_INSPECTOR_ENDPOINT = Endpoint(
+    name="open-inspector", method="POST", path="/v1/test/webhooks", title="Open the webhook inspector",
+    about="Keep webhooks of this channel, or of all channels of this merchant, to be read from here: for a developer's "
+    "machine, which the gateway cannot call. The secret is the one they are signed or encrypted with.",
+    operation="test", scope="test", test_only=True,
+    structures=(
+        REQUIRED_ENTITY,
+        structure(
+            "Webhook inspector", "test environment", "",
+            ("mode", one_of("signed", "encrypted"), O, "How webhooks are made.", {"default": "signed"}),
+        ),
+    ),
+)  # fmt: skip
+READ_WEBHOOKS_ENDPOINT = Endpoint(
+    name="read-webhooks", method="GET", path="/v1/test/webhooks", title="Read webhooks",
+    about="What the inspector has kept, the earliest first, exactly as it would have been sent: at most 50 messages.",
+    operation="test", scope="test", test_only=True,
+    structures=(
+        REQUIRED_ENTITY,
+        structure(
+            "Kept webhooks", "test environment", "",
+            ("mode", one_of("signed", "encrypted"), O, "Of which inspector.", {"default": "signed"}),
+            ("after", number_between(0, 10**18, words="a number"), O, "Messages above this number; else the newest."),
+        ),
+    ),
+)  # fmt: skip
+READ_REQUESTS_ENDPOINT = Endpoint(
+    name="read-requests", method="GET", path="/v1/test/requests", title="Read the request log",
+    about="The newest 100 requests of this entityId, the newest first, without those that read webhooks and this log.",
+    operation="test", scope="test", test_only=True, structures=(REQUIRED_ENTITY,),
+)  # fmt: skip
+
 _FORMATS = {"wallet1": ("ec_v1", "rsa_v1"), "wallet2": ("ecv2", "ecv1"), "wallet3": ("jwe",)}
 
 

@@ -151,6 +151,8 @@ ROUTES: dict[str, tuple[Naming, ...]] = {
         _posts("test/transfers/{payment}", "not valid", outcome="lost"),
     ),
     "test/mails": (_reads("test/mails", id="{payment}"),),
+    "test/webhooks": (_reads("test/webhooks"), _posts("test/webhooks", mode="signed")),
+    "test/requests": (_reads("test/requests"),),
     "test/acquirer/messages": (_reads("test/acquirer/messages", id="{payment}"),),
     "test/wallet-token": (_posts("test/wallet-token", wallet="wallet2", amount="92.00", currency="EUR"),),
 }  # fmt: skip

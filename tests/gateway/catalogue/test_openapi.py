@@ -17,8 +17,10 @@ import schemathesis
 
 from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.catalogue.openapi import FORM_MEDIA_TYPE, REQUEST_EXAMPLES, build_openapi, example_name, name_pattern
+from gateway.models.webhooks import WEBHOOK_KINDS
 from tests.support.client import Api
 from tests.support.fixtures import Shop
+from tests.support.telling import deliver
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
 MOST_BYTES = 1_200_000
@@ -200,6 +202,12 @@ def test_answers_have_the_documented_shape(whole: dict[str, Any], shop: Shop, ap
     _answers_as_documented(whole, "get", "/v1/test/clock", api.get("/v1/test/clock"))
     messages = api.get("/v1/test/acquirer/messages", {"id": paid.id})
     _answers_as_documented(whole, "get", "/v1/test/acquirer/messages", messages)
+    for method, call, path in (
+        ("post", api.post, "webhooks"),
+        ("get", api.get, "webhooks"),
+        ("get", api.get, "requests"),
+    ):
+        _answers_as_documented(whole, method, f"/v1/test/{path}", call(f"/v1/test/{path}"))
     _answers_as_documented(whole, "get", "/v1/resultcodes", api.get("/v1/resultcodes"))
     _answers_as_documented(whole, "get", "/health/live", api.get("/health/live"))
     _answers_as_documented(whole, "get", "/health/ready", api.get("/health/ready"))
@@ -208,3 +216,21 @@ def test_answers_have_the_documented_shape(whole: dict[str, Any], shop: Shop, ap
     throttled = narrow.read(paid.id)
     assert throttled.status == 429
     _answers_as_documented(whole, "get", "/v1/payments/{id}", throttled)
+
+
+def test_every_kind_of_event_is_a_webhook_of_the_document(whole: dict[str, Any]) -> None:
+    assert set(whole["webhooks"]) == set(WEBHOOK_KINDS)
+
+
+def test_events_have_the_documented_shape(whole: dict[str, Any], shop: Shop) -> None:
+    opened = shop.api.post("/v1/test/webhooks", {})
+    stored = shop.api.pay(createRegistration="true").body["registrationId"]
+    shop.api.post("/v1/schedules", {**REQUEST_EXAMPLES["schedule"], "registrationId": stored})
+    shop.api.follow(shop.api.pay().id, "RF", "1.00")
+    deliver()
+    kept = shop.api.get("/v1/test/webhooks", {"after": str(opened.body["newest"])}).body["webhooks"]
+    events = [json.loads(one["body"]) for one in kept]
+    assert {event["type"] for event in events} == {"PAYMENT", "REGISTRATION", "SCHEDULE"}
+    for event in events:
+        schema = whole["webhooks"][event["type"]]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert [error.message for error in _validator(whole, schema).iter_errors(event)] == []

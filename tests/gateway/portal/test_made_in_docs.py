@@ -19,12 +19,13 @@ from gateway.core.brands import PAYMENT_BRANDS
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.payment_methods import list_payment_types
 from gateway.portal import webhook_receiver
-from gateway.portal.clients import CLIENT_LANGUAGES
+from gateway.portal.client_packages import list_client_packages
 from gateway.portal.documents import DOCS_DIR, SITE_ADDRESS
 from gateway.portal.samples import API_SAMPLES
 from gateway.threeds.acs import ONE_TIME_CODE
 
 SAMPLE: Final = re.compile(r"^<!-- (sample|request|answer): ([a-z0-9-]+) -->\n(.*?)^<!-- end \1 -->$", re.M | re.S)
+SOURCES: Final = "Python, sources"
 PAGES: Final = sorted(path.relative_to(DOCS_DIR).as_posix() for path in DOCS_DIR.rglob("*.md"))
 
 
@@ -59,11 +60,11 @@ def names_of_clients() -> str:
     return "\n".join(f"- **`{name}`**: {about}" for name, about in TOLERATED_NAMES.items())
 
 
-def client_files() -> str:
-    return "\n".join(
-        f"- **{client.name}**: [{client.file}]({SITE_ADDRESS}/docs/clients/{client.file}), {client.needs}"
-        for client in CLIENT_LANGUAGES.values()
-    )
+def client_packages() -> str:
+    found = list_client_packages().values()
+    rows = [f"- **{one.language}**: [{one.file}]({SITE_ADDRESS}/docs/clients/{one.file}), {one.needs}" for one in found]
+    commands = [f"{one.install} {SITE_ADDRESS}/docs/clients/{one.file}" for one in found if one.language != SOURCES]
+    return "\n".join([*rows, "", "```bash", *commands, "```"])
 
 
 def widget_languages() -> str:
@@ -81,7 +82,7 @@ MADE: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "operations": ("follow-ups.md", operations),
     "brands": ("means.md", brands),
     "names of clients": ("requests.md", names_of_clients),
-    "clients": ("clients.md", client_files),
+    "clients": ("clients.md", client_packages),
     "languages": ("widget.md", widget_languages),
     "receiver": ("webhooks.md", receiver),
 }

@@ -1,0 +1,19 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Tollhouse\Model;
+
+use Tollhouse\Model;
+
+/**
+ * The acquirer's own words; other names may stand here too, with texts.
+ *
+ * Generated from the OpenAPI document by `make clients`. Do not edit.
+ *
+ * @property-read string $AcquirerResponse
+ * @property-read string $ExtendedDescription
+ * @property-read string|null $MerchantAdviceCode
+ */
+final class PaymentResultDetails extends Model
+{}

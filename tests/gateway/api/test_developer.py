@@ -1,0 +1,61 @@
+"""What a developer's machine fetches in the test environment: webhooks and the request log. docs/decisions/0081."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.models import AuditEntry, WebhookEndpoint
+from gateway.portal.webhook_receiver import read_encrypted, read_signed
+from tests.support.fixtures import Shop
+from tests.support.telling import deliver
+
+
+@pytest.mark.parametrize(("mode", "read"), [("signed", read_signed), ("encrypted", read_encrypted)])
+def test_webhooks_are_read_as_they_would_have_been_sent(shop: Shop, mode: str, read: object) -> None:
+    opened = shop.api.post("/v1/test/webhooks", {"mode": mode})
+    assert (opened.status, opened.body["state"], opened.body["mode"]) == (200, "active", mode)
+    paid = shop.api.pay()
+    deliver()
+    asked = {"mode": mode, "after": str(opened.body["newest"])}
+    (found,) = shop.api.get("/v1/test/webhooks", asked).body["webhooks"]
+    headers = {name.lower(): value for name, value in found["headers"].items()}
+    assert callable(read)
+    message = read(headers, found["body"].encode(), [opened.body["secret"]])
+    assert (message["type"], message["payload"]["id"]) == ("PAYMENT", paid.id)
+    asked["after"] = str(found["number"])
+    assert shop.api.get("/v1/test/webhooks", asked).body["webhooks"] == []
+    # Without a number: the newest, the message that opened the inspector among them.
+    newest = shop.api.get("/v1/test/webhooks", {"mode": mode}).body["webhooks"]
+    assert [one["number"] for one in newest] == [opened.body["newest"], found["number"]]
+
+
+def test_an_inspector_is_opened_once_and_by_whom_is_in_the_trail(shop: Shop) -> None:
+    first, second = (shop.api.post("/v1/test/webhooks", {}) for _ in range(2))
+    assert first.body["secret"] == second.body["secret"]
+    (row,) = WebhookEndpoint.objects.filter(merchant=shop.merchant)
+    assert (row.mode, row.channel_id) == ("signed", shop.channel.pk)
+    actors = AuditEntry.objects.filter(subject_id=str(row.pk)).values_list("actor", flat=True)
+    assert set(actors)
+    assert all(actor.startswith("access token ") for actor in actors)
+
+
+def test_another_channels_webhooks_are_not_read(shop: Shop) -> None:
+    other = shop.open_channel()
+    shop.api.post("/v1/test/webhooks", {})
+    shop.api.pay()
+    deliver()
+    assert shop.api_of(other).get("/v1/test/webhooks").body["webhooks"] == []
+
+
+def test_the_request_log_has_the_newest_first_and_not_its_own_readers(shop: Shop) -> None:
+    paid = shop.api.pay()
+    refused = shop.api.pay(amount="9.1")
+    shop.api.get("/v1/test/webhooks")
+    shop.api.get("/v1/test/requests")
+    found = shop.api.get("/v1/test/requests").body["requests"]
+    assert [(one["status"], one["resultCode"]) for one in found] == [(400, "200.300.404"), (200, "000.100.110")]
+    assert found[0]["ndc"] == refused.body["ndc"]
+    assert (found[1]["payment"], found[1]["path"], found[1]["method"]) == (paid.id, "/v1/payments", "POST")
+    assert "4200000000000000" not in json.dumps(found)
