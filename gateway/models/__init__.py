@@ -16,6 +16,7 @@ from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, Req
 from gateway.models.mandates import MandateMail
 from gateway.models.payments import (
     AcquirerExchange,
+    AuthorizationExpiry,
     AuthorizationRelease,
     OpenPayment,
     Payment,
@@ -66,6 +67,7 @@ __all__ = [
     "AuditEntry",
     "Authentication",
     "AuthenticationStep",
+    "AuthorizationExpiry",
     "AuthorizationRelease",
     "BackgroundWork",
     "BankFile",

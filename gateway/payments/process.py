@@ -259,6 +259,7 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         acquirer_merchant_id=chosen_route.account,
         route=dict(chosen_route.told) if chosen_route.told is not None else None,
         resource_path=request.resource_path,
+        authorization_kind=request.channel.authorization_kind if request.payment_type == "PA" else "",
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
         request_id=request.trace.request,
         created_at=request.now,

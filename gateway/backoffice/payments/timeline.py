@@ -210,7 +210,7 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     granted = first.status == Status.APPROVED
     found: list[ChainSum] = []
     if first.payment_type == "PA":
-        authorised = sums.compute_authorized_amount(chain) if granted else ZERO_AMOUNT
+        authorised = chain.authorization.authorized if granted else ZERO_AMOUNT
         found.append(_build_sum("Authorised", authorised))
         found.append(_build_sum("Captured", of("CP")))
         found.append(
