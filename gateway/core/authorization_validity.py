@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from gateway.core.brands import MASTERCARD_BRANDS
+
 ESTIMATED_AUTHORIZATION: Final = "ESTIMATED"
 """The amount may still change: a preauthorization."""
 FINAL_AUTHORIZATION: Final = "FINAL"
@@ -24,7 +26,6 @@ EVERY_OTHER_BRAND: Final = "*"
 MAX_AUTHORIZATION_DAYS: Final = 365
 
 _VISA: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")
-_MASTERCARD: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
 _TRAVEL_MCCS: Final = ((3351, 3500), (3501, 3999), (4411, 4411), (7011, 7011), (7512, 7513))
 """Vehicle rental, lodging, cruise lines."""
 _STRIPE: Final = "https://docs.stripe.com/payments/place-a-hold-on-a-payment-method"
@@ -67,7 +68,7 @@ AUTHORIZATION_VALIDITIES: Final = (
         "original, and processors tell their merchants 7 to 10 days",
     ),
     AuthorizationValidity(
-        brands=_MASTERCARD,
+        brands=MASTERCARD_BRANDS,
         kind=FINAL_AUTHORIZATION,
         country="IN",
         days=4,
@@ -79,14 +80,14 @@ AUTHORIZATION_VALIDITIES: Final = (
         source="Mastercard Transaction Processing Rules, Maestro in Europe; not read in the original",
     ),
     AuthorizationValidity(
-        brands=_MASTERCARD,
+        brands=MASTERCARD_BRANDS,
         kind=FINAL_AUTHORIZATION,
         days=7,
         source=f"Mastercard Transaction Processing Rules, final authorizations; not read in the original, quoted by "
         f"{_STRIPE}",
     ),
     AuthorizationValidity(
-        brands=_MASTERCARD,
+        brands=MASTERCARD_BRANDS,
         days=30,
         source="Mastercard Transaction Processing Rules, preauthorizations; not read in the original, quoted by "
         "https://docs.stripe.com/payments/extended-authorization",

@@ -5,6 +5,7 @@ from gateway.models.approvals import Approval, BackgroundWork, ClerkLimitCounter
 from gateway.models.batches import BatchedCapture, CaptureBatch
 from gateway.models.entities import (
     MAX_DESCRIPTOR_CHARS,
+    MAX_REVERSAL_HOURS,
     THROTTLED_OPERATIONS,
     AcquirerAccount,
     Channel,
@@ -57,6 +58,7 @@ from gateway.models.webhooks import FanOutPosition, InspectedWebhook, WebhookAtt
 __all__ = [
     "ENTITY_LEVELS",
     "MAX_DESCRIPTOR_CHARS",
+    "MAX_REVERSAL_HOURS",
     "THROTTLED_OPERATIONS",
     "TOKEN_SCOPES",
     "AccessToken",

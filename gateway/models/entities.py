@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -117,6 +118,7 @@ def validate_card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
+MAX_REVERSAL_HOURS: Final = 8_760
 DEFAULT_REVERSAL_HOURS: Final = 24
 """Acquirers clear once a day."""
 MAX_DESCRIPTOR_CHARS: Final = 127
@@ -148,7 +150,8 @@ class Channel(Entity):
     operation that is not listed follows ``*``, then the settings' default. ``descriptor``: statement descriptor of
     payments that are sent without one; empty: the merchant's name (gateway.payments.descriptors).
     ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
-    brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed.
+    brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
+    0 = until it is settled.
     """
 
     class Parameters(models.TextChoices):
@@ -226,11 +229,9 @@ class Channel(Entity):
         max_length=6, choices=ExpiredCaptures, default=ExpiredCaptures.REFUSE, db_default=ExpiredCaptures.REFUSE
     )
     reversal_hours = models.PositiveSmallIntegerField(
-        null=True,
-        blank=True,
         default=DEFAULT_REVERSAL_HOURS,
         db_default=DEFAULT_REVERSAL_HOURS,
-        help_text="How long a debit or capture may be reversed; later it is refunded. Empty: until it is settled.",
+        validators=[MaxValueValidator(MAX_REVERSAL_HOURS)],
     )
     limits = models.JSONField(default=dict, blank=True, validators=[validate_throttle_limits])
     risk_set = models.CharField(

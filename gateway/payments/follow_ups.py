@@ -259,10 +259,12 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     """Add what a follow-up's chain says about its authorization.
 
     An increment, a renewal and a reversal of an authorization name the first authorization of the chain, whichever of
-    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. ``chain`` may contain the
-    follow-up itself.
+    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. A capture says which of
+    numberOfCaptures it is. ``chain`` may contain the follow-up itself.
     """
     reverses, behind = acquirer_request.operation == "RV", target.payment_type == "PA"
+    if behind and acquirer_request.operation == "CP":
+        return replace(acquirer_request, clearing=chain.authorization.number_capture(acquirer_request.payment))
     if behind and (reverses or acquirer_request.operation == "PA"):
         acquirer_request = replace(acquirer_request, reference=chain.first.connector_tx_id)
     if not reverses:

@@ -228,6 +228,10 @@ RELEASED_BY_REVERSAL: Final = frozenset({"iso8583", "simulator", "stub"})
 the simulator shows the same. The card API's processor releases it by itself (docs/connectors/card-api.md)."""
 
 
+REVERSED_BY_REFUND: Final = frozenset({"stripe"})
+"""Connectors whose processor makes a refund of the reversal of a debit: it settles both, as a debit and a refund."""
+
+
 def is_locally_queued(payment: Payment) -> bool:
     """Whether a PENDING payment of this type and connector is queued here, and does not wait for its shopper."""
     return payment.payment_type in LOCALLY_QUEUED_TYPES.get(payment.connector, ())

@@ -299,6 +299,7 @@ def build_acquirer_request(
     return AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
+        authorization_kind=payment.authorization_kind,
         money=payment.money,
         brand=payment.brand,
         at=payment.created_at,

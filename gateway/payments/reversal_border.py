@@ -19,7 +19,7 @@ def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
     if payment.payment_type == "PA" or payment.status != Status.APPROVED:
         return False
     hours = payment.channel.reversal_hours
-    if hours is not None and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours):
+    if hours and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours):
         return True
     return _was_sent_in_batch(payment) or has_settlement_record(payment.id)
 

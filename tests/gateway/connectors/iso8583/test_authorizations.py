@@ -281,3 +281,31 @@ def test_after_any_sequence_the_holds_are_what_the_ledger_can_capture(
     if capturable(first):
         assert shop.api.follow(first, "RV").code == OK
     assert host.holds == 0
+
+
+def clearings(host: IsoHost) -> list[str]:
+    return [message["48"][4:8] if message.get("48", "").startswith("3504") else "" for message in host.seen("0220")]
+
+
+def test_a_capture_says_which_of_how_many_it_is(shop: Shop, host: IsoHost) -> None:
+    """One that the host declined keeps its number, and a repeat has its own."""
+    first = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00", numberOfCaptures="3").id
+    host.refuses[2100] = "05"
+    assert shop.api.follow(first, "CP", "20.00").code == OK
+    assert shop.api.follow(first, "CP", "21.00").code != OK
+    assert shop.api.follow(first, "CP", "90.00").status == 400
+    host.next("0220", "lost", arrives=False)
+    shop.api.follow(first, "CP", "22.00")
+    recover()
+    assert clearings(host) == ["0103", "0203", "0303"]
+    assert [message["48"][:8] for message in host.seen("0221")] == ["35040303"]
+    without = authorize(shop)
+    assert shop.api.follow(without, "CP", "20.00").code == OK
+    assert clearings(host)[-1] == ""
+
+
+def test_a_final_authorization_of_mastercard_is_marked(shop: Shop, host: IsoHost) -> None:
+    Channel.objects.update(authorization_kind=Channel.AuthorizationKind.FINAL)
+    authorize(shop)
+    shop.api.pay(testMode="EXTERNAL", paymentType="PA", paymentBrand="MASTER", card__number="5454545454545454")
+    assert [message["48"].count("610500001") for message in host.seen("0100")] == [0, 1]
