@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.core.authorization_validity import AUTHORIZATION_VALIDITIES, resolve_authorization_validity
 from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment, PaymentEvent, Status
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import RELEASE_RETENTION, SWEEP_TIMER, release_authorizations
@@ -79,13 +78,6 @@ def test_a_debit_a_decline_and_an_authorization_of_nothing_have_no_end(shop: Sho
     shop.api.pay(paymentType="PA", amount="0.00", createRegistration="true")
     assert not Payment.objects.filter(expires_at__isnull=False).exists()
     assert not AuthorizationExpiry.objects.exists()
-
-
-def test_the_table_has_a_row_for_each_brand_and_says_where_it_is_from() -> None:
-    assert all(row.source and row.days > 0 for row in AUTHORIZATION_VALIDITIES)
-    assert resolve_authorization_validity("TROY", "CC", {}, kind="ESTIMATED") == timedelta(days=7)
-    assert resolve_authorization_validity("MASTER", "CC", {}, kind="FINAL", country="IN") == timedelta(days=4)
-    assert resolve_authorization_validity("WEBWALLET", "VA", {}, kind="ESTIMATED") is None
 
 
 def test_nothing_is_captured_raised_or_renewed_after_it(shop: Shop) -> None:
