@@ -65,6 +65,6 @@ def test_a_channels_page_takes_and_checks_its_days(shop: Shop) -> None:
     Channel.objects.update(authorization_days={"VISA": 7, "*": None})
     shop.channel.refresh_from_db()
     form = ChannelForm(instance=shop.channel)
-    assert form["authorization_days"].value() == "VISA=7, *=none"
+    assert form["authorization_days"].value() == "*=none, VISA=7"
     field = form.fields["authorization_days"]
     assert field.clean("MASTER=30, VISA=none") == {"MASTER": 30, "VISA": None}
