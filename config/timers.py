@@ -40,7 +40,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     recovery.TIMER,
     authorization_expiry.TIMER,
     authorization_releases.TIMER,
-    authorization_releases.SWEEP_TIMER,
+    authorization_releases.RELEASE_SWEEP_TIMER,
     *shopper_return.TIMERS,
     rate_limits.TIMER,
     request_log_retention.TIMER,

@@ -39,7 +39,6 @@ RELEASE_LEASE: Final = timedelta(minutes=2)
 RELEASE_RETENTION: Final = timedelta(days=90)
 """How long an ended release is shown."""
 
-State = AuthorizationRelease.State
 log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
@@ -74,7 +73,10 @@ def _release_authorization(row: AuthorizationRelease) -> None:
     if has_open_reversal(chain, chain.first) or held.has_pending_increment or held.has_pending_capture:
         return  # it may still be declined, or raise the rest: due again after the lease
     if chain.first.payment_type != "PA" or held.uncaptured <= 0:
-        _end_release(row, State.RELEASED if row.payment is not None else State.NOTHING_LEFT)
+        _end_release(
+            row,
+            AuthorizationRelease.State.RELEASED if row.payment is not None else AuthorizationRelease.State.NOTHING_LEFT,
+        )
         return
     rest = held.uncaptured
     released = _submit_release(chain)
@@ -83,11 +85,11 @@ def _release_authorization(row: AuthorizationRelease) -> None:
         row.payment, row.result_code = released.id, released.result_code
     if released is not None and released.status == Status.APPROVED:
         row.amount = rest
-        _end_release(row, State.RELEASED)
+        _end_release(row, AuthorizationRelease.State.RELEASED)
         return
     if row.tries >= MAX_RELEASE_TRIES:
         log.error("authorization_release_given_up", payment=row.authorization.hex, tries=row.tries)
-        _end_release(row, State.GIVEN_UP)
+        _end_release(row, AuthorizationRelease.State.GIVEN_UP)
         return
     pause = RELEASE_RETRIES[min(row.tries, len(RELEASE_RETRIES)) - 1]
     values = {"pause": pause, "tries": row.tries, "code": row.result_code, "payment": row.payment, "id": row.pk}
@@ -98,11 +100,11 @@ def _release_authorization(row: AuthorizationRelease) -> None:
 
 def _end_release(row: AuthorizationRelease, state: AuthorizationRelease.State) -> None:
     """Close the row. A try whose answer came later has released what it asked for."""
-    if state == State.RELEASED and row.amount is None:
-        row.amount = (
-            Payment.objects.filter(pk=row.payment, status=Status.APPROVED).values_list("approved", flat=True).first()
-        )
-        state = State.RELEASED if row.amount is not None else State.NOTHING_LEFT
+    if state == AuthorizationRelease.State.RELEASED and row.amount is None and row.payment is not None:
+        sent = Payment.objects.filter(pk=row.payment, status=Status.APPROVED)
+        row.amount = sent.values_list("approved", flat=True).first()
+        if row.amount is None:
+            state = AuthorizationRelease.State.NOTHING_LEFT
     row.state, row.due_at, row.ended_at = state, None, clock.real_now()
     row.save(update_fields=["state", "due_at", "ended_at", "amount", "payment", "result_code", "tries"])
 
@@ -149,7 +151,7 @@ TIMER: Final = Timer(
     run=_run_releases,
     about="Reverse what a FINAL capture or reversal left of an authorization, and what has expired.",
 )
-SWEEP_TIMER: Final = Timer(
+RELEASE_SWEEP_TIMER: Final = Timer(
     name="authorization releases, old",
     run=_forget_releases,
     every_s=SWEEP_INTERVAL_S,

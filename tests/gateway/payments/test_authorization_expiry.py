@@ -9,7 +9,7 @@ import pytest
 
 from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment, PaymentEvent, Status
 from gateway.payments.authorization_expiry import expire_authorizations
-from gateway.payments.authorization_releases import RELEASE_RETENTION, SWEEP_TIMER, release_authorizations
+from gateway.payments.authorization_releases import RELEASE_RETENTION, RELEASE_SWEEP_TIMER, release_authorizations
 from gateway.payments.chain import Chain
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
@@ -200,6 +200,6 @@ def test_an_ended_release_is_forgotten_after_its_time(shop: Shop) -> None:
     pass_time(shop.api, days=11)
     row = AuthorizationRelease.objects.get()
     assert row.ended_at is not None
-    assert SWEEP_TIMER.run(None) == 0
+    assert RELEASE_SWEEP_TIMER.run(None) == 0
     AuthorizationRelease.objects.update(ended_at=row.ended_at - RELEASE_RETENTION)
-    assert SWEEP_TIMER.run(None) == 1
+    assert RELEASE_SWEEP_TIMER.run(None) == 1
