@@ -138,6 +138,12 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
                 right="gateway.view_batchedcapture",
             ),
             NavigationItem(
+                title=_("Released authorizations"),
+                icon="lock_open",
+                page="gateway.AuthorizationRelease",
+                right="gateway.view_authorizationrelease",
+            ),
+            NavigationItem(
                 title=_("Disputes"),
                 icon="gavel",
                 page="chargebacks.Chargeback",

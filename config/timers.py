@@ -17,6 +17,7 @@ from gateway.connectors.sepa import timers as sepa
 from gateway.connectors.simulator import orders
 from gateway.notifications import bulk_replay
 from gateway.payments import (
+    authorization_expiry,
     authorization_releases,
     bank_order_outcomes,
     batched_captures,
@@ -37,7 +38,9 @@ from reporting import timers as reporting
 
 TIMERS: Final[tuple[registry.Timer, ...]] = (
     recovery.TIMER,
+    authorization_expiry.TIMER,
     authorization_releases.TIMER,
+    authorization_releases.RELEASE_SWEEP_TIMER,
     *shopper_return.TIMERS,
     rate_limits.TIMER,
     request_log_retention.TIMER,

@@ -14,7 +14,7 @@ from gateway.backoffice.acquirers import (
 from gateway.backoffice.entities import channel_pages, entity_pages
 from gateway.backoffice.follow_ups import approval_pages
 from gateway.backoffice.operations import background_work_pages, lookup_pages, periodic_task_pages
-from gateway.backoffice.payments import authentication_pages, payment_pages
+from gateway.backoffice.payments import authentication_pages, authorization_release_pages, payment_pages
 from gateway.backoffice.risk import risk_list_pages, rule_set_pages, trial_pages
 from gateway.backoffice.routing import rule_pages
 from gateway.backoffice.schedules import schedule_pages
@@ -25,6 +25,7 @@ __all__ = [
     "approval_pages",
     "audit_log_pages",
     "authentication_pages",
+    "authorization_release_pages",
     "background_work_pages",
     "bank_order_pages",
     "capture_batch_pages",

@@ -9,12 +9,16 @@ class ReportingConfig(AppConfig):
     verbose_name = lazy("Books")
 
     def ready(self) -> None:
-        """Register the configuration section settlementSources and the sealed columns with the gateway."""
+        """Register the configuration section settlementSources, the sealed columns, and what reversals ask of
+        settlement with the gateway."""
         from gateway.configuration import sections
+        from gateway.payments.settlement_check import register_settlement_check
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
         from reporting.models import FilePiece, SftpSource, SftpTarget
         from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
+        from reporting.settlement.record_queries import is_payment_settled
 
+        register_settlement_check(is_payment_settled)
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
         for column in (
             SealedColumn(model=FilePiece, sealed="sealed"),

@@ -35,6 +35,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.approve_payment": "PM",
     "gateway.export_payment": "PMCA",
     "gateway.view_approval": "PMCA",
+    "gateway.view_authorizationrelease": "PMCA",
     "gateway.view_bankorder": "PMCA",
     "gateway.view_sepamandate": "PMCA",
     "gateway.change_sepamandate": "PM",

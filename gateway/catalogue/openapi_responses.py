@@ -84,6 +84,8 @@ _RESULT_DETAILS: Final[ResponseSchema] = _object(
         "AcquirerResponse": _text("The acquirer's original code; empty where none was told.", maxLength=2048),
         "ExtendedDescription": _text("The acquirer's words, else ours.", maxLength=2048),
         "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
+        "authorizationExpiresAt": _text("Of a PA: until when it may be captured, UTC.", _WIRE_TIME),
+        "authorizationExpired": _text("Of a PA whose time has passed uncaptured.", "^true$"),
     },
     ["AcquirerResponse", "ExtendedDescription"],
     "The acquirer's own words; other names may stand here too, with texts.",

@@ -8,14 +8,17 @@ from zoneinfo import available_timezones
 
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
 from gateway.core import document as d
+from gateway.core.authorization_validity import EVERY_OTHER_BRAND, MAX_AUTHORIZATION_DAYS
 from gateway.core.brands import PAYMENT_BRANDS
-from gateway.models import MAX_DESCRIPTOR_CHARS, THROTTLED_OPERATIONS, Channel
+from gateway.models import MAX_DESCRIPTOR_CHARS, MAX_REVERSAL_HOURS, THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
     "maskCardData": "mask_card_data",
-    "timeZone": "time_zone", "descriptor": "descriptor",
+    "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
+    "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
+    "reversalHours": "reversal_hours",
 }  # fmt: skip
 """Document → column."""
 
@@ -34,6 +37,23 @@ def _descriptor(value: Any, path: str, faults: d.DocumentFaults) -> str:
     return "" if value == "" else d.text_shape(1, MAX_DESCRIPTOR_CHARS, r".*\S.*", says=says)(value, path, faults)
 
 
+_DAYS: Final = d.integer_shape(1, MAX_AUTHORIZATION_DAYS)
+
+
+def _authorization_days(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """Brand → days that an authorization is valid, null without an end; * for every brand that is not named."""
+    known = (EVERY_OTHER_BRAND, *PAYMENT_BRANDS)
+    if not isinstance(value, Mapping):
+        faults.add(path, f"must be an object: a brand, or {EVERY_OTHER_BRAND} for every other one → days, or null")
+        return {}
+    d.refuse_unknown_members(value, known, path, faults)
+    return {
+        name: None if days is None else _DAYS(days, d.member_path(path, name), faults)
+        for name, days in value.items()
+        if name in known
+    }
+
+
 _CHANNEL: Final = d.object_shape(
     name=d.optional_member(d.text_shape(1, 128)),
     active=d.optional_member(d.boolean_shape),
@@ -46,6 +66,10 @@ _CHANNEL: Final = d.object_shape(
     maskCardData=d.optional_member(d.boolean_shape),
     timeZone=d.optional_member(_zone),
     descriptor=d.optional_member(_descriptor),
+    authorizationKind=d.optional_member(d.choice_shape(*Channel.AuthorizationKind.values)),
+    authorizationDays=d.optional_member(_authorization_days),
+    expiredCaptures=d.optional_member(d.choice_shape(*Channel.ExpiredCaptures.values)),
+    reversalHours=d.optional_member(d.integer_shape(0, MAX_REVERSAL_HOURS)),
 )
 
 

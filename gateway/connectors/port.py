@@ -68,8 +68,9 @@ class AcquirerRequest:
     in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
     (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``stored``, ``stores``: of a
     first payment, it is made with a registration, or makes one; ``original``: of a follow-up, the point of service that
-    it has from the payment it follows; ``not_after``: a payment that has not been sent by then is not sent any more,
-    because recovery may have voided it (checked by :meth:`check_in_time`).
+    it has from the payment it follows; ``clearing``: of a capture, which of numberOfCaptures it is, (0, 0) without that
+    number; ``authorization_kind``: ESTIMATED or FINAL of a first PA; ``not_after``: a payment that has not been sent by
+    then is not sent any more, because recovery may have voided it (checked by :meth:`check_in_time`).
     """
 
     payment: UUID
@@ -89,6 +90,8 @@ class AcquirerRequest:
     stored: bool = False
     stores: bool = False
     original: PointOfService | None = None
+    clearing: tuple[int, int] = (0, 0)
+    authorization_kind: str = ""
     not_after: Deadline | None = None
 
     def check_in_time(self) -> None:

@@ -47,6 +47,8 @@ _CODE_ADVICE: Final[Mapping[str, str]] = {
     "000.200.101": "The checkout now has the new values.",
     "600.200.200": "Use a payment brand that this gateway knows; see the list of brands in the reference.",
     "600.200.400": "This payment type or means is not offered here.",
+    "700.300.400": "The authorization has expired: authorize anew. A renewal before its end would have prolonged it.",
+    "700.300.700": "It is settled, or its acquirer has cleared the day: refund it with paymentType=RF.",
     "700.400.580": "Check the id, the entityId and the environment (test or live).",
     "700.600.002": "Wait 72 hours before this card is sent again.",
     "700.601.001": "Ask the shopper for the new card data, or authenticate with 3-D Secure.",

@@ -119,6 +119,10 @@ PAYMENT_BRANDS: Final[Mapping[str, Brand]] = MappingProxyType(
 )
 
 
+MASTERCARD_BRANDS: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
+"""The brands of one network, whose rules they share."""
+
+
 def find_brand(code: str) -> Brand | None:
     """The brand with this code, card or not; None for an unknown code."""
     return PAYMENT_BRANDS.get(code)

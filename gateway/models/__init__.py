@@ -5,6 +5,7 @@ from gateway.models.approvals import Approval, BackgroundWork, ClerkLimitCounter
 from gateway.models.batches import BatchedCapture, CaptureBatch
 from gateway.models.entities import (
     MAX_DESCRIPTOR_CHARS,
+    MAX_REVERSAL_HOURS,
     THROTTLED_OPERATIONS,
     AcquirerAccount,
     Channel,
@@ -16,6 +17,7 @@ from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, Req
 from gateway.models.mandates import MandateMail
 from gateway.models.payments import (
     AcquirerExchange,
+    AuthorizationExpiry,
     AuthorizationRelease,
     OpenPayment,
     Payment,
@@ -56,6 +58,7 @@ from gateway.models.webhooks import FanOutPosition, InspectedWebhook, WebhookAtt
 __all__ = [
     "ENTITY_LEVELS",
     "MAX_DESCRIPTOR_CHARS",
+    "MAX_REVERSAL_HOURS",
     "THROTTLED_OPERATIONS",
     "TOKEN_SCOPES",
     "AccessToken",
@@ -66,6 +69,7 @@ __all__ = [
     "AuditEntry",
     "Authentication",
     "AuthenticationStep",
+    "AuthorizationExpiry",
     "AuthorizationRelease",
     "BackgroundWork",
     "BankFile",

@@ -10,9 +10,18 @@ from typing import Any, Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway.core import identifiers
+from gateway.core.authorization_validity import (
+    ESTIMATED_AUTHORIZATION,
+    EVERY_OTHER_BRAND,
+    FINAL_AUTHORIZATION,
+    MAX_AUTHORIZATION_DAYS,
+)
+from gateway.core.brands import PAYMENT_BRANDS
 from gateway.db import guards
 
 MAX_CLOCK_OFFSET = timedelta(days=366 * 50)
@@ -109,6 +118,9 @@ def validate_card_testing(value: Any) -> None:
                 raise ValidationError(f"{name}: give a whole number from {least} to {most}.")
 
 
+MAX_REVERSAL_HOURS: Final = 8_760
+DEFAULT_REVERSAL_HOURS: Final = 24
+"""Acquirers clear once a day."""
 MAX_DESCRIPTOR_CHARS: Final = 127
 """Characters of a descriptor. Source: Part A, Basic payment."""
 
@@ -119,12 +131,27 @@ THROTTLED_OPERATIONS = (
 """Keys of ``Channel.limits``: an operation, or ``*`` for every operation that is not listed."""
 
 
+def validate_authorization_days(value: Any) -> None:
+    """Raise ValidationError unless ``value`` gives the days of each brand that it names."""
+    if not isinstance(value, dict):
+        raise ValidationError("Give an object: brand → days.")
+    for brand, days in value.items():
+        if brand != EVERY_OTHER_BRAND and brand not in PAYMENT_BRANDS:
+            raise ValidationError(f"{brand} is not a brand of this gateway, nor * for every other one.")
+        whole = isinstance(days, int) and not isinstance(days, bool) and 1 <= days <= MAX_AUTHORIZATION_DAYS
+        if days is not None and not whole:
+            raise ValidationError(f"{brand}: give 1 to {MAX_AUTHORIZATION_DAYS} days, or null for no end.")
+
+
 class Channel(Entity):
     """One integration of a merchant: what it accepts, and how strictly requests are read.
 
     ``brands``/``currencies``: empty means all. ``limits``: operation → {limit, window_s}, null = unlimited; an
     operation that is not listed follows ``*``, then the settings' default. ``descriptor``: statement descriptor of
     payments that are sent without one; empty: the merchant's name (gateway.payments.descriptors).
+    ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
+    brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
+    0 = until it is settled.
     """
 
     class Parameters(models.TextChoices):
@@ -138,6 +165,18 @@ class Channel(Entity):
         NONE = "none", "initialTransactionId; an agreementId goes along when it is sent"
         BOTH = "both", "transition: initialTransactionId and agreementId, both returned and both expected"
         ONLY = "only", "agreementId alone"
+
+    class AuthorizationKind(models.TextChoices):
+        """What a PA says of its amount."""
+
+        ESTIMATED = ESTIMATED_AUTHORIZATION, _("preauthorization: the amount may change")
+        FINAL = FINAL_AUTHORIZATION, _("final authorization: it will be captured as it is")
+
+    class ExpiredCaptures(models.TextChoices):
+        """What becomes of a capture after its authorization has expired."""
+
+        REFUSE = "refuse", _("refused; the rest is released at expiry")
+        RENEW = "renew", _("the authorization is renewed first; nothing is released at expiry")
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="channels")
     position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
@@ -176,6 +215,23 @@ class Channel(Entity):
         db_default="",
         blank=True,
         help_text="The statement text of payments that are sent without one; empty: the merchant's name.",
+    )
+    authorization_kind = models.CharField(
+        max_length=9,
+        choices=AuthorizationKind,
+        default=AuthorizationKind.ESTIMATED,
+        db_default=AuthorizationKind.ESTIMATED,
+    )
+    authorization_days = models.JSONField(
+        default=dict, db_default={}, blank=True, validators=[validate_authorization_days]
+    )
+    expired_captures = models.CharField(
+        max_length=6, choices=ExpiredCaptures, default=ExpiredCaptures.REFUSE, db_default=ExpiredCaptures.REFUSE
+    )
+    reversal_hours = models.PositiveSmallIntegerField(
+        default=DEFAULT_REVERSAL_HOURS,
+        db_default=DEFAULT_REVERSAL_HOURS,
+        validators=[MaxValueValidator(MAX_REVERSAL_HOURS)],
     )
     limits = models.JSONField(default=dict, blank=True, validators=[validate_throttle_limits])
     risk_set = models.CharField(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway.core import identifiers
 from gateway.core.clock import Deadline
@@ -35,9 +36,11 @@ class Payment(models.Model):
     this payment counts towards, also when it was declined. ``acquirer_merchant_id``: as of the AcquirerAccount.
     ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
-    ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``sequence``: number of the last
-    event. ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two
-    that read the same chain cannot both begin. Times are the merchant's clock.
+    ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``authorization_kind``: ESTIMATED or
+    FINAL of a first PA. ``expires_at``: of an approved PA or renewal, until when it may be captured; ``expired_at``: of
+    a first PA, when that time was found to have passed. ``sequence``: number of the last event. ``follow_ups``: on a
+    first payment, how many follow-ups were begun; each begins by raising it, so that two that read the same chain
+    cannot both begin. Times are the merchant's clock.
     """
 
     send_by: Deadline | None = None
@@ -81,6 +84,9 @@ class Payment(models.Model):
     max_captures = models.SmallIntegerField(null=True)
     final = models.BooleanField(default=False)
     practice = models.CharField(max_length=16, default="")
+    authorization_kind = models.CharField(max_length=9, default="", db_default="")
+    expires_at = models.DateTimeField(null=True)
+    expired_at = models.DateTimeField(null=True)
     sequence = models.SmallIntegerField(default=1)
     follow_ups = models.IntegerField(default=0)
     request_id = models.UUIDField()
@@ -187,17 +193,69 @@ class OpenPayment(models.Model):
     void_attempted = models.BooleanField(default=False, db_default=False)
 
 
-class AuthorizationRelease(models.Model):
-    """What a FINAL follow-up left of an authorization is to be released at the acquirer.
+class AuthorizationExpiry(models.Model):
+    """An authorization, or its renewal, whose end is to be looked at (gateway.payments.authorization_expiry).
 
-    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
-    approval must never fail on it. ``due_at``: the database's clock, also a lease. The rows go when nothing is left
-    (gateway.payments.authorization_releases).
+    ``authorization``: the id of the chain's first payment, in one row more for each renewal; ``due_at``: the merchant's
+    clock. The row goes when the authorization has expired or nothing of it was left.
     """
 
     authorization = models.UUIDField()
-    due_at = models.DateTimeField(db_index=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    due_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["due_at"], name="authorization_expiry_due"),
+            models.Index(fields=["merchant", "due_at"], name="authorization_expiry_merchant"),
+        ]
+
+
+class AuthorizationRelease(models.Model):
+    """What is left of an authorization is to be released at the acquirer, after a FINAL follow-up or its expiry.
+
+    ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
+    approval must never fail on it. ``due_at``: the database's clock, also a lease; None once it has ended. ``tries``:
+    reversals sent; ``result_code``, ``payment``: of the last one. ``amount``: what it released. ``created_at``: the
+    merchant's clock; ``ended_at``: real time (gateway.payments.authorization_releases).
+    """
+
+    class Cause(models.TextChoices):
+        FINAL = "FINAL", _("a follow-up with sequence=FINAL")
+        EXPIRY = "EXPIRY", _("expired")
+
+    class State(models.TextChoices):
+        OPEN = "OPEN", _("to be released")
+        RELEASED = "RELEASED", _("released")
+        NOTHING_LEFT = "NOTHING", _("nothing was left")
+        GIVEN_UP = "GIVEN_UP", _("given up")
+
+    authorization = models.UUIDField(db_index=True)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, db_constraint=False)
+    cause = models.CharField(max_length=6, choices=Cause)
+    state = models.CharField(max_length=8, choices=State, default=State.OPEN, db_default=State.OPEN)
+    amount = models.DecimalField(max_digits=14, decimal_places=2, null=True)
+    currency = models.CharField(max_length=3)
+    payment = models.UUIDField(null=True)
+    result_code = models.CharField(max_length=11, default="", db_default="")
+    due_at = models.DateTimeField(null=True)
     tries = models.SmallIntegerField(default=0, db_default=0)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("released authorization")
+        verbose_name_plural = _("released authorizations")
+        indexes = [
+            models.Index(fields=["due_at"], name="authorization_release_due", condition=models.Q(due_at__isnull=False)),
+            models.Index(
+                fields=["ended_at"], name="authorization_release_ended", condition=models.Q(ended_at__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.authorization.hex} ({self.state})"
 
 
 class Suspension(models.Model):

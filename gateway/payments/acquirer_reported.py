@@ -12,12 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
 from uuid import UUID
 
-from gateway.catalogue import structures
-from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
-from gateway.catalogue.parse import Catalogue
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
@@ -27,6 +23,7 @@ from gateway.models import Merchant, Payment
 from gateway.payments import store
 from gateway.payments.chain import Chain
 from gateway.payments.follow_ups import (
+    GATEWAY_FOLLOW_UP_PARAMETERS,
     MAX_FOLLOW_UP_TRIES,
     FollowUpRequest,
     build_follow_up,
@@ -39,11 +36,6 @@ from gateway.payments.refusal import RequestRefusedError
 
 ExtraWrites = Callable[[WriteStatement, Payment], None]
 ChainInspector = Callable[[Chain], None]
-
-_REPORTED_PARAMETERS: Final = Catalogue(
-    FOLLOW_UP_ENDPOINT.structures[1:], FOLLOW_UP_ENDPOINT.rules, elsewhere=structures.KNOWN_STRUCTURES
-)
-"""The parameters of a follow-up by API without the entity: callers here have found the payment already."""
 
 
 def record_acquirer_reported_follow_up(
@@ -72,7 +64,7 @@ def record_acquirer_reported_follow_up(
     pairs = [("paymentType", kind), ("amount", format_amount(amount)), ("currency", currency)]
     if reason:
         pairs.append(("chargebackResultCode", reason))
-    parameters = _REPORTED_PARAMETERS.parse(pairs)
+    parameters = GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs)
     request = FollowUpRequest(
         payment=identifiers.row_id(),
         target=target,
@@ -90,7 +82,7 @@ def record_acquirer_reported_follow_up(
             raise RequestRefusedError(operation.unknown, status=404)
         if look is not None:
             look(chain)
-        decision = decide_follow_up(operation, chain, followed, parameters, reported=True)
+        decision = decide_follow_up(operation, chain, followed, parameters, at=now, reported=True)
         if decision.code:
             raise RequestRefusedError(decision.code)
         row = build_follow_up(operation, followed, decision, request)

@@ -1,32 +1,34 @@
-"""Releases at the acquirer what a FINAL capture or reversal left of an authorization.
+"""Releases at the acquirer what a FINAL capture or reversal left of an authorization, and what has expired.
 
-The row that asks for it is written with the approval (gateway.payments.side_effects). A timer sends a reversal of the
-rest: a follow-up of the chain like any other, so its answer, recovery, exchange and webhook are those of every
-reversal. It is sent again until one is approved or nothing is left, at most MAX_RELEASE_TRIES times.
-Source: rulings, section 4 (FINAL closes and releases the rest); docs/decisions/0068.
+The row that asks for it is written with the approval (gateway.payments.side_effects) or the expiry. A timer sends a
+reversal of the rest: a follow-up of the chain like any other, so its answer, recovery, exchange and webhook are those
+of every reversal. It is sent again until one is approved or nothing is left, at most MAX_RELEASE_TRIES times. Ended
+rows are kept for the back office.
+Source: rulings, section 4 (FINAL closes and releases the rest); docs/decisions/0068, 0069.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
 import structlog
 
-from gateway.catalogue import structures
-from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
-from gateway.catalogue.parse import Catalogue
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationRelease, Merchant, Payment, Status
-from gateway.payments.chain import Chain, compute_uncaptured_amount, has_open_reversal, has_pending_increment
-from gateway.payments.follow_ups import FollowUpRequest, load_chain_members, process_follow_up
+from gateway.payments.chain import Chain, has_open_reversal
+from gateway.payments.follow_ups import (
+    GATEWAY_FOLLOW_UP_PARAMETERS,
+    FollowUpRequest,
+    load_chain_members,
+    process_follow_up,
+)
 from gateway.payments.operations import RELEASE_OPERATION
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
-from gateway.timers.registry import Timer
+from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 
 MAX_RELEASES_PER_TICK: Final = 50
 RELEASE_RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 360))
@@ -34,10 +36,8 @@ RELEASE_RETRIES: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 
 MAX_RELEASE_TRIES: Final = 8
 """A day and some hours: each try is a reversal that the merchant sees, and a hold ends by itself after days."""
 RELEASE_LEASE: Final = timedelta(minutes=2)
-
-_RELEASE_PARAMETERS: Final = Catalogue(
-    FOLLOW_UP_ENDPOINT.structures[1:], FOLLOW_UP_ENDPOINT.rules, elsewhere=structures.KNOWN_STRUCTURES
-)
+RELEASE_RETENTION: Final = timedelta(days=90)
+"""How long an ended release is shown."""
 
 log = structlog.get_logger(__name__)
 
@@ -46,63 +46,84 @@ WITH due AS MATERIALIZED (
     SELECT id FROM gateway_authorizationrelease WHERE due_at <= clock_timestamp()
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
-UPDATE gateway_authorizationrelease r SET due_at = clock_timestamp() + %(lease)s::interval,
-    tries = least(r.tries + 1, 32000)::smallint
-FROM due WHERE r.id = due.id RETURNING r."authorization", r.tries
+UPDATE gateway_authorizationrelease r SET due_at = clock_timestamp() + %(lease)s::interval
+FROM due WHERE r.id = due.id RETURNING r.id
 """
 _POSTPONE: Final = """
-UPDATE gateway_authorizationrelease SET due_at = clock_timestamp() + %(pause)s::interval
-WHERE "authorization" = %(authorization)s::uuid RETURNING 1
+UPDATE gateway_authorizationrelease SET due_at = clock_timestamp() + %(pause)s::interval, tries = %(tries)s::smallint,
+    result_code = %(code)s, payment = %(payment)s::uuid
+WHERE id = %(id)s RETURNING 1
 """
 
 
 def release_authorizations() -> int:
-    """Release what is due; returns how many were tried."""
-    claimed = execute_sql(_CLAIM, {"limit": MAX_RELEASES_PER_TICK, "lease": RELEASE_LEASE})
-    for authorization, tries in claimed:
+    """Release what is due; returns how many were looked at."""
+    claimed = [row[0] for row in execute_sql(_CLAIM, {"limit": MAX_RELEASES_PER_TICK, "lease": RELEASE_LEASE})]
+    for row in AuthorizationRelease.objects.filter(pk__in=claimed).order_by("pk"):
         try:
-            _release_authorization(authorization, tries)
+            _release_authorization(row)
         except Exception:  # one authorization must not keep the others waiting; it is due again
-            log.exception("authorization_not_released", payment=authorization.hex)
+            log.exception("authorization_not_released", payment=row.authorization.hex)
     return len(claimed)
 
 
-def _release_authorization(authorization: UUID, tries: int) -> None:
-    chain = Chain(load_chain_members(authorization))
-    if has_open_reversal(chain, chain.first) or has_pending_increment(chain):
+def _release_authorization(row: AuthorizationRelease) -> None:
+    chain = Chain(load_chain_members(row.authorization))
+    held = chain.authorization
+    if has_open_reversal(chain, chain.first) or held.has_pending_increment or held.has_pending_capture:
         return  # it may still be declined, or raise the rest: due again after the lease
-    if chain.first.payment_type != "PA" or compute_uncaptured_amount(chain) <= 0:
-        AuthorizationRelease.objects.filter(authorization=authorization).delete()
+    if chain.first.payment_type != "PA" or held.uncaptured <= 0:
+        _end_release(
+            row,
+            AuthorizationRelease.State.RELEASED if row.payment is not None else AuthorizationRelease.State.NOTHING_LEFT,
+        )
         return
+    rest = held.uncaptured
     released = _submit_release(chain)
+    row.tries += 1
+    if released is not None:
+        row.payment, row.result_code = released.id, released.result_code
     if released is not None and released.status == Status.APPROVED:
-        AuthorizationRelease.objects.filter(authorization=authorization).delete()
+        row.amount = rest
+        _end_release(row, AuthorizationRelease.State.RELEASED)
         return
-    if tries >= MAX_RELEASE_TRIES:
-        log.error("authorization_release_given_up", payment=authorization.hex, tries=tries)
-        AuthorizationRelease.objects.filter(authorization=authorization).delete()
+    if row.tries >= MAX_RELEASE_TRIES:
+        log.error("authorization_release_given_up", payment=row.authorization.hex, tries=row.tries)
+        _end_release(row, AuthorizationRelease.State.GIVEN_UP)
         return
-    pause = RELEASE_RETRIES[min(tries, len(RELEASE_RETRIES)) - 1]
-    execute_sql(_POSTPONE, {"pause": pause, "authorization": authorization})
+    pause = RELEASE_RETRIES[min(row.tries, len(RELEASE_RETRIES)) - 1]
+    values = {"pause": pause, "tries": row.tries, "code": row.result_code, "payment": row.payment, "id": row.pk}
+    execute_sql(_POSTPONE, values)
     if released is not None and released.status == Status.DECLINED:
-        log.error("authorization_release_declined", payment=authorization.hex, code=released.result_code)
+        log.error("authorization_release_declined", payment=row.authorization.hex, code=released.result_code)
+
+
+def _end_release(row: AuthorizationRelease, state: AuthorizationRelease.State) -> None:
+    """Close the row. A try whose answer came later has released what it asked for."""
+    if state == AuthorizationRelease.State.RELEASED and row.amount is None and row.payment is not None:
+        sent = Payment.objects.filter(pk=row.payment, status=Status.APPROVED)
+        row.amount = sent.values_list("approved", flat=True).first()
+        if row.amount is None:
+            state = AuthorizationRelease.State.NOTHING_LEFT
+    row.state, row.due_at, row.ended_at = state, None, clock.real_now()
+    row.save(update_fields=["state", "due_at", "ended_at", "amount", "payment", "result_code", "tries"])
 
 
 def _submit_release(chain: Chain) -> Payment | None:
     """Send the reversal of the rest; None if the chain does not allow it now."""
     first = chain.first
     merchant = Merchant.objects.get(pk=first.merchant_id)
-    rest = compute_uncaptured_amount(chain)
+    rest = chain.authorization.uncaptured
     pairs = [("paymentType", "RV"), ("amount", format_amount(rest)), ("currency", first.currency)]
     request = FollowUpRequest(
         payment=identifiers.row_id(),
         target=first.id,
         merchant=merchant,
         channel=None,
-        parameters=_RELEASE_PARAMETERS.parse(pairs),
+        parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
         now=clock.merchant_now(merchant),
         trace=RequestTrace(
-            request=identifiers.row_id(), method="RELEASE", path="FINAL", at=clock.real_now(), entity=first.channel_id
+            request=identifiers.row_id(), method="RELEASE", path="REST", at=clock.real_now(), entity=first.channel_id
         ),
         operation=RELEASE_OPERATION,
     )
@@ -118,8 +139,21 @@ def _run_releases(merchant: Merchant | None) -> int:
     return release_authorizations() if merchant is None else 0
 
 
+def _forget_releases(merchant: Merchant | None) -> int:
+    if merchant is not None:
+        return 0
+    old = AuthorizationRelease.objects.filter(ended_at__lt=clock.real_now() - RELEASE_RETENTION).order_by("ended_at")
+    return AuthorizationRelease.objects.filter(pk__in=old.values("pk")[:MAX_SWEPT_ROWS]).delete()[0]
+
+
 TIMER: Final = Timer(
     name="authorization releases",
     run=_run_releases,
-    about="Reverse what a FINAL capture or reversal left of an authorization.",
+    about="Reverse what a FINAL capture or reversal left of an authorization, and what has expired.",
+)
+RELEASE_SWEEP_TIMER: Final = Timer(
+    name="authorization releases, old",
+    run=_forget_releases,
+    every_s=SWEEP_INTERVAL_S,
+    about="Forget releases that ended 90 days ago.",
 )

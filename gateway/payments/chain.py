@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
+from gateway.core.authorization_validity import INCREMENTED_AUTHORIZATION
 from gateway.models import Payment, Status
 
 COUNTED_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT, Status.APPROVED})
@@ -20,6 +22,8 @@ OPEN_STATUSES = frozenset({Status.STARTED, Status.PENDING, Status.IN_DOUBT})
 ZERO_AMOUNT = Decimal(0)
 DEBIT_TYPES = frozenset({"DB", "CP", "RB"})
 INCREMENTAL_AUTHORIZATION = "INCREMENTAL_AUTH"
+REAUTHORIZATION = "REAUTHORIZATION"
+"""Values of ``Payment.practice``."""
 CLOSING_TYPES = ("CP", "RV", "RF")
 """Follow-ups that end what they refer to when they are sent with sequence=FINAL."""
 
@@ -49,6 +53,11 @@ class Chain:
         """The total amount of :meth:`followers`."""
         return sum_payment_amounts(self.followers(payment, *types))
 
+    @property
+    def authorization(self) -> Authorization:
+        """What it has authorized; nothing for a chain that began with another type than PA."""
+        return Authorization(self)
+
 
 def resolve_payment_amount(payment: Payment) -> Decimal:
     """The amount a payment moves: the approved amount, else the requested one."""
@@ -62,31 +71,141 @@ def sum_payment_amounts(payments: Iterable[Payment]) -> Decimal:
     return sum((resolve_payment_amount(payment) for payment in payments), ZERO_AMOUNT)
 
 
-def list_authorizations(chain: Chain) -> list[Payment]:
-    """The preauthorization with its increments and renewals: follow-ups treat them as one authorization."""
-    return [member for member in chain.members if member.payment_type == "PA"]
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """What a chain that began with a PA has authorized: the PA, its increments and renewals, as one authorization.
+
+    Follow-ups of any of them draw from the same amount. Captures, receipts and reversals count while they have no final
+    result, so that what is left never grows by more than is there; increments count once they are approved.
+    """
+
+    chain: Chain
+
+    @property
+    def members(self) -> list[Payment]:
+        """The preauthorization with its increments and renewals, oldest first."""
+        return [member for member in self.chain.members if member.payment_type == "PA"]
+
+    @property
+    def kind(self) -> str:
+        """ESTIMATED, FINAL, or INCREMENTAL once it was raised (gateway.core.authorization_validity)."""
+        return INCREMENTED_AUTHORIZATION if self.raised else self.chain.first.authorization_kind
+
+    @property
+    def granted(self) -> Decimal:
+        """The amount of the first authorization, which may be less than was asked for."""
+        return resolve_payment_amount(self.chain.first)
+
+    @property
+    def raised(self) -> Decimal:
+        """The approved increments."""
+        return sum_payment_amounts(self._approved(INCREMENTAL_AUTHORIZATION))
+
+    @property
+    def renewals(self) -> int:
+        """How often it was renewed. A renewal adds no amount."""
+        return len(self._approved(REAUTHORIZATION))
+
+    @property
+    def authorized(self) -> Decimal:
+        """All that was authorized."""
+        return self.granted + self.raised
+
+    @property
+    def captured(self) -> Decimal:
+        """What was captured, or received otherwise (RC)."""
+        return self._sum_of("CP", "RC")
+
+    @property
+    def released(self) -> Decimal:
+        """What was reversed, by the merchant or by the gateway."""
+        return self._sum_of("RV")
+
+    @property
+    def uncaptured(self) -> Decimal:
+        """What the acquirer still holds: the same, whether or not it is closed or expired."""
+        return self.authorized - self.captured - self.released
+
+    @property
+    def capturable(self) -> Decimal:
+        """What can still be captured, before it expires; 0 once it is closed."""
+        return ZERO_AMOUNT if self.is_closed else self.uncaptured
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a FINAL follow-up ended it."""
+        return _is_any_final(self.chain, self.members)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Until when it may be captured: the latest end of the authorization and its renewals. None: without an end."""
+        ends = [member.expires_at for member in self.members if member.status == Status.APPROVED]
+        return max((end for end in ends if end is not None), default=None)
+
+    def is_expired(self, at: datetime) -> bool:
+        """Whether it has expired at ``at``, or was found to have: a test clock may be put back."""
+        end, found = self.expires_at, self.chain.first.expired_at
+        return end is not None and (at >= end or (found is not None and found >= end))
+
+    @property
+    def remaining_captures(self) -> int | None:
+        """How many more captures numberOfCaptures allows; None when it was not sent."""
+        most = self.chain.first.max_captures
+        if most is None:
+            return None
+        return most - sum(1 for member in self.members for _ in self.chain.followers(member, "CP"))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether it is fully captured, received or reversed, or captured as often as numberOfCaptures allows. One of
+        0.00 without follow-ups is not."""
+        left = self.remaining_captures
+        if left is not None and left <= 0:
+            return True
+        taken = any(True for member in self.members for _ in self.chain.followers(member, "CP", "RV", "RC"))
+        return taken and self.capturable <= 0
+
+    @property
+    def has_pending_increment(self) -> bool:
+        """Whether an increment or a renewal has no final result yet."""
+        return any(member.practice and member.status in OPEN_STATUSES for member in self.members)
+
+    @property
+    def has_pending_capture(self) -> bool:
+        """Whether a capture has no final result yet: if it is declined, what it takes is left again."""
+        return any(
+            capture.status in OPEN_STATUSES
+            for member in self.members
+            for capture in self.chain.followers(member, "CP", "RC")
+        )
+
+    def number_capture(self, capture: UUID) -> tuple[int, int]:
+        """(n, m): which of numberOfCaptures captures this is, whether it has begun or not; (0, 0) without that number.
+        Captures that an acquirer declined have used up their number, so that a repeat has the same one."""
+        most = self.chain.first.max_captures
+        if most is None:
+            return 0, 0
+        held = {member.id for member in self.members}
+        before = sum(
+            1
+            for member in self.chain.members
+            if member.payment_type == "CP"
+            and member.referenced in held
+            and member.id < capture
+            and not (member.status == Status.DECLINED and member.sequence == 1)
+        )
+        return min(before + 1, most), most
+
+    def _approved(self, practice: str) -> list[Payment]:
+        return [one for one in self.members if one.practice == practice and one.status == Status.APPROVED]
+
+    def _sum_of(self, *types: str) -> Decimal:
+        return sum((self.chain.sum_of(member, *types) for member in self.members), ZERO_AMOUNT)
 
 
-def compute_authorized_amount(chain: Chain) -> Decimal:
-    """The amount of the first authorization plus its approved increments; a renewal adds nothing."""
-    raises = (
-        resolve_payment_amount(member)
-        for member in list_authorizations(chain)
-        if member.practice == INCREMENTAL_AUTHORIZATION and member.status == Status.APPROVED
-    )
-    return sum(raises, resolve_payment_amount(chain.first))
-
-
-def compute_capturable_amount(chain: Chain, authorization: Payment) -> Decimal:
-    """What of a PA can still be captured: authorized less captured, received (RC) and reversed; 0 once it is closed."""
-    return ZERO_AMOUNT if is_closed(chain, authorization) else compute_uncaptured_amount(chain)
-
-
-def compute_uncaptured_amount(chain: Chain) -> Decimal:
-    """What the acquirer still holds of a chain's authorization: the same, whether or not it is closed."""
-    return compute_authorized_amount(chain) - sum(
-        (chain.sum_of(member, "CP", "RV", "RC") for member in list_authorizations(chain)), ZERO_AMOUNT
-    )
+def compute_capturable_amount(chain: Chain, _authorization: Payment) -> Decimal:
+    """What of a PA can still be captured, by :class:`Authorization`."""
+    return chain.authorization.capturable
 
 
 def compute_refundable_amount(chain: Chain, payment: Payment) -> Decimal:
@@ -202,46 +321,27 @@ def can_be_charged_back(chain: Chain, payment: Payment) -> bool:
 def is_closed(chain: Chain, payment: Payment) -> bool:
     """Whether a follow-up marked sequence=FINAL ended what may follow (A13.15): of a PA or its increments together, of
     a receipt or the payment it records together."""
-    same = list_authorizations(chain) if payment.payment_type == "PA" else _list_same_money_payments(chain, payment)
-    return any(follow_up.final for member in same for follow_up in chain.followers(member, *CLOSING_TYPES))
+    if payment.payment_type == "PA":
+        return chain.authorization.is_closed
+    return _is_any_final(chain, _list_same_money_payments(chain, payment))
+
+
+def _is_any_final(chain: Chain, payments: Iterable[Payment]) -> bool:
+    return any(follow_up.final for payment in payments for follow_up in chain.followers(payment, *CLOSING_TYPES))
 
 
 def compute_reversed_amount(chain: Chain, payment: Payment) -> Decimal:
     """The total of a payment's reversals; of a PA, of those of its increments and renewals as well."""
-    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
-    return sum((chain.sum_of(member, "RV") for member in same), ZERO_AMOUNT)
+    return chain.authorization.released if payment.payment_type == "PA" else chain.sum_of(payment, "RV")
 
 
 def has_open_reversal(chain: Chain, payment: Payment) -> bool:
     """Whether a reversal of the payment (of a PA: of the whole authorization) has no final result yet."""
-    same = list_authorizations(chain) if payment.payment_type == "PA" else [payment]
+    same = chain.authorization.members if payment.payment_type == "PA" else [payment]
     return any(reversal.status in OPEN_STATUSES for member in same for reversal in chain.followers(member, "RV"))
-
-
-def has_pending_increment(chain: Chain) -> bool:
-    """Whether an increment or a renewal of the authorization has no final result yet."""
-    return any(member.practice and member.status in OPEN_STATUSES for member in list_authorizations(chain))
-
-
-def is_exhausted(chain: Chain, authorization: Payment) -> bool:
-    """Whether an authorization is fully captured, received or reversed, or captured as often as numberOfCaptures
-    allows. An authorization of 0.00 without follow-ups is not."""
-    left = count_remaining_captures(chain)
-    if left is not None and left <= 0:
-        return True
-    taken = any(True for member in list_authorizations(chain) for _ in chain.followers(member, "CP", "RV", "RC"))
-    return taken and compute_capturable_amount(chain, authorization) <= 0
 
 
 def _list_same_money_payments(chain: Chain, payment: Payment) -> list[Payment]:
     """The payment, and for a receipt also the DB or CP it records: a refund of one is a refund of the other."""
     behind = chain.find(payment.referenced) if payment.payment_type == "RC" and payment.referenced else None
     return [payment] if behind is None or behind.payment_type == "PA" else [payment, behind]
-
-
-def count_remaining_captures(chain: Chain) -> int | None:
-    """How many more captures numberOfCaptures allows; None when it was not sent."""
-    most = chain.first.max_captures
-    if most is None:
-        return None
-    return most - sum(1 for member in list_authorizations(chain) for _ in chain.followers(member, "CP"))

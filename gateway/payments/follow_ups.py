@@ -19,24 +19,36 @@ import structlog
 from django.conf import settings
 from django.db.models import QuerySet
 
+from gateway.catalogue import structures
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
-from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
+from gateway.catalogue.parse import (
+    INVALID_PARAMETER_CODE,
+    Catalogue,
+    ParameterError,
+    Parameters,
+    mask_reported_value,
+)
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import forwardable_parameters
 from gateway.connectors.means import Means
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
+from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
-from gateway.payments.chain import CLOSING_TYPES, Chain, compute_authorized_amount, compute_reversed_amount
+from gateway.payments.chain import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
 from gateway.payments.operations import (
+    AUTHORIZATION_EXPIRED,
     INDUSTRY_PRACTICE_OPERATIONS,
+    LATE_REAUTHORIZATION_OPERATION,
     OPERATIONS,
     PLATFORM_ONLY_CODE,
+    REAUTHORIZATION_OPERATION,
+    REFUSAL_TEXTS,
     FollowUpDecision,
     PaymentOperation,
     evaluate_operation,
@@ -47,6 +59,7 @@ from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import complete_unless_recovered, submit_payment
 from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.reversal_border import is_beyond_reversal
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -56,6 +69,10 @@ NOT_A_FOLLOW_UP_CODE = "700.300.100"
 CAPTURES: Final = "numberOfCaptures"
 SEQUENCE: Final = "sequence"
 CHARGEBACK_REASON: Final = "chargebackResultCode"
+GATEWAY_FOLLOW_UP_PARAMETERS: Final = Catalogue(
+    FOLLOW_UP_ENDPOINT.structures[1:], FOLLOW_UP_ENDPOINT.rules, elsewhere=structures.KNOWN_STRUCTURES
+)
+"""The parameters of a follow-up that the gateway makes: those of the API without the entity."""
 _FOLLOW_UP_STRUCTURES: Final = frozenset(structure.title for structure in FOLLOW_UP_ENDPOINT.structures)
 
 log = structlog.get_logger(__name__)
@@ -93,12 +110,23 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     if operation.code != "CB":
         request.parameters.ignore(CHARGEBACK_REASON)
     means: Means | None = None
+    renewed = False
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(request.target, request.merchant, request.channel)
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
-        decision = decide_follow_up(operation, chain, target, request.parameters)
+        decision = decide_follow_up(operation, chain, target, request.parameters, at=request.now)
+        if decision.code == AUTHORIZATION_EXPIRED and _renews_expired(target):
+            if operation is REAUTHORIZATION_OPERATION:
+                operation = LATE_REAUTHORIZATION_OPERATION
+                continue
+            timely = replace(operation, expired="")
+            possible = not decide_follow_up(timely, chain, target, request.parameters, at=request.now).code
+            if operation.code == "CP" and possible and not renewed:
+                renewed = True
+                _renew_authorization(request, chain)
+                continue
         # Open the secrets before the payment begins: one whose card does not open must not stay STARTED.
         needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
         if needs_means and not decision.code and means is None:
@@ -126,6 +154,38 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
         complete_unless_recovered(row, outcome, request)
     return row
+
+
+def _renews_expired(target: Payment) -> bool:
+    return target.channel.expired_captures == Channel.ExpiredCaptures.RENEW
+
+
+def _renew_authorization(request: FollowUpRequest, chain: Chain) -> None:
+    """Renew an expired authorization before its capture. What became of it, the chain says: a renewal that was not
+    approved leaves it expired."""
+    first = chain.first
+    pairs = [
+        ("paymentType", "PA"),
+        ("amount", format_amount(chain.authorization.capturable)),
+        ("currency", first.currency),
+        ("standingInstruction.industryPractice", REAUTHORIZATION),
+    ]
+    renewal = FollowUpRequest(
+        payment=identifiers.row_id(),
+        target=first.id,
+        merchant=request.merchant,
+        channel=None,
+        parameters=GATEWAY_FOLLOW_UP_PARAMETERS.parse(pairs),
+        now=request.now,
+        trace=RequestTrace(
+            request=identifiers.row_id(), method="RENEW", path="CP", at=clock.real_now(), entity=first.channel_id
+        ),
+        operation=LATE_REAUTHORIZATION_OPERATION,
+    )
+    try:
+        process_follow_up(renewal)
+    except RequestRefusedError as refused:
+        log.warning("authorization_renewal_refused", payment=first.id.hex, code=refused.code)
 
 
 def resolve_operation(parameters: Parameters) -> PaymentOperation:
@@ -199,10 +259,12 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     """Add what a follow-up's chain says about its authorization.
 
     An increment, a renewal and a reversal of an authorization name the first authorization of the chain, whichever of
-    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. ``chain`` may contain the
-    follow-up itself.
+    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. A capture says which of
+    numberOfCaptures it is. ``chain`` may contain the follow-up itself.
     """
     reverses, behind = acquirer_request.operation == "RV", target.payment_type == "PA"
+    if behind and acquirer_request.operation == "CP":
+        return replace(acquirer_request, clearing=chain.authorization.number_capture(acquirer_request.payment))
     if behind and (reverses or acquirer_request.operation == "PA"):
         acquirer_request = replace(acquirer_request, reference=chain.first.connector_tx_id)
     if not reverses:
@@ -211,7 +273,7 @@ def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: 
     return replace(
         acquirer_request,
         amount_already_reversed=compute_reversed_amount(others, target),
-        authorized_amount=compute_authorized_amount(others) if behind else Decimal(0),
+        authorized_amount=others.authorization.authorized if behind else Decimal(0),
     )
 
 
@@ -264,10 +326,16 @@ def _defer_unneeded(members: QuerySet[Payment]) -> QuerySet[Payment]:
 
 
 def decide_follow_up(
-    operation: PaymentOperation, chain: Chain, target: Payment, parameters: Parameters, *, reported: bool = False
+    operation: PaymentOperation,
+    chain: Chain,
+    target: Payment,
+    parameters: Parameters,
+    *,
+    at: datetime,
+    reported: bool = False,
 ) -> FollowUpDecision:
     """Decide by the operation table and the request's own refusals whether a follow-up may begin, and its amount.
-    ``reported``: its acquirer reports what has happened."""
+    ``at``: the merchant's clock; ``reported``: its acquirer reports what has happened, so nothing is too late."""
     amount = parameters.get("amount")
     if not is_type_supported(target.brand, operation.code):
         return FollowUpDecision(amount=Decimal(amount or 0), code=TYPE_NOT_WITH_METHOD_CODE)
@@ -279,6 +347,8 @@ def decide_follow_up(
         parameters.get("currency"),
         final=parameters.get(SEQUENCE) == "FINAL",
         reported=reported,
+        at=at,
+        settled=bool(operation.settled) and not reported and is_beyond_reversal(target, at),
     )
     if parameters.refusals and not decision.code:
         return FollowUpDecision(amount=decision.amount, code=parameters.refusals[0].code)
@@ -291,6 +361,8 @@ def build_follow_up(
     """Build the row of a follow-up: brand, means, test mode and currency come from the chain (ruling D2)."""
     parameters = request.parameters
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
+    if text := REFUSAL_TEXTS.get(decision.code):
+        answer = answer | {"resultDetails": {"ExtendedDescription": text}}
     return Payment(
         id=request.payment,
         merchant_id=target.merchant_id,

@@ -7,11 +7,13 @@ for one follow-up on one chain and checks the columns in their order. Source: de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 
+from gateway.connectors.reply_codes import REVERSAL_TOO_LATE
 from gateway.models import Payment, Status
 from gateway.payments.chain import (
     OPEN_STATUSES,
@@ -24,15 +26,12 @@ from gateway.payments.chain import (
     compute_representable_amount,
     compute_reversible_amount,
     compute_standing_amount,
-    compute_uncaptured_amount,
-    count_remaining_captures,
     has_open_reversal,
-    has_pending_increment,
     is_closed,
-    is_exhausted,
     resolve_payment_amount,
 )
 
+AUTHORIZATION_EXPIRED: Final = "700.300.400"
 AmountCeiling = Callable[[Chain, Payment], Decimal]
 
 
@@ -43,7 +42,8 @@ class PaymentOperation:
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
     payment has another type. ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would
     reverse or end an authorization whose increment or renewal has none. ``failed``: it was not approved.
-    ``other_currency``. ``closed``: a FINAL follow-up ended it. ``disputed``: unreversed chargebacks take what it asks
+    ``other_currency``. ``expired``: the authorization's time has passed. ``settled``: the acquirer clears the payment.
+    ``closed``: a FINAL follow-up ended it. ``disputed``: unreversed chargebacks take what it asks
     for. ``exhausted``: fully captured or reversed. ``exceeded``: above the ceiling, or nothing left.
     ``second_chargeback``: the chargeback is a second one.
 
@@ -61,6 +61,8 @@ class PaymentOperation:
     not_final: str = "700.400.570"
     failed: str = ""
     other_currency: str = "700.100.500"
+    expired: str = ""
+    settled: str = ""
     closed: str = ""
     disputed: str = ""
     exhausted: str = ""
@@ -91,6 +93,7 @@ _TABLE: Final = (
         counts_captures=True,
         unknown="700.400.510",
         failed="700.400.510",
+        expired=AUTHORIZATION_EXPIRED,
         closed="700.400.100",
         exceeded="700.400.100",
     ),
@@ -113,6 +116,7 @@ _TABLE: Final = (
         takes_remainder=True,
         unknown="700.400.530",
         failed="700.400.530",
+        settled=REVERSAL_TOO_LATE,
         closed="700.400.300",
         disputed="700.300.600",
         exceeded="700.400.300",
@@ -133,6 +137,7 @@ _TABLE: Final = (
         ceiling=compute_receivable_amount,
         unknown="700.400.560",
         failed="700.400.560",
+        expired=AUTHORIZATION_EXPIRED,
         closed="700.400.560",
         exceeded="700.100.300",
     ),
@@ -169,6 +174,7 @@ INCREMENT_OPERATION: Final = PaymentOperation(
     needs_card=True,
     unknown="700.400.510",
     failed="700.400.510",
+    expired=AUTHORIZATION_EXPIRED,
     closed="700.400.100",
     exhausted="700.400.510",
 )
@@ -180,10 +186,13 @@ REAUTHORIZATION_OPERATION: Final = PaymentOperation(
     ceiling=compute_capturable_amount,
     unknown="700.400.510",
     failed="700.400.510",
+    expired=AUTHORIZATION_EXPIRED,
     closed="700.400.100",
     exhausted="700.400.100",
     exceeded="700.400.100",
 )
+LATE_REAUTHORIZATION_OPERATION: Final = replace(REAUTHORIZATION_OPERATION, expired="")
+"""A renewal of what has expired, where the channel renews it (``Channel.expired_captures``)."""
 INDUSTRY_PRACTICE_OPERATIONS: Mapping[str, PaymentOperation] = MappingProxyType(
     {"INCREMENTAL_AUTH": INCREMENT_OPERATION, "REAUTHORIZATION": REAUTHORIZATION_OPERATION}
 )
@@ -193,12 +202,20 @@ RELEASE_OPERATION: Final = PaymentOperation(
     code="RV",
     title="Release",
     follows=_types("PA"),
-    ceiling=lambda chain, _authorization: compute_uncaptured_amount(chain),
+    ceiling=lambda chain, _authorization: chain.authorization.uncaptured,
     unknown="700.400.530",
     failed="700.400.530",
     exceeded="700.400.300",
 )
 """The gateway's own reversal of what a FINAL follow-up left: it may follow a closed authorization."""
+
+REFUSAL_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        AUTHORIZATION_EXPIRED: "The authorization has expired: authorize anew.",
+        REVERSAL_TOO_LATE: "It is settled, or its acquirer has cleared the day: refund it (paymentType=RF).",
+    }
+)
+"""Result code → ``resultDetails.ExtendedDescription`` of a follow-up that comes too late: what to send instead."""
 
 LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"sepa": _types("DB RB CD RF"), "iso8583": _types("CP")}
@@ -206,9 +223,13 @@ LOCALLY_QUEUED_TYPES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """Connector → the payment types that are queued here before they are sent in a file or batch: an RV may follow one
 that is PENDING, and withdraws it (docs/connectors/sepa.md, docs/connectors/iso8583.md)."""
 
-RELEASED_BY_REVERSAL: Final = frozenset({"iso8583", "stub"})
-"""Connectors whose acquirer holds what a FINAL follow-up leaves of an authorization until it is reversed. The simulator
-holds nothing, and the card API's processor releases the rest with the capture (docs/connectors/card-api.md)."""
+RELEASED_BY_REVERSAL: Final = frozenset({"iso8583", "simulator", "stub"})
+"""Connectors whose acquirer holds what a FINAL follow-up or an expiry leaves of an authorization until it is reversed;
+the simulator shows the same. The card API's processor releases it by itself (docs/connectors/card-api.md)."""
+
+
+REVERSED_BY_REFUND: Final = frozenset({"stripe"})
+"""Connectors whose processor makes a refund of the reversal of a debit: it settles both, as a debit and a refund."""
 
 
 def is_locally_queued(payment: Payment) -> bool:
@@ -239,12 +260,15 @@ def evaluate_operation(
     *,
     final: bool = False,
     reported: bool = False,
+    at: datetime | None = None,
+    settled: bool = False,
 ) -> FollowUpDecision:
     """Decide whether ``operation`` may follow ``target`` with ``amount``, for API calls and clerks alike. ``final``: it
     is marked sequence=FINAL. ``reported``: its acquirer reports what has happened, so a chargeback has no ceiling, and
-    a second one can be reversed (docs/decisions/0065)."""
+    a second one can be reversed (docs/decisions/0065). ``at``: the merchant's clock, None where time does not count;
+    ``settled``: the target is beyond its reversal (gateway.payments.reversal_border)."""
     requested = amount if amount is not None else Decimal(0)
-    if code := _find_refusal_code(operation, chain, target, currency, reported=reported):
+    if code := _find_refusal_code(operation, chain, target, currency, reported=reported, at=at, settled=settled):
         return FollowUpDecision(amount=requested, code=code)
     if operation.code == "CB" and reported:
         possible = requested > 0 and can_be_charged_back(chain, target)
@@ -264,7 +288,7 @@ def evaluate_operation(
         # Each says what is left, so the later to arrive would decide.
         return FollowUpDecision(amount=requested, code=operation.not_final)
     changes_hold = final or operation.code == "RV"
-    if changes_hold and target.payment_type == "PA" and has_pending_increment(chain):
+    if changes_hold and target.payment_type == "PA" and chain.authorization.has_pending_increment:
         # A reversal says what is left of the authorization, so the increment has to be known. One approved after the
         # end would be held at the issuer and reopen the authorization here.
         return FollowUpDecision(amount=requested, code=operation.not_final)
@@ -272,7 +296,14 @@ def evaluate_operation(
 
 
 def _find_refusal_code(
-    operation: PaymentOperation, chain: Chain, target: Payment, currency: str | None, *, reported: bool
+    operation: PaymentOperation,
+    chain: Chain,
+    target: Payment,
+    currency: str | None,
+    *,
+    reported: bool,
+    at: datetime | None,
+    settled: bool,
 ) -> str:
     """The result code of a refusal that does not depend on the amount, or ''."""
     if target.payment_type not in operation.follows:
@@ -286,15 +317,26 @@ def _find_refusal_code(
         return operation.other_currency
     if operation.closed and is_closed(chain, target):
         return operation.closed
-    if operation.exhausted and is_exhausted(chain, target):
+    if code := _find_late_code(operation, chain, target, at=None if reported else at, settled=settled):
+        return code
+    if operation.exhausted and chain.authorization.is_exhausted:
         return operation.exhausted
     if operation.code == "PA" and has_open_reversal(chain, target):
         # A reversal says what is left: one on its way could undo an increment.
         return operation.not_final
     if operation.second_chargeback and not reported and _is_second_chargeback(chain, target):
         return operation.second_chargeback
-    left = count_remaining_captures(chain) if operation.counts_captures else None
+    left = chain.authorization.remaining_captures if operation.counts_captures else None
     return operation.exceeded if left is not None and left <= 0 else ""
+
+
+def _find_late_code(
+    operation: PaymentOperation, chain: Chain, target: Payment, *, at: datetime | None, settled: bool
+) -> str:
+    """The result code where the time of the authorization, or of a debit's reversal, has passed; else ''."""
+    if operation.expired and at is not None and target.payment_type == "PA" and chain.authorization.is_expired(at):
+        return operation.expired
+    return operation.settled if settled and target.payment_type != "PA" and target.status == Status.APPROVED else ""
 
 
 def _is_second_chargeback(chain: Chain, dispute: Payment) -> bool:

@@ -259,6 +259,7 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         acquirer_merchant_id=chosen_route.account,
         route=dict(chosen_route.told) if chosen_route.told is not None else None,
         resource_path=request.resource_path,
+        authorization_kind=request.channel.authorization_kind if request.payment_type == "PA" else "",
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
         request_id=request.trace.request,
         created_at=request.now,
@@ -298,6 +299,7 @@ def build_acquirer_request(
     return AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
+        authorization_kind=payment.authorization_kind,
         money=payment.money,
         brand=payment.brand,
         at=payment.created_at,

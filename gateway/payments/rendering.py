@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway import widget_hash
-from gateway.core import brands, result_codes
+from gateway.core import brands, clock, result_codes
 from gateway.core.money import format_amount
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.models import Payment, Registration
@@ -41,7 +41,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     card = echo.pop("card", None)
     body |= echo
     body["result"] = render_payment_result(payment)
-    if details := answer.get("resultDetails"):
+    if details := {**answer.get("resultDetails", {}), **_render_expiry(payment)}:
         body["resultDetails"] = details
     if facts := answer.get("card"):
         body["card"] = {**facts, **(card or {}), **render_issuer(facts["bin"])}
@@ -61,6 +61,14 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     if payment.test_mode:
         body["testMode"] = payment.test_mode
     return body
+
+
+def _render_expiry(payment: Payment) -> dict[str, str]:
+    """Until when an authorization may be captured, and whether that time has passed."""
+    if payment.expires_at is None:
+        return {}
+    expired = {"authorizationExpired": "true"} if payment.expired_at is not None else {}
+    return {"authorizationExpiresAt": clock.format_timestamp(payment.expires_at), **expired}
 
 
 def _default_result_details(payment: Payment) -> dict[str, str]:

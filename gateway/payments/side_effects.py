@@ -17,12 +17,16 @@ from uuid import UUID
 import structlog
 from django.db import models
 
+from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.rules import RuleInput
 from gateway.connectors.acquirer_message import parse_scheme_reference
 from gateway.connectors.port import AcquirerReply
 from gateway.core import identifiers
+from gateway.core.authorization_validity import resolve_authorization_validity
 from gateway.db.statement import DatabaseTime
 from gateway.models import (
     Agreement,
+    AuthorizationExpiry,
     AuthorizationRelease,
     Channel,
     MandateMail,
@@ -32,6 +36,7 @@ from gateway.models import (
     Status,
 )
 from gateway.payments import mandate_mails
+from gateway.payments.chain import INCREMENTAL_AUTHORIZATION
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.operations import RELEASED_BY_REVERSAL
@@ -74,7 +79,11 @@ def build_completion_effects(
     if status != Status.APPROVED:
         return CompletionEffects(changes=changes, rows=rows) if changes or rows else NO_EFFECTS
     if payment.final and payment.payment_type in ("CP", "RV") and payment.connector in RELEASED_BY_REVERSAL:
-        rows.append((AuthorizationRelease, {"authorization": payment.chain, "due_at": DatabaseTime(timedelta(0))}))
+        rows.append((AuthorizationRelease, build_release_row(payment, AuthorizationRelease.Cause.FINAL, at)))
+    if (expires_at := _resolve_authorization_end(payment, reply, at)) is not None:
+        changes["expires_at"] = expires_at
+        expiry = {"authorization": payment.chain, "merchant_id": payment.merchant_id, "due_at": expires_at}
+        rows.append((AuthorizationExpiry, expiry))
     registered = _build_registration(payment, at)
     registration = payment.registration
     if registered is not None:
@@ -97,6 +106,49 @@ def build_completion_effects(
         rows += started.rows
         answer = deep_merge(answer, started.answer)
     return CompletionEffects(changes=changes, answer=answer, rows=rows) if changes or rows else NO_EFFECTS
+
+
+def build_release_row(payment: Payment, cause: AuthorizationRelease.Cause, at: datetime) -> dict[str, Any]:
+    """The columns of the row by which the rest of the authorization of ``payment``'s chain is released."""
+    return {
+        "authorization": payment.chain,
+        "merchant_id": payment.merchant_id,
+        "channel_id": payment.channel_id,
+        "cause": cause,
+        "state": AuthorizationRelease.State.OPEN,
+        "currency": payment.currency,
+        "due_at": DatabaseTime(timedelta(0)),
+        "created_at": at,
+    }
+
+
+def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
+    """Until when an authorization or its renewal, approved at ``at``, may be captured; None without an end. An
+    increment does not prolong what it raises, and one of 0.00 holds nothing."""
+    if payment.payment_type != "PA" or payment.practice == INCREMENTAL_AUTHORIZATION:
+        return None
+    if reply.approved is None or not reply.approved:
+        return None
+    channel = payment.channel
+    merchant: Mapping[str, str] = payment.request.get("merchant") or {}
+    validity = resolve_authorization_validity(
+        payment.brand,
+        payment.method,
+        channel.authorization_days,
+        kind=payment.authorization_kind or channel.authorization_kind,
+        merchant_initiated=_is_merchant_initiated(payment),
+        country=merchant.get("country", ""),
+        mcc=merchant.get("mcc", ""),
+    )
+    return at + validity if validity is not None else None
+
+
+def _is_merchant_initiated(payment: Payment) -> bool:
+    """Whether the merchant made it: a renewal is the merchant's, unless the cardholder asked for it."""
+    instruction: Mapping[str, str] = payment.request.get("standingInstruction") or {}
+    if payment.practice:
+        return instruction.get("source") != "CIT"
+    return is_merchant_initiated(RuleInput({f"standingInstruction.{name}": text for name, text in instruction.items()}))
 
 
 def build_registration_notification(

@@ -11,7 +11,8 @@ from gateway.models import Status
 
 
 class LifecycleEvent(enum.StrEnum):
-    """An event that moves a payment from one status to the next. LOSE: the acquirer's answer was lost (IN_DOUBT)."""
+    """An event that moves a payment from one status to the next. LOSE: the acquirer's answer was lost (IN_DOUBT).
+    EXPIRE: the time of an authorization has passed, which leaves it APPROVED."""
 
     BEGIN = "begin"
     REFUSE = "refuse"
@@ -21,6 +22,7 @@ class LifecycleEvent(enum.StrEnum):
     LOSE = "lose"
     RESUME = "resume"
     REROUTE = "reroute"
+    EXPIRE = "expire"
 
 
 FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
@@ -49,6 +51,8 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.IN_DOUBT, LifecycleEvent.APPROVE): Status.APPROVED,
         (Status.IN_DOUBT, LifecycleEvent.DECLINE): Status.DECLINED,
         (Status.IN_DOUBT, LifecycleEvent.SUSPEND): Status.PENDING,
+        # An authorization may no longer be captured.
+        (Status.APPROVED, LifecycleEvent.EXPIRE): Status.APPROVED,
     }
 )
 

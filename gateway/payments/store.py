@@ -19,6 +19,8 @@ from gateway.db.statement import DatabaseTime, WriteStatement
 from gateway.models import (
     AcquirerExchange,
     Agreement,
+    AuthorizationExpiry,
+    AuthorizationRelease,
     Notification,
     OpenPayment,
     Payment,
@@ -38,6 +40,7 @@ from gateway.payments.side_effects import (
     REGISTRATION_PAYMENT_TYPE,
     CompletionEffects,
     build_completion_effects,
+    build_release_row,
 )
 from gateway.payments.states import (
     FINAL_STATUSES,
@@ -295,6 +298,30 @@ def insert_acquirer_reported_payment(
     inserted = write.run()
     wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return inserted
+
+
+def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, expiry: int, release: bool) -> bool:
+    """Record that the authorization of a chain has expired: its event, its notification, and where ``release`` the row
+    by which the rest is released at the acquirer.
+
+    ``first``: the chain's first payment, with a counter of follow-ups that must not have changed since the chain was
+    read; ``expires_at``: the authorization's end, renewals included; ``expiry``: the row that asked. Returns False if
+    the payment changed since it was read: nothing was written.
+    """
+    resolve_next_status(Status(first.status), LifecycleEvent.EXPIRE)
+    changes = {"expires_at": expires_at, "expired_at": at, "sequence": first.sequence + 1}
+    write = WriteStatement()
+    write.update(first, changes, expecting={"sequence": first.sequence, "follow_ups": first.follow_ups})
+    for name, value in changes.items():
+        setattr(first, name, value)
+    write.delete(AuthorizationExpiry, {"id": expiry})
+    if release:
+        write.insert(AuthorizationRelease, **build_release_row(first, AuthorizationRelease.Cause.EXPIRY, at))
+    _insert_event(write, first, LifecycleEvent.EXPIRE, at)
+    _insert_notification(write, first, "UPDATED", at)
+    expired = write.run()
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
+    return expired
 
 
 def record_exchange(

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from gateway.access import audit_log
 from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
+from gateway.payments.operations import REVERSED_BY_REFUND
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
@@ -71,7 +72,7 @@ def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
         kinds = (
             DISPUTABLE_TYPES
             if record.record_type in CHARGEBACK_TYPE_VALUES
-            else (INBOUND_TYPES if record.transaction_type == "DEBIT" else OUTBOUND_TYPES)
+            else (INBOUND_TYPES if record.transaction_type == "DEBIT" else (*OUTBOUND_TYPES, "RV"))
         )
         found = list(
             Payment.objects.filter(
@@ -80,7 +81,7 @@ def list_candidate_payments(record: SettlementRecord) -> list[CandidatePayment]:
                 payment_type__in=kinds,
                 status=Status.APPROVED,
                 amount=record.amount,
-            )[: MAX_SUGGESTED_PAYMENTS * 5]
+            ).exclude(~Q(connector__in=REVERSED_BY_REFUND), payment_type="RV")[: MAX_SUGGESTED_PAYMENTS * 5]
         )
     else:
         return []

@@ -20,7 +20,12 @@ from django.db import connection
 
 from gateway.core.money import CURRENCY_CODES, currency_exponent
 from reporting.settlement.layout import THREE_DECIMALS, infer_cashflow
-from reporting.settlement.matching import INBOUND_TYPES, MAX_PRESENTMENT_DAYS_APART, MatchingRun
+from reporting.settlement.matching import (
+    INBOUND_TYPES,
+    MAX_PRESENTMENT_DAYS_APART,
+    REVERSED_BY_REFUND_SQL,
+    MatchingRun,
+)
 from reporting.settlement.models import RecordType, TransactionType
 
 
@@ -101,7 +106,8 @@ FINDING_KINDS: Final = (
          when="j.payment IS NOT NULL AND j.p_status <> 'APPROVED'", expected="'APPROVED'", found="j.p_status"),
     FindingKind(name="TYPE", about="The line is of another type than the payment.",
          when=f"{_SETTLED} AND j.p_inward <> (j.transaction_type = 'DEBIT')",
-         expected="CASE j.p_kind WHEN 'RF' THEN 'REFUND' WHEN 'CD' THEN 'CREDIT' ELSE 'DEBIT' END",
+         expected="CASE WHEN j.p_kind IN ('RF', 'RV') THEN 'REFUND'"
+                  " WHEN j.p_kind = 'CD' THEN 'CREDIT' ELSE 'DEBIT' END",
          found="j.transaction_type"),
     FindingKind(name="CURRENCY", about="The payment was made in another currency.",
          when="j.payment IS NOT NULL AND j.p_currency <> j.currency", expected="j.p_currency", found="j.currency"),
@@ -162,7 +168,8 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
     r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,
     p.payment_type AS p_kind, p.payment_type IN ({", ".join(f"'{kind}'" for kind in INBOUND_TYPES)}) AS p_inward,
     coalesce(p.approved, p.amount) - coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
-        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0) AS p_net,
+        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
+        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')
          ELSE p.acquirer_merchant_id END AS p_held_at,

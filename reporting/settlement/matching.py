@@ -22,6 +22,7 @@ from uuid import UUID
 import psycopg
 from django.db import DatabaseError, connection, transaction
 
+from gateway.payments.operations import REVERSED_BY_REFUND
 from reporting.settlement.layout import STAGED_COLUMNS
 from reporting.settlement.models import SettlementFile
 
@@ -44,10 +45,22 @@ def _list(kinds: Sequence[str]) -> str:
     return ", ".join(f"'{kind}'" for kind in kinds)
 
 
+REVERSED_BY_REFUND_SQL: Final = f"IN ({_list(sorted(REVERSED_BY_REFUND))})"
+"""SQL: a connector whose reversals of debits are settled as refunds, so that the debit is settled as it was."""
+
+
+def build_refund_reversal_sql(row: str) -> str:
+    """SQL: whether a payment is a reversal that its processor settles as a refund."""
+    return (
+        f"{row}.payment_type = 'RV' AND {row}.connector {REVERSED_BY_REFUND_SQL} AND EXISTS ("
+        f"SELECT 1 FROM gateway_payment b WHERE b.id = {row}.referenced AND b.payment_type <> 'PA')"
+    )
+
+
 def _known(name: str, chosen: str) -> str:
     """SQL: copy payments into a temporary table. ``net``: amount to be settled: approved, less what was reversed
-    before. ``day``: in the institute's time zone. ``held_at``: the merchant's id at the institute; for the simulator
-    the channel's."""
+    before, unless the reversal is settled as a refund, a payment of its own. ``day``: in the institute's time zone.
+    ``held_at``: the merchant's id at the institute; for the simulator the channel's."""
     return f"""
 CREATE TEMP TABLE {name} AS
 SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
@@ -59,10 +72,11 @@ SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
 FROM gateway_payment p
 LEFT JOIN (
     SELECT v.referenced, sum(v.approved) AS taken FROM gateway_payment v
-    WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND v.id >= %(floor)s GROUP BY v.referenced
+    WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND NOT v.connector {REVERSED_BY_REFUND_SQL}
+        AND v.id >= %(floor)s GROUP BY v.referenced
 ) r ON r.referenced = p.id
 WHERE p.id >= %(floor)s AND p.connector = ANY(%(connectors)s)
-    AND p.payment_type IN ({_list(INBOUND_TYPES + OUTBOUND_TYPES)}) {chosen}"""
+    AND (p.payment_type IN ({_list(INBOUND_TYPES + OUTBOUND_TYPES)}) OR {build_refund_reversal_sql("p")}) {chosen}"""
 
 
 _ACCOUNTS: Final = """

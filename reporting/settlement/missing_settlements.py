@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
-from reporting.settlement.matching import OUTBOUND_TYPES
+from reporting.settlement.matching import OUTBOUND_TYPES, REVERSED_BY_REFUND_SQL, build_refund_reversal_sql
 from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 MAX_MISSING_PAYMENTS: Final = 10_000
@@ -24,10 +24,11 @@ MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 
-_UNSETTLED: Final = """p.status = 'APPROVED'
-    AND p.connector = ANY(%(connectors)s) AND p.payment_type = ANY(%(kinds)s)
+_UNSETTLED: Final = f"""p.status = 'APPROVED'
+    AND p.connector = ANY(%(connectors)s) AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
     AND p.approved > coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
-        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'), 0)
+        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
+        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
         AND m.record_type = 'SETTLED')"""
 _MISSING: Final = f"""

@@ -12,15 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.db import connection
 
 from gateway.models import AcquirerAccount, Channel, Merchant
-from reporting.settlement.models import ClearingInstitute, MatchState, RecordType, SettlementFile
+from reporting.settlement.models import (
+    IS_ACTIVE_MATCH,
+    ClearingInstitute,
+    Match,
+    MatchState,
+    RecordType,
+    SettlementFile,
+)
 
 FETCH_SIZE: Final = 2_000
 """Records fetched at a time."""
 END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def is_payment_settled(payment: UUID) -> bool:
+    """Whether a record says that an institute has settled the payment."""
+    active = Match.objects.filter(IS_ACTIVE_MATCH, payment=payment, chosen=True)
+    return active.filter(record_type=RecordType.SETTLED).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

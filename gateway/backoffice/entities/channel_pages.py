@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
-from gateway.backoffice.entities.limit_fields import CardTestingWidget, RequestLimitsWidget
+from gateway.backoffice.entities.limit_fields import AuthorizationDaysField, CardTestingWidget, RequestLimitsWidget
 from gateway.backoffice.entities.requestor_fields import RequestorsWidget
 from gateway.backoffice.kit import composite_field, config_backed_form
 from gateway.backoffice.kit.base import MerchantPage
@@ -41,7 +41,9 @@ _CHANNEL: Final = {
     "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
     "descriptor": "descriptor",
-    "maskCardData": "mask_card_data",
+    "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
+    "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
+    "reversalHours": "reversal_hours",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -80,6 +82,13 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
         choices=[("", gettext_lazy("the merchant's")), *((name, name) for name in sorted(available_timezones()))],
         help_text=gettext_lazy("Subscription jobs follow it."),
     )
+    authorization_days = AuthorizationDaysField(
+        label=gettext_lazy("days that an authorization is valid"),
+        required=False,
+        help_text=gettext_lazy(
+            "Where they differ from the schemes' own: VISA=7, MASTER=30, *=10 for every other brand, none for no end."
+        ),
+    )
     limits = CompositeField(RequestLimitsWidget(), label=gettext_lazy("requests"))
     card_testing = CompositeField(CardTestingWidget(), label=gettext_lazy("guard against card testing"))
 
@@ -99,6 +108,10 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "refuse_duplicates",
             "mask_card_data",
             "descriptor",
+            "authorization_kind",
+            "authorization_days",
+            "expired_captures",
+            "reversal_hours",
             "agreement_ids",
             "external_references",
             "registration_days",
@@ -109,6 +122,12 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
+            "reversal_hours": gettext_lazy("Later a debit or capture is refunded. 0: until it is settled."),
+        }
+        labels = {
+            "authorization_kind": gettext_lazy("what a PA says of its amount"),
+            "expired_captures": gettext_lazy("a capture after expiry"),
+            "reversal_hours": gettext_lazy("hours that a debit may be reversed"),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -166,6 +185,10 @@ class ChannelAdmin(MerchantPage):
         (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
         (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
         (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
+        (
+            gettext_lazy("How long authorizations and reversals last"),
+            {"fields": ("authorization_kind", "authorization_days", "expired_captures", "reversal_hours")},
+        ),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "external_references", "registration_days")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),

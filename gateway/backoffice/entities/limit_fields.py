@@ -1,17 +1,20 @@
-"""Inputs of a channel's rate limits and of its card-testing guard."""
+"""Inputs of a channel's rate limits, of its card-testing guard, and of how long its authorizations are valid."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django import forms
 from django.conf import settings
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, GroupWidget, read_inputs
 from gateway.models import THROTTLED_OPERATIONS
 
+NO_END: Final = "none"
 LIMIT_INHERITED, LIMIT_CUSTOM, LIMIT_UNLIMITED = "", "own", "none"
 _WORDS: Final = {
     "*": gettext_lazy("every other request"), "payment": gettext_lazy("payments"),
@@ -140,4 +143,24 @@ class CardTestingWidget(GroupWidget):
         found = super().value_from_datadict(data, files, name)
         if found.get("enabled") in ("true", "false"):
             found["enabled"] = found["enabled"] == "true"
+        return found
+
+
+class AuthorizationDaysField(forms.CharField):
+    """Brand → days, None without an end, as one line: ``VISA=7, MASTER=none``."""
+
+    widget = UnfoldAdminTextInputWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return ", ".join(f"{brand}={NO_END if days is None else days}" for brand, days in value.items())
+
+    def to_python(self, value: Any) -> Any:
+        """The pairs as they were written: the section of the configuration says what is wrong with one."""
+        found: dict[str, Any] = {}
+        for pair in str(value or "").split(","):
+            brand, _equals, days = (text.strip() for text in pair.partition("="))
+            if brand:
+                found[brand] = None if days == NO_END else int(days) if days.isascii() and days.isdecimal() else days
         return found

@@ -18,12 +18,19 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.payments import route_explanation
 from gateway.backoffice.payments.explanation import PaymentExplanation, explain_payment
-from gateway.core import result_codes
+from gateway.core import clock, result_codes
+from gateway.core.authorization_validity import (
+    ESTIMATED_AUTHORIZATION,
+    FINAL_AUTHORIZATION,
+    INCREMENTED_AUTHORIZATION,
+)
 from gateway.core.masking import mask_text
+from gateway.core.money import format_amount
 from gateway.models import (
     AcquirerExchange,
     Approval,
     Authentication,
+    Channel,
     Notification,
     Payment,
     PaymentEvent,
@@ -42,6 +49,7 @@ from gateway.payments.operations import (
     evaluate_operation,
     is_locally_queued,
 )
+from gateway.payments.reversal_border import is_beyond_reversal
 from gateway.payments.states import LifecycleEvent
 
 MAX_SHOWN_PARTS: Final = 200
@@ -109,6 +117,7 @@ class PaymentStory:
     payment: Payment
     chain: Chain
     sums: Sequence[ChainSum]
+    authorization: Sequence[tuple[str, str]]
     nodes: Sequence[ChainNode]
     moments: Sequence[TimelineEvent]
     why: PaymentExplanation
@@ -139,6 +148,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     )
     members = [payment if member.id == payment.id else member for member in members]
     chain = Chain(members)
+    at = clock.merchant_now(payment.merchant)
     keys = [member.id for member in members]
     decisions = {row.payment_id: row for row in RiskDecision.objects.filter(payment__in=keys)}
     authentications = {row.payment: row for row in Authentication.objects.filter(payment__in=keys)}
@@ -159,7 +169,8 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     return PaymentStory(
         payment=payment,
         chain=chain,
-        sums=summarize_chain(chain),
+        sums=summarize_chain(chain, at),
+        authorization=describe_authorization(chain),
         nodes=build_chain_nodes(chain, payment.id),
         moments=sorted(moments, key=lambda moment: (moment.at, moment.order)),
         why=explain_payment(
@@ -199,8 +210,34 @@ PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
 """Names of types that are no operation on money."""
 
 
-def summarize_chain(chain: Chain) -> list[ChainSum]:
-    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible."""
+def describe_authorization(chain: Chain) -> list[tuple[str, str]]:
+    """Name → text of an approved authorization: its kind, what was asked, granted, raised, renewed, captured and
+    released, and until when it may be captured."""
+    first, held = chain.first, chain.authorization
+    if first.payment_type != "PA" or first.status != Status.APPROVED:
+        return []
+    kinds = {
+        ESTIMATED_AUTHORIZATION: _("estimated"),
+        FINAL_AUTHORIZATION: _("final"),
+        INCREMENTED_AUTHORIZATION: _("estimated, raised since"),
+    }
+    amounts = {
+        _("Asked for"): first.amount,
+        _("Granted"): held.granted,
+        _("Raised by"): held.raised,
+        _("Captured"): held.captured,
+        _("Released"): held.released,
+    }
+    facts = [(_("Kind"), kinds.get(held.kind, "–"))]
+    facts += [(name, f"{format_amount(amount)} {first.currency}") for name, amount in amounts.items()]
+    facts.append((_("Renewed"), str(held.renewals)))
+    end = held.expires_at
+    facts.append((_("May be captured until"), clock.format_timestamp(end) if end is not None else _("no end")))
+    return facts
+
+
+def summarize_chain(chain: Chain, at: datetime | None = None) -> list[ChainSum]:
+    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible at ``at``."""
     done = [member for member in chain.members if member.status == Status.APPROVED]
 
     def of(*types: str) -> Decimal:
@@ -210,14 +247,12 @@ def summarize_chain(chain: Chain) -> list[ChainSum]:
     granted = first.status == Status.APPROVED
     found: list[ChainSum] = []
     if first.payment_type == "PA":
-        authorised = sums.compute_authorized_amount(chain) if granted else ZERO_AMOUNT
+        authorised = chain.authorization.authorized if granted else ZERO_AMOUNT
         found.append(_build_sum("Authorised", authorised))
         found.append(_build_sum("Captured", of("CP")))
-        found.append(
-            _build_sum(
-                "Still to capture", sums.compute_capturable_amount(chain, first) if granted else ZERO_AMOUNT, "open"
-            )
-        )
+        held = chain.authorization
+        open_ = granted and not (at is not None and held.is_expired(at))
+        found.append(_build_sum("Still to capture", held.capturable if open_ else ZERO_AMOUNT, "open"))
     elif first.payment_type in ("DB", "CD"):
         found.append(_build_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
     else:
@@ -275,13 +310,24 @@ def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
 def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
     """Follow-ups that a clerk may make now, by the operations table that also answers the API."""
     found = []
+    at = clock.merchant_now(payment.merchant)
+    renews = payment.channel.expired_captures == Channel.ExpiredCaptures.RENEW
     for code in MANUAL_FOLLOW_UPS:
         operation = OPERATIONS[code]
         if payment.payment_type not in operation.follows:
             continue
         most = operation.ceiling(chain, payment) if operation.ceiling is not None else None
         asked = most if most is not None else payment.amount
-        if asked > 0 and not evaluate_operation(operation, chain, payment, asked, payment.currency).code:
+        decision = evaluate_operation(
+            operation,
+            chain,
+            payment,
+            asked,
+            payment.currency,
+            at=None if renews else at,
+            settled=bool(operation.settled) and is_beyond_reversal(payment, at),
+        )
+        if asked > 0 and not decision.code:
             found.append(FollowUpOffer(code=code, title=_(operation.title), most=most))
     return found
 
@@ -297,6 +343,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.SUSPEND: ("waits for the shopper", "wait"),
         LifecycleEvent.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
         LifecycleEvent.RESUME: ("the shopper is back", "plain"),
+        LifecycleEvent.EXPIRE: ("expired: it may not be captured any more", "wait"),
         LifecycleEvent.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }
 )

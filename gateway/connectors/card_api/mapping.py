@@ -141,7 +141,8 @@ def build_capture(request: AcquirerRequest, *, full: bool, multicapture: bool) -
     if full:
         fields += [*build_capture_mark(request), ("expand[]", "latest_charge")]
     if multicapture:
-        final = request.parameters.get("sequence") == "FINAL"
+        number, most = request.clearing
+        final = request.parameters.get("sequence") == "FINAL" or 0 < number == most
         fields.append(("final_capture", "true" if final else "false"))
     return fields
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from gateway.core.brands import MASTERCARD_BRANDS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExemptionCode:
@@ -42,7 +44,7 @@ EXEMPTION_CODES: Final = (
 """Mastercard has no code for a trusted merchant: its issuers see that in the authentication."""
 NETWORK_BY_BRAND: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), "Visa")
-    | dict.fromkeys(("MASTER", "MASTERDEBIT", "MAESTRO"), "Mastercard")
+    | dict.fromkeys(MASTERCARD_BRANDS, "Mastercard")
 )
 _CODES: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {(row.network, row.exemption): row.code for row in EXEMPTION_CODES}

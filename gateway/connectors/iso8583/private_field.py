@@ -14,6 +14,8 @@ from typing import Final
 from gateway.connectors.iso8583.exemptions import map_exemption
 from gateway.connectors.point_of_service import PointOfService
 from gateway.connectors.port import AcquirerRequest
+from gateway.core.authorization_validity import FINAL_AUTHORIZATION
+from gateway.core.brands import MASTERCARD_BRANDS
 from gateway.core.secret import RedactedDict
 
 MAX_PART_CHARS: Final = 99
@@ -35,9 +37,11 @@ PRIVATE_FIELD_PARTS: Final = (
     PrivateFieldPart(number="22", name="initiator", about="who initiates and why: C101 … C104, M101 … M208"),
     PrivateFieldPart(number="33", name="reason", about="why the merchant charges again: 3900 … 3904"),
     PrivateFieldPart(number="34", name="exemption", about="the exemption from authentication, in the network's code"),
+    PrivateFieldPart(number="35", name="clearing", about="of a capture, which of numberOfCaptures: 0102, one of two"),
     PrivateFieldPart(number="42", name="eci", about="electronic commerce indicator, two digits"),
     PrivateFieldPart(number="43", name="cavv", about="the authentication's value, base64", hidden=True),
     PrivateFieldPart(number="60", name="advice", about="merchant's advice code, two digits", way="<"),
+    PrivateFieldPart(number="61", name="finality", about="Mastercard: 00001 for a final authorization"),
     PrivateFieldPart(
         number="63",
         name="network",
@@ -101,7 +105,9 @@ def build_repeated_parts(request: AcquirerRequest, network: str) -> RedactedDict
     """Name → text of the parts that a follow-up or a reversal repeats: who initiates, the ECI, the exemption, the
     network's reference. ``network``: of the payment it follows, or of the agreement's first one."""
     point = request.point_of_service
+    number, most = request.clearing
     found = {
+        "clearing": f"{number:02}{most:02}" if most else "",
         "eci": point.eci,
         "exemption": map_exemption(point.exemption, request.network_brand),
         # A reference that does not fit is left out: cut off, it would name another transaction.
@@ -129,6 +135,7 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
         build_repeated_parts(request, network)
         | _encodable(
             {
+                "finality": _map_finality(request),
                 "cavv": request.cryptogram.reveal() if request.cryptogram is not None else "",
                 "dsTransaction": (given.get("threeDSecure.version", "2")[:1] or "2") + ds if ds else "",
                 "postcode": given.get("billing.postcode", "")[:9],
@@ -138,6 +145,12 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
             }
         )
     )
+
+
+def _map_finality(request: AcquirerRequest) -> str:
+    """Mastercard's DE48 subelement 61, position 5; without it an authorization is not final."""
+    final = request.authorization_kind == FINAL_AUTHORIZATION and request.network_brand in MASTERCARD_BRANDS
+    return "00001" if final else ""
 
 
 def _encodable(parts: Mapping[str, str]) -> RedactedDict:

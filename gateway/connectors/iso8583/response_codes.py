@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.reply_codes import SOFT_DECLINE
+from gateway.core.brands import MASTERCARD_BRANDS
 
 DE39_APPROVED: Final = "00"
 DE39_PARTIAL: Final = "10"
@@ -110,7 +111,6 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
 """DE39 of a decline → our result code; UNKNOWN_DECLINE for one that is not listed."""
 
 _VISA_BRANDS: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")
-_MASTERCARD_BRANDS: Final = ("MASTER", "MASTERDEBIT", "MAESTRO")
 _VISA: Final = "Visa, V.I.P. System, field 39"
 _MASTERCARD: Final = "Mastercard, Customer Interface Specification, DE39"
 _AMEX: Final = "American Express, Global Credit Authorization Guide, data field 39"
@@ -132,21 +132,21 @@ class BrandResponseCode:
 
 BRAND_RESPONSE_CODES: Final = (
     BrandResponseCode(
-        brands=_MASTERCARD_BRANDS, code="65", result=SOFT_DECLINE, about="the cardholder must authenticate",
+        brands=MASTERCARD_BRANDS, code="65", result=SOFT_DECLINE, about="the cardholder must authenticate",
         source=_MASTERCARD,
     ),
     BrandResponseCode(
-        brands=_MASTERCARD_BRANDS, code="70", result="800.100.209", about="contact the issuer", source=_MASTERCARD
+        brands=MASTERCARD_BRANDS, code="70", result="800.100.209", about="contact the issuer", source=_MASTERCARD
     ),
     BrandResponseCode(
-        brands=_MASTERCARD_BRANDS, code="79", result="800.100.151", about="lifecycle: the account data are old",
+        brands=MASTERCARD_BRANDS, code="79", result="800.100.151", about="lifecycle: the account data are old",
         source=_MASTERCARD,
     ),
     BrandResponseCode(
-        brands=_MASTERCARD_BRANDS, code="82", result="800.100.170", about="policy of the issuer", source=_MASTERCARD
+        brands=MASTERCARD_BRANDS, code="82", result="800.100.170", about="policy of the issuer", source=_MASTERCARD
     ),
     BrandResponseCode(
-        brands=_MASTERCARD_BRANDS, code="83", result="800.100.158", about="fraud or security", source=_MASTERCARD
+        brands=MASTERCARD_BRANDS, code="83", result="800.100.158", about="fraud or security", source=_MASTERCARD
     ),
     BrandResponseCode(
         brands=_VISA_BRANDS, code="70", result="800.100.166", about="PIN data required", source=_VISA, uncertain=True

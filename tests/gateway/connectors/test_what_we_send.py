@@ -71,6 +71,12 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
+    "capture, the last of three": {
+        "operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT, "clearing": (3, 3),
+    },
+    "final authorization, Mastercard": {
+        "operation": "PA", "brand": "MASTER", "means": STORED, "authorization_kind": "FINAL",
+    },
     "capture of a merchant's": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": MIT},
     "refund": {"operation": "RF", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "reversal in part": {"operation": "RV", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
@@ -115,14 +121,14 @@ def card_api_row(name: str) -> list[str]:
         case "CP":
             path, form = (
                 "/v1/payment_intents/pi_…/capture",
-                card_api.build_capture(request, full=True, multicapture=False),
+                card_api.build_capture(request, full=True, multicapture=request.clearing[1] > 1),
             )
         case "RF":
             path = "/v1/refunds"
             form = card_api.build_refund(replace(request, reference="pi_…"))
         case "RV":
             return [name, "none", "declined, 700.400.300: an intent is given up as a whole"]
-        case "PA":
+        case "PA" if request.reference:
             return [name, "none", "declined, 600.200.400"]
         case "RG":
             path, form = "/v1/setup_intents", card_api.build_verification(request)

@@ -1,0 +1,99 @@
+"""Ends authorizations whose time has passed: the merchant is told, and the rest is released at the acquirer.
+
+An approved authorization or renewal has a row with its end by the merchant's clock. When it is due and nothing has
+renewed the authorization, its expiry is recorded with a webhook and, where the acquirer holds the rest until it is
+reversed, the row that releases it. On channels that renew at a late capture nothing is released.
+Source: docs/decisions/0069.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db.models import Min
+
+from gateway.core import clock
+from gateway.db.statement import execute_sql
+from gateway.models import AuthorizationExpiry, Channel, Merchant, Payment
+from gateway.payments import store
+from gateway.payments.chain import Chain
+from gateway.payments.follow_ups import load_chain_members
+from gateway.payments.operations import RELEASED_BY_REVERSAL
+from gateway.timers.registry import Timer
+
+MAX_EXPIRIES_PER_TICK: Final = 200
+EXPIRY_RETRY_DELAY: Final = timedelta(hours=1)
+"""Until an authorization is looked at again whose increment or renewal has no result yet. By time it has expired
+already: only its record waits."""
+
+log = structlog.get_logger(__name__)
+
+# Ends are in the merchant's clock; the first condition uses the index, with the clock that is furthest ahead.
+_DUE: Final = """
+SELECT e.id, e."authorization", m.clock_offset
+FROM gateway_authorizationexpiry e JOIN gateway_merchant m ON m.id = e.merchant_id
+WHERE e.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
+  AND e.due_at <= %(now)s + m.clock_offset AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
+ORDER BY e.due_at LIMIT %(limit)s
+"""
+
+
+def expire_authorizations(merchant: Merchant | None = None) -> int:
+    """End what is due, of one merchant or all; returns how many rows were dealt with. Nothing is locked: each ends by
+    compare-and-set, and a second worker finds it ended."""
+    now = clock.real_now()
+    values = {"now": now, "merchant": merchant.pk if merchant is not None else None, "limit": MAX_EXPIRIES_PER_TICK}
+    ended = 0
+    for row, authorization, offset in execute_sql(_DUE, values):
+        try:
+            ended += _expire_authorization(row, authorization, now + offset)
+        except Exception:  # one authorization must not keep the others waiting
+            log.exception("authorization_not_expired", payment=authorization.hex)
+            _postpone(row, now + offset)
+    return ended
+
+
+def _expire_authorization(row: int, authorization: UUID, at: datetime) -> bool:
+    """Record one expiry. False when it has to wait."""
+    chain = Chain(load_chain_members(authorization))
+    held, end = chain.authorization, chain.authorization.expires_at
+    if held.has_pending_increment:
+        _postpone(row, at)
+        return False
+    if end is None or end > at or held.is_closed or held.uncaptured <= 0:
+        # Renewed, and the renewal has a row of its own, or nothing is left.
+        AuthorizationExpiry.objects.filter(pk=row).delete()
+        return True
+    first = chain.first
+    refuses = _load_expired_captures(first) == Channel.ExpiredCaptures.REFUSE
+    return store.expire_authorization(
+        first, end, at=at, expiry=row, release=refuses and first.connector in RELEASED_BY_REVERSAL
+    )
+
+
+def _load_expired_captures(first: Payment) -> str:
+    mode: str = Channel.objects.values_list("expired_captures", flat=True).get(pk=first.channel_id)
+    return mode
+
+
+def _postpone(row: int, at: datetime) -> None:
+    AuthorizationExpiry.objects.filter(pk=row).update(due_at=at + EXPIRY_RETRY_DELAY)
+
+
+def find_next_expiry(merchant: Merchant) -> datetime | None:
+    """When the next authorization of this merchant ends, by its clock; None without any."""
+    rows = AuthorizationExpiry.objects.filter(merchant=merchant)
+    found: datetime | None = rows.aggregate(first=Min("due_at"))["first"]
+    return found
+
+
+TIMER: Final = Timer(
+    name="authorization expiry",
+    run=expire_authorizations,
+    next_at=find_next_expiry,
+    every_s=5.0,
+    about="End authorizations whose time has passed, and have their rest released.",
+)

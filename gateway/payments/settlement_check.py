@@ -1,0 +1,29 @@
+"""What a reversal needs of settlement, which is a package above payments: whether a payment was settled.
+
+reporting registers the function when it is loaded. Source: rulings, section 4 (RV before settlement).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from django.core.exceptions import ImproperlyConfigured
+
+SettlementCheck = Callable[[UUID], bool]
+"""Whether a settlement record is matched with the payment."""
+
+_registered: Final[list[SettlementCheck]] = []
+
+
+def register_settlement_check(check: SettlementCheck) -> None:
+    """Register the function of the package of settlement, in place of the one registered before."""
+    _registered[:] = [check]
+
+
+def has_settlement_record(payment: UUID) -> bool:
+    """Whether a settlement file has told of the payment. Raises ImproperlyConfigured without a registered function."""
+    if not _registered:
+        raise ImproperlyConfigured("reporting is not among INSTALLED_APPS")
+    return _registered[0](payment)

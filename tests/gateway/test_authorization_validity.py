@@ -1,0 +1,69 @@
+"""The table of how long authorizations are valid, and its copy in docs/follow-ups.md. Source: docs/decisions/0069."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gateway.core.authorization_validity import (
+    AUTHORIZATION_VALIDITIES,
+    ESTIMATED_AUTHORIZATION,
+    FINAL_AUTHORIZATION,
+    AuthorizationValidity,
+    resolve_authorization_validity,
+)
+from gateway.core.brands import PAYMENT_BRANDS
+
+GUIDE = Path(__file__).parents[2] / "docs" / "follow-ups.md"
+BLOCK = re.compile(r"(<!-- authorization validity: .*?-->\n).*?(<!-- end of the validity -->)", re.DOTALL)
+
+
+def write_row(row: AuthorizationValidity) -> str:
+    categories = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in row.mccs)
+    which = [
+        row.kind,
+        f"initiator {row.initiator}" if row.initiator else "",
+        f"merchant.country {row.country}" if row.country else "",
+        f"merchant.mcc {categories}" if categories else "",
+    ]
+    brands = " ".join(f"`{brand}`" for brand in row.brands) or "every other card, and wallets of cards"
+    return f"| {brands} | {', '.join(filter(None, which)) or 'any'} | {row.days} |"
+
+
+def test_the_guide_has_the_table() -> None:
+    made = "\n".join(
+        ["| brand | which | days |", "|---|---|---|", *(write_row(row) for row in AUTHORIZATION_VALIDITIES)]
+    )
+    text = GUIDE.read_text()
+    wanted = BLOCK.sub(lambda found: f"{found[1]}{made}\n{found[2]}", text)
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        GUIDE.write_text(wanted)
+        return
+    assert text == wanted
+
+
+def test_each_row_says_where_it_is_from_and_can_be_reached() -> None:
+    assert all(row.source and row.days > 0 for row in AUTHORIZATION_VALIDITIES)
+    assert {brand for row in AUTHORIZATION_VALIDITIES for brand in row.brands} <= set(PAYMENT_BRANDS)
+    assert not AUTHORIZATION_VALIDITIES[-1].brands
+
+
+@pytest.mark.parametrize(
+    "brand, method, kind, country, days",
+    [
+        ("TROY", "CC", ESTIMATED_AUTHORIZATION, "", 7),
+        ("VISADEBIT", "DC", FINAL_AUTHORIZATION, "", 10),
+        ("MASTER", "CC", FINAL_AUTHORIZATION, "IN", 4),
+        ("MASTER", "CC", ESTIMATED_AUTHORIZATION, "IN", 30),
+        ("MAESTRO", "DC", ESTIMATED_AUTHORIZATION, "", 7),
+        ("WALLET1", "WA", ESTIMATED_AUTHORIZATION, "", 7),
+        ("WEBWALLET", "VA", ESTIMATED_AUTHORIZATION, "", None),
+    ],
+)
+def test_the_first_row_that_fits_holds(brand: str, method: str, kind: str, country: str, days: int | None) -> None:
+    found = resolve_authorization_validity(brand, method, {}, kind=kind, country=country)
+    assert found == (timedelta(days=days) if days is not None else None)
