@@ -23,6 +23,7 @@ from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError, Parameters, mask_reported_value
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import forwardable_parameters
+from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS, find_unsendable
 from gateway.connectors.means import Means
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
@@ -46,7 +47,7 @@ from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import complete_unless_recovered, submit_payment
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError, build_unsendable_refusal
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -92,12 +93,16 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         request.parameters.ignore(SEQUENCE)
     if operation.code != "CB":
         request.parameters.ignore(CHARGEBACK_REASON)
+    if request.parameters.get(TRANSFER_PARAMETER) in TRANSFERS:
+        # A follow-up is of the kind of the payment that it follows.
+        request.parameters.ignore(TRANSFER_PARAMETER)
     means: Means | None = None
     for _ in range(MAX_FOLLOW_UP_TRIES):
         chain = load_chain(request.target, request.merchant, request.channel)
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
+        _check_sendable(request.parameters, operation, target)
         decision = decide_follow_up(operation, chain, target, request.parameters)
         # Open the secrets before the payment begins: one whose card does not open must not stay STARTED.
         needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
@@ -161,6 +166,13 @@ def _check_reference(request: FollowUpRequest) -> None:
         parameters.drop(*foreign)
         parameters.items = [item for item in parameters.items if item[0].structure.title in _FOLLOW_UP_STRUCTURES]
         parameters.ignored = (*parameters.ignored, *foreign)
+
+
+def _check_sendable(parameters: Parameters, operation: PaymentOperation, target: Payment) -> None:
+    """Raise RequestRefusedError if the target's acquirer cannot be sent what would change the follow-up."""
+    sends = CONNECTORS[target.connector].sends
+    if names := find_unsendable(sends, target.brand, operation.code, parameters.values):
+        raise build_unsendable_refusal(names, parameters)
 
 
 def _ignore_number_of_captures(parameters: Parameters) -> None:
