@@ -77,7 +77,7 @@ class SentParameter:
         )
 
 
-SENDS_EVERYTHING: Final = (SentParameter(name="", place="all parameters"),)
+SENDS_EVERYTHING: Final[tuple[SentParameter, ...]] = (SentParameter(name="", place="all parameters"),)
 """Of a connector whose other side is ours."""
 
 SPECIAL_PARAMETERS: Final = (

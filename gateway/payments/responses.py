@@ -19,7 +19,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from gateway.catalogue.parse import Parameters
-from gateway.connectors.capabilities import SENDS_EVERYTHING, list_unsent
+from gateway.connectors.capabilities import SENDS_EVERYTHING, SentParameters, list_unsent
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.brands import is_card_brand
@@ -121,10 +121,10 @@ def _render_remarks(payment: Payment, form: ResponseFormat) -> dict[str, Any]:
 def _list_unsent_parameters(payment: Payment, parameters: Parameters) -> tuple[str, ...]:
     """The descriptive parameters that the payment's acquirer is not sent: docs/decisions/0070. Of the account that took
     it in the end: a failover may have changed it."""
-    connector = CONNECTORS[payment.connector]
-    if connector.sends is SENDS_EVERYTHING or parameters.refusals:
+    connector = CONNECTORS.get(payment.connector)  # a change of a registration has none
+    if connector is None or connector.sends is SENDS_EVERYTHING or parameters.refusals:
         return ()
-    sent = {**parameters.secrets, **parameters.values}
+    sent: SentParameters = {**parameters.secrets, **parameters.values}
     brand = payment.brand if is_card_brand(payment.brand) else ""
     return list_unsent(connector.sends, brand, payment.payment_type, sent)
 

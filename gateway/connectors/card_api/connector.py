@@ -32,7 +32,7 @@ from gateway.connectors.port import (
 
 CHARGEBACKS_NOT_OFFERED: Final = "700.400.402"
 REFERENCE_NOT_AT_PROCESSOR: Final = "600.200.500"
-CARD_API_PARAMETERS: Final = (
+CARD_API_PARAMETERS: Final[tuple[SentParameter, ...]] = (
     SentParameter(
         name="transactionCategory",
         values=MAIL_OR_TELEPHONE,

@@ -74,7 +74,7 @@ class _Written:
     sent: Mapping[str, Any]
 
 
-ISO8583_PARAMETERS: Final = (
+ISO8583_PARAMETERS: Final[tuple[SentParameter, ...]] = (
     *TRANSFER_CAPABILITIES,
     *PRIVATE_CAPABILITIES,
     *ADDENDA_CAPABILITIES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -113,8 +113,8 @@ class IsoRequest:
     own: OriginalMessage
     original: OriginalMessage | None
     parts: Mapping[str, str]
-    processing: str
-    addenda: Mapping[str, Mapping[str, str]]
+    processing: str = ""
+    addenda: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     amount_already_reversed: int = 0
 
     def given(self, name: str) -> str:

@@ -59,7 +59,7 @@ _PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
 )
 
 
-SEPA_PARAMETERS: Final = (
+SEPA_PARAMETERS: Final[tuple[SentParameter, ...]] = (
     SentParameter(
         name=TRANSFER_PARAMETER,
         values=frozenset({PAYOUT_TRANSFER}),
