@@ -29,8 +29,8 @@ class RoutingFacts:
     """What routing knows of a payment. None: not known yet, as on a checkout's form.
 
     ``currency``: '' for a request without money; ``means``: the kind of means, '' for none; ``digits``: the card's
-    leading digits, '' for none; ``sent``: the parameters sent; ``card_brand``: of a wallet's card, where ``brand`` is
-    the wallet's.
+    leading digits, '' for none; ``sent``: the parameters sent; ``prepared``: those of a checkout, to which the shopper
+    adds others; ``card_brand``: of a wallet's card, where ``brand`` is the wallet's.
     """
 
     brand: str
@@ -42,6 +42,7 @@ class RoutingFacts:
     means: str | None = None
     digits: str | None = field(default=None, repr=False)
     sent: SentParameters | None = field(default=None, repr=False)
+    prepared: SentParameters = field(default_factory=dict, repr=False)
     card_brand: str = ""
 
 
@@ -224,9 +225,10 @@ def explain_rejection(account: RoutingCandidate, facts: RoutingFacts, connectors
 
 
 def _list_unsendable(connector: Connector, facts: RoutingFacts) -> tuple[str, ...]:
-    if facts.sent is None or facts.payment_type is None:
+    sent = facts.sent if facts.sent is not None else facts.prepared
+    if facts.payment_type is None:
         return ()
-    return find_unsendable(connector.sends, facts.card_brand or facts.brand, facts.payment_type, facts.sent)
+    return find_unsendable(connector.sends, facts.card_brand or facts.brand, facts.payment_type, sent)
 
 
 def _list_missing(connector: Connector, facts: RoutingFacts) -> list[str]:

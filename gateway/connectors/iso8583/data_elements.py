@@ -170,6 +170,9 @@ DATA_ELEMENTS: Final = (
     DataElement(number="63", kinds=_ALL, about="the payment's id", fill=lambda q: q.request.payment.hex),
     DataElement(number="90", kinds="CP RF RV V", about="the original's type, DE11, DE7, DE32", fill=_original),
     DataElement(
+        number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement
+    ),
+    DataElement(
         number="104",
         kinds=_ADDENDA,
         about="a transfer's kind, sender and recipient",
@@ -186,9 +189,6 @@ DATA_ELEMENTS: Final = (
         kinds=_ADDENDA,
         about="flight: ticket and legs",
         fill=lambda q: write_addendum("121", q.addenda.get("121", {})),
-    ),
-    DataElement(
-        number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement
     ),
 )
 """The mapping. Not sent: DE23 and DE55 (chip), DE35 and DE45 (track), DE52 (PIN), which do not exist in e-commerce;

@@ -214,6 +214,7 @@ FUNDING = {"transactionProcessingCode": "FUNDING", "transactionBai": "AA"}
         ({"sent": FUNDING}, "plain cannot send transactionProcessingCode"),
         ({"sent": {"merchant.payFacId": "1"}}, "plain cannot send merchant.payFacId"),
         ({"sent": {"transactionProcessingCode": "PURCHASE", "cart.items[0].name": "Mug"}}, ""),
+        ({"sent": None, "prepared": FUNDING}, "plain cannot send transactionProcessingCode"),
         ({"sent": FUNDING, "payment_type": "RG"}, ""),
         ({"sent": None}, ""),
     ],

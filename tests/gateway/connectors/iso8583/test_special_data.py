@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from gateway.models import AcquirerAccount, AcquirerExchange, Payment
+from gateway.models import AcquirerAccount, AcquirerExchange, Payment, Suspension
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.recovery import recover_after
+from tests.support.threeds import PASS, Shopper, buy
 
 OK = "000.100.112"
 NOT_OFFERED = "600.200.400"
@@ -86,6 +87,24 @@ def test_account_numbers_of_the_parties_are_sent_in_clear_and_kept_nowhere(shop:
     kept = AcquirerExchange.objects.get(payment=answer.id).sent
     assert (kept["104"]["sender.accountNumber"], kept["104"]["sender.name"]) == ("***", "Jane Jones")
     assert ACCOUNT not in json.dumps([kept, Payment.objects.get().request, answer.body])
+
+
+def test_account_numbers_survive_the_shoppers_authentication_and_are_deleted_with_it(
+    shop: Shop, iso_host: IsoHost
+) -> None:
+    """They are sealed beside the security code while the shopper is at the bank."""
+    channel = shop.open_channel("authenticating", three_d_secure=True)
+    account_at_host(channel, iso_host)
+    api = shop.api_of(channel)
+    waiting = buy(api, PASS, testMode="EXTERNAL", **FUNDING)
+    assert waiting.code == "000.200.000"
+    assert ACCOUNT not in json.dumps(Payment.objects.get().request)
+    shopper = Shopper.of(waiting)
+    shopper.follow(shopper.enter())
+    assert api.read(waiting.id).code == OK
+    booked = iso_host.of(waiting.id)
+    assert (booked.parties["15"], booked.parties["44"], booked.processing) == (ACCOUNT, "0011223344", "100000")
+    assert not Suspension.objects.exists()
 
 
 def test_an_unreferenced_credit_is_no_payout(shop: Shop, host: IsoHost) -> None:
