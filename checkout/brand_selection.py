@@ -117,6 +117,7 @@ def _build_routing_facts(row: Checkout, prepared: Mapping[str, str], code: str) 
         country=prepared.get("billing.country"),
         means=_MEANS.get(brand.means or "", brand.means),
         payment_type=REGISTRATION_PAYMENT_TYPE if registers else payment_type,
+        prepared=prepared,
     )
 
 

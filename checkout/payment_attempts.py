@@ -198,5 +198,5 @@ def _is_same_attempt(standing: Payment, request: PaymentRequest) -> bool:
     if waiting is None:
         return False
     held = current_vault().open(waiting.secrets_sealed, standing.id) if waiting.secrets_sealed is not None else None
-    now = pack_one_time_secrets(request.means)
+    now = pack_one_time_secrets(request.means, request.parameters)
     return (held or Secret("")) == (now or Secret(""))

@@ -135,7 +135,7 @@ class GuardedConnector:
         self.inner = inner
         self.name, self.operations, self.takes = inner.name, inner.operations, inner.takes
         self.required, self.redirects, self.settings = inner.required, inner.redirects, inner.settings
-        self.asks_with_means = inner.asks_with_means
+        self.asks_with_means, self.sends = inner.asks_with_means, inner.sends
 
     def __getattr__(self, name: str) -> Any:
         """Optional methods of the connector that are not part of the port."""

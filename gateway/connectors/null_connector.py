@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.connectors.capabilities import SENDS_EVERYTHING
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -24,6 +25,7 @@ class NullConnector:
     operations: frozenset[str] = frozenset()
     takes: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
+    sends = SENDS_EVERYTHING
     redirects = False
     settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False

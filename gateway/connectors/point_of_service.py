@@ -9,17 +9,23 @@ Source: Part B, Card on file; Visa Stored Credential Transaction Framework; Mast
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.rules import RuleInput
+from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS
 
 UNSCHEDULED: Final = "UNSCHEDULED"
 CHAIN_PRACTICES: Final = frozenset({"INCREMENTAL_AUTH", "REAUTHORIZATION"})
 """Industry practices that follow an authorization of the same chain."""
 MAIL_OR_TELEPHONE: Final = frozenset({"MO", "TO"})
+REPEATED_PARAMETERS: Final = (
+    TRANSFER_PARAMETER, "transactionBai", "transactionTti", "lifecycleId",
+    "merchant.payFacId", "merchant.isoId", "merchant.submerchantId", "merchant.marketplaceId",
+)  # fmt: skip
+"""Parameters that follow-ups repeat of their payment: what kind of payment it is, and for whom it was taken."""
 
 EXEMPTION_BY_FLAG: Final[Mapping[str, str]] = MappingProxyType(
     {"01": "LOW_VALUE", "02": "LOW_RISK", "03": "TRUSTED_MERCHANT", "04": "SECURE_CORPORATE"}
@@ -38,7 +44,8 @@ class PointOfService:
     """``merchant_initiated``: the cardholder takes no part. ``stored``: the card is on file; ``stores``: this payment
     puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
     ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``eci``: of an
-    authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or EXEMPTION_BY_CHALLENGE."""
+    authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or EXEMPTION_BY_CHALLENGE. ``repeated``: those of
+    REPEATED_PARAMETERS that were sent."""
 
     merchant_initiated: bool = False
     stored: bool = False
@@ -48,6 +55,13 @@ class PointOfService:
     order: str = ""
     eci: str = ""
     exemption: str = ""
+    repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def transfer(self) -> str:
+        """FUNDING_TRANSFER or PAYOUT_TRANSFER; '' for a purchase."""
+        code = self.repeated.get(TRANSFER_PARAMETER, "")
+        return code if code in TRANSFERS else ""
 
     @property
     def marked(self) -> bool:
@@ -75,6 +89,7 @@ def build_point_of_service(
         order=order if order in MAIL_OR_TELEPHONE else "",
         eci=parameters.get("threeDSecure.eci", ""),
         exemption="" if merchant else _resolve_exemption(parameters),
+        repeated={name: parameters[name] for name in REPEATED_PARAMETERS if name in parameters},
     )
 
 

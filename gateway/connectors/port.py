@@ -6,6 +6,7 @@ values, never models.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+from gateway.connectors.capabilities import TRANSFER_PARAMETER, SentParameter
 from gateway.connectors.means import Card, Means
 from gateway.connectors.point_of_service import PointOfService, build_point_of_service
 from gateway.core import brands
@@ -55,6 +57,15 @@ class ConnectorAccount:
     secrets: Mapping[str, Secret] = field(default_factory=dict)
 
 
+class ReversalReason(enum.StrEnum):
+    """Why a payment is reversed: the merchant asked, its answer did not come in time, or its approval was refused
+    (the issuer's address or security code answer did not satisfy the rule set)."""
+
+    CUSTOMER = "customer"
+    TIMEOUT = "timeout"
+    SUSPECTED_FRAUD = "suspected fraud"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcquirerRequest:
     """A request to an acquirer. Inquiries and voids carry the request of the payment that they are about.
@@ -66,11 +77,13 @@ class AcquirerRequest:
     with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
     may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized
     in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
-    (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``stored``, ``stores``: of a
-    first payment, it is made with a registration, or makes one; ``original``: of a follow-up, the point of service that
-    it has from the payment it follows; ``clearing``: of a capture, which of numberOfCaptures it is, (0, 0) without that
-    number; ``authorization_kind``: ESTIMATED or FINAL of a first PA; ``not_after``: a payment that has not been sent by
-    then is not sent any more, because recovery may have voided it (checked by :meth:`check_in_time`).
+    (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``party_accounts``: numbers of a
+    transfer's sender and recipient in clear, by parameter name (PARTY_ACCOUNTS), of a first payment on its way only;
+    ``stored``, ``stores``: of a first payment, it is made with a registration, or makes one; ``original``: of a
+    follow-up, the point of service that it has from the payment it follows; ``clearing``: of a capture, which of
+    numberOfCaptures it is, (0, 0) without that number; ``authorization_kind``: ESTIMATED or FINAL of a first PA;
+    ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have voided it
+    (checked by :meth:`check_in_time`); ``reversal_reason``: of a reversal or void.
     """
 
     payment: UUID
@@ -87,12 +100,14 @@ class AcquirerRequest:
     amount_already_reversed: Decimal = Decimal(0)
     authorized_amount: Decimal = Decimal(0)
     cryptogram: Secret | None = None
+    party_accounts: Mapping[str, Secret] = field(default_factory=dict)
     stored: bool = False
     stores: bool = False
     original: PointOfService | None = None
     clearing: tuple[int, int] = (0, 0)
     authorization_kind: str = ""
     not_after: Deadline | None = None
+    reversal_reason: ReversalReason = ReversalReason.CUSTOMER
 
     def check_in_time(self) -> None:
         """Raise RequestTooLateError after ``not_after``. Called as late as possible before a payment is sent."""
@@ -103,6 +118,12 @@ class AcquirerRequest:
     def point_of_service(self) -> PointOfService:
         """Who initiates the payment, and whether its card is on file: what every connector marks it by."""
         return self.original or build_point_of_service(self.parameters, stored=self.stored, stores=self.stores)
+
+    def get_repeated(self, name: str) -> str:
+        """A parameter of REPEATED_PARAMETERS: as sent with this payment, else with the one that it follows; '' if with
+        neither. The kind of a transfer is always that of the first payment."""
+        sent = self.parameters.get(name, "") if name != TRANSFER_PARAMETER else ""
+        return sent or self.point_of_service.repeated.get(name, "")
 
     @property
     def network_brand(self) -> str:
@@ -239,15 +260,17 @@ class Connector(Protocol):
     """The interface of a connector.
 
     ``operations``: payment types it can do; ``takes``: kinds of means it accepts (gateway.connectors.means, '' for
-    none); ``required``: parameters it needs; ``redirects``: it can redirect the shopper, so it accepts brands whose
-    first answer is pending; ``settings``: what it needs to know about an account; ``asks_with_means``: its inquiries
-    and voids need the means again.
+    none); ``required``: parameters it needs; ``sends``: which of the parameters that mean something to banks it sends,
+    and where; ``redirects``: it can redirect the shopper, so it accepts brands whose first answer is pending;
+    ``settings``: what it needs to know about an account; ``asks_with_means``: its inquiries and voids need the means
+    again.
     """
 
     name: str
     operations: frozenset[str]
     takes: frozenset[str]
     required: frozenset[str]
+    sends: tuple[SentParameter, ...]
     redirects: bool
     settings: tuple[ConnectorSetting, ...]
     asks_with_means: bool

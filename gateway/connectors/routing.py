@@ -66,11 +66,12 @@ def list_acquirers() -> dict[str, Connector]:
 
 
 class NoRouteError(Exception):
-    """No account can take the payment. ``missing``: parameters with which one could."""
+    """No account can take the payment. ``missing``: parameters with which one could; ``unsendable``: parameters without
+    which one could."""
 
-    def __init__(self, why: str, missing: tuple[str, ...] = ()) -> None:
+    def __init__(self, why: str, missing: tuple[str, ...] = (), unsendable: tuple[str, ...] = ()) -> None:
         super().__init__(why)
-        self.missing = missing
+        self.missing, self.unsendable = missing, unsendable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def first_route(choice: RouteChoice) -> Route:
     if not choice.candidates:
         by = f"rule {choice.rule}: " if choice.rule else ""
         reasons = "; ".join(f"{name}: {why}" for name, why in choice.rejected)
-        raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing)
+        raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing, choice.unsendable)
     first = choice.candidates[0]
     return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.build_audit())
 

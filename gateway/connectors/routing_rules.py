@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from gateway.connectors.capabilities import SentParameters, find_needed, find_unsendable
 from gateway.connectors.port import Connector
 from gateway.core.brands import PAYMENT_BRANDS
 
@@ -28,7 +29,8 @@ class RoutingFacts:
     """What routing knows of a payment. None: not known yet, as on a checkout's form.
 
     ``currency``: '' for a request without money; ``means``: the kind of means, '' for none; ``digits``: the card's
-    leading digits, '' for none; ``sent``: names of the parameters sent.
+    leading digits, '' for none; ``sent``: the parameters sent; ``prepared``: those of a checkout, to which the shopper
+    adds others; ``card_brand``: of a wallet's card, where ``brand`` is the wallet's.
     """
 
     brand: str
@@ -39,7 +41,9 @@ class RoutingFacts:
     payment_type: str | None = None
     means: str | None = None
     digits: str | None = field(default=None, repr=False)
-    sent: frozenset[str] | None = None
+    sent: SentParameters | None = field(default=None, repr=False)
+    prepared: SentParameters = field(default_factory=dict, repr=False)
+    card_brand: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,8 @@ class RouteChoice:
 
     ``candidates``: accounts that can take the payment, best first. ``rejected``: the others, as (account, reason).
     ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
-    candidates, the parameters with which the first otherwise suitable account could take the payment.
+    candidates, the parameters with which the first otherwise suitable account could take the payment. ``unsendable``:
+    without candidates, the parameters that no otherwise suitable account can send.
     """
 
     candidates: tuple[RoutingCandidate, ...]
@@ -114,6 +119,7 @@ class RouteChoice:
     weights: Mapping[str, int] = field(default_factory=dict)
     rejected: tuple[tuple[str, str], ...] = ()
     missing: tuple[str, ...] = ()
+    unsendable: tuple[str, ...] = ()
 
     def build_audit(self) -> dict[str, Any]:
         """The audit stored with the payment. The first candidate stands in the payment's columns and is left out."""
@@ -211,20 +217,43 @@ def explain_rejection(account: RoutingCandidate, facts: RoutingFacts, connectors
         return f"{connector.name} does not take {facts.means or 'payments without means'}"
     if not connector.redirects and _is_first_answer_pending(facts.brand):
         return f"{connector.name} cannot send a shopper elsewhere"
-    if facts.sent is not None and (missing := sorted(connector.required - facts.sent)):
+    if unsendable := _list_unsendable(connector, facts):
+        return f"{connector.name} cannot send {', '.join(unsendable)}"
+    if missing := _list_missing(connector, facts):
         return f"{connector.name} needs {', '.join(missing)}"
     return _missing_settings(account, connector)
 
 
-def _missing_parameters(
+def _list_unsendable(connector: Connector, facts: RoutingFacts) -> tuple[str, ...]:
+    sent = facts.sent if facts.sent is not None else facts.prepared
+    if facts.payment_type is None:
+        return ()
+    return find_unsendable(connector.sends, facts.card_brand or facts.brand, facts.payment_type, sent)
+
+
+def _list_missing(connector: Connector, facts: RoutingFacts) -> list[str]:
+    if facts.sent is None:
+        return []
+    needed = find_needed(connector.sends, facts.card_brand or facts.brand, facts.payment_type or "", facts.sent)
+    return sorted((connector.required | needed) - facts.sent.keys())
+
+
+def _explain_no_candidate(
     accounts: Iterable[RoutingCandidate], facts: RoutingFacts, connectors: Mapping[str, Connector]
-) -> tuple[str, ...]:
-    """The parameters that the first otherwise suitable account needs."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What was sent too little and too much: the parameters that the first otherwise suitable account needs; without
+    such an account, those that the suitable ones cannot send."""
     whatever = replace(facts, sent=None)
+    unsendable: tuple[str, ...] = ()
     for account in accounts:
-        if facts.sent is not None and not explain_rejection(account, whatever, connectors):
-            return tuple(sorted(connectors[account.connector].required - facts.sent))
-    return ()
+        if facts.sent is None or explain_rejection(account, whatever, connectors):
+            continue
+        connector = connectors[account.connector]
+        found = _list_unsendable(connector, facts)
+        if not found:
+            return tuple(_list_missing(connector, facts)), ()
+        unsendable = unsendable or found
+    return (), unsendable
 
 
 def _missing_settings(account: RoutingCandidate, connector: Connector) -> str:
@@ -253,13 +282,13 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
     rule = next((one for one in table.rules if match_rule(one, facts)), None)
     if rule is None:
         usable, rejected = _split_by_rejection(table.accounts, facts, connectors)
-        missing = () if usable else _missing_parameters(table.accounts, facts, connectors)
-        return RouteChoice(candidates=tuple(usable), rejected=tuple(rejected), missing=missing)
+        missing, unsendable = ((), ()) if usable else _explain_no_candidate(table.accounts, facts, connectors)
+        return RouteChoice(candidates=tuple(usable), rejected=tuple(rejected), missing=missing, unsendable=unsendable)
     named = [(table.account(target.account), target.weight) for target in rule.targets]
     weights = {account.id: weight for account, weight in named if account is not None}
     meant = [account for account, _ in named if account is not None]
     usable, rejected = _split_by_rejection(meant, facts, connectors)
-    missing = () if usable else _missing_parameters(meant, facts, connectors)
+    missing, unsendable = ((), ()) if usable else _explain_no_candidate(meant, facts, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
     shown_weights = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
     return RouteChoice(
@@ -269,6 +298,7 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
         weights=shown_weights,
         rejected=tuple(rejected),
         missing=missing,
+        unsendable=unsendable,
     )
 
 

@@ -30,6 +30,7 @@ from gateway.catalogue.parse import (
 )
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import forwardable_parameters
+from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS, find_unsendable
 from gateway.connectors.means import Means
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
@@ -58,7 +59,7 @@ from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import complete_unless_recovered, submit_payment
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError
+from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError, build_unsendable_refusal
 from gateway.payments.reversal_border import is_beyond_reversal
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
@@ -104,11 +105,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     payment, 400 for a type that is not offered."""
     operation = request.operation or resolve_operation(request.parameters)
     _check_reference(request)
-    _ignore_number_of_captures(request.parameters)
-    if operation.code not in CLOSING_TYPES:
-        request.parameters.ignore(SEQUENCE)
-    if operation.code != "CB":
-        request.parameters.ignore(CHARGEBACK_REASON)
+    _ignore_parameters_without_effect(operation, request.parameters)
     means: Means | None = None
     renewed = False
     for _ in range(MAX_FOLLOW_UP_TRIES):
@@ -116,6 +113,7 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)
+        _check_sendable(request.parameters, operation, target)
         decision = decide_follow_up(operation, chain, target, request.parameters, at=request.now)
         if decision.code == AUTHORIZATION_EXPIRED and _renews_expired(target):
             if operation is REAUTHORIZATION_OPERATION:
@@ -221,6 +219,24 @@ def _check_reference(request: FollowUpRequest) -> None:
         parameters.drop(*foreign)
         parameters.items = [item for item in parameters.items if item[0].structure.title in _FOLLOW_UP_STRUCTURES]
         parameters.ignored = (*parameters.ignored, *foreign)
+
+
+def _check_sendable(parameters: Parameters, operation: PaymentOperation, target: Payment) -> None:
+    """Raise RequestRefusedError if the target's acquirer cannot be sent what would change the follow-up."""
+    sends = CONNECTORS[target.connector].sends
+    if names := find_unsendable(sends, target.brand, operation.code, parameters.values):
+        raise build_unsendable_refusal(names, parameters)
+
+
+def _ignore_parameters_without_effect(operation: PaymentOperation, parameters: Parameters) -> None:
+    _ignore_number_of_captures(parameters)
+    if operation.code not in CLOSING_TYPES:
+        parameters.ignore(SEQUENCE)
+    if operation.code != "CB":
+        parameters.ignore(CHARGEBACK_REASON)
+    if parameters.get(TRANSFER_PARAMETER) in TRANSFERS:
+        # A follow-up is of the kind of the payment that it follows.
+        parameters.ignore(TRANSFER_PARAMETER)
 
 
 def _ignore_number_of_captures(parameters: Parameters) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.catalogue.parse import Parameters
 from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.capabilities import PARTY_ACCOUNTS
 from gateway.connectors.means import BankAccount, Card, GiftCard, Means, TokenAccount, VirtualAccount
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.secret import Secret
@@ -62,9 +63,11 @@ def load_payment_means(payment: Payment) -> Means | None:
     return means_from_account(payment.means, current_vault().open(payment.means_sealed, payment.id), values)
 
 
-def pack_one_time_secrets(means: Means | None) -> Secret | None:
-    """The one-time secrets of ``means`` as one text, to be sealed while the shopper authenticates; None without any."""
+def pack_one_time_secrets(means: Means | None, parameters: Parameters) -> Secret | None:
+    """The one-time secrets of ``means`` and the PARTY_ACCOUNTS of a request as one text, to be sealed while the shopper
+    authenticates; None without any."""
     secrets = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
+    secrets |= {name: secret.reveal() for name in PARTY_ACCOUNTS if (secret := parameters.secret(name)) is not None}
     return Secret(json.dumps(secrets)) if secrets else None
 
 
@@ -72,8 +75,15 @@ def restore_one_time_secrets(means: Means | None, secrets: Secret | None) -> Mea
     """``means`` with the one-time secrets of :func:`pack_one_time_secrets`."""
     if means is None or secrets is None:
         return means
-    fields: dict[str, Any] = {name: Secret(text) for name, text in json.loads(secrets.reveal()).items()}
+    held = json.loads(secrets.reveal())
+    fields: dict[str, Any] = {name: Secret(held[name]) for name in _ONE_TIME if name in held}
     return replace(means, **fields)
+
+
+def restore_party_accounts(secrets: Secret | None) -> dict[str, Secret]:
+    """The PARTY_ACCOUNTS of :func:`pack_one_time_secrets`, by parameter name."""
+    held = json.loads(secrets.reveal()) if secrets is not None else {}
+    return {name: Secret(held[name]) for name in PARTY_ACCOUNTS if name in held}
 
 
 STORABLE_MEANS: Final = ("card", "bankAccount", "virtualAccount")

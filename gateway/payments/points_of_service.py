@@ -12,12 +12,20 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import JSONObject
 
 from gateway.connectors.acquirer_message import flatten_body
-from gateway.connectors.point_of_service import PointOfService, build_point_of_service, continue_point_of_service
+from gateway.connectors.point_of_service import (
+    REPEATED_PARAMETERS,
+    PointOfService,
+    build_point_of_service,
+    continue_point_of_service,
+)
 from gateway.models import Payment
 from gateway.payments.chain import Chain
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 
-_READ: Final = ("standingInstruction", "threeDSecure", "transactionCategory", "createRegistration")
+_READ: Final = (
+    "standingInstruction", "threeDSecure", "transactionCategory", "createRegistration",
+    *dict.fromkeys(name.partition(".")[0] for name in REPEATED_PARAMETERS),
+)  # fmt: skip
 SERVICE_PARAMETERS: Final = JSONObject(**{name: KeyTransform(name, "request") for name in _READ})
 """Annotation ``sent_service`` for payments that are read without their ``request``."""
 _REPEATING: Final = frozenset({"PA", "RB"})

@@ -31,6 +31,7 @@ from gateway import metrics
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE, ParameterError
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER, forwardable_parameters
+from gateway.connectors.capabilities import PARTY_ACCOUNTS
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.means import Card, Means
 from gateway.connectors.null_connector import NO_ACQUIRER
@@ -112,6 +113,8 @@ def resolve_route(request: PaymentRequest) -> Route:
             wanted = "is required: the acquirer that takes this payment wants it"
             errors = [ParameterError(name=name, message=wanted) for name in fault.missing]
             raise refusal.RequestRefusedError(INVALID_PARAMETER_CODE, errors) from None
+        if fault.unsendable:
+            raise refusal.build_unsendable_refusal(fault.unsendable, request.parameters) from None
         raise refusal.RequestRefusedError(refusal.MODE_NOT_CONFIGURED_CODE) from None
 
 
@@ -127,7 +130,10 @@ def _build_routing_facts(request: PaymentRequest, currency: str) -> RoutingFacts
         payment_type=request.payment_type,
         means=means.kind if means is not None else "",
         digits=means.number.reveal()[:ROUTING_BIN_DIGITS] if isinstance(means, Card) else "",
-        sent=frozenset(request.parameters.names),
+        sent={**request.parameters.secrets, **request.parameters.values},
+        card_brand=""
+        if brands.is_card_brand(request.brand) or not isinstance(means, Card)
+        else means.facts.brand or "",
     )
 
 
@@ -307,6 +313,7 @@ def build_acquirer_request(
         parameters=forwardable_parameters({**values, **build_descriptor_parameter(payment)}),
         return_url=shopper_tokens.build_return_url(payment.id),
         cryptogram=cryptogram if isinstance(cryptogram, Secret) else None,
+        party_accounts={name: value for name in PARTY_ACCOUNTS if isinstance(value := values.get(name), Secret)},
         stored=payment.registration is not None,
         stores=creates_registration(payment),
     )

@@ -31,6 +31,7 @@ from gateway.connectors.port import (
     Connector,
     NotFoundAtAcquirer,
     OutcomeUnknownError,
+    ReversalReason,
     VoidRefusedError,
 )
 from gateway.connectors.routing import CONNECTORS
@@ -284,7 +285,7 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
         return InquiryResult(exchanges=[first], reply=None)
     started = time.perf_counter()
     try:
-        voided = connector.void(request)
+        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
     except VoidRefusedError as refused:
         return _inquire_after_refused_void(
             connector, request, [first, _build_unknown_exchange("void", refused, started)]
@@ -299,7 +300,7 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
     """Void what the acquirer approved after recovery had declined the payment."""
     started = time.perf_counter()
     try:
-        voided = connector.void(request)
+        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
     except OutcomeUnknownError as unknown:
         return InquiryResult(exchanges=[_build_unknown_exchange("void", unknown, started)], reply=None)
     return InquiryResult(exchanges=[_build_exchange("void", voided.sent, voided.received, started)], reply=voided)

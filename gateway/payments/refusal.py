@@ -41,6 +41,17 @@ class RequestRefusedError(Exception):
         self.status = status
 
 
+def build_unsendable_refusal(names: Sequence[str], parameters: Parameters) -> RequestRefusedError:
+    """The refusal (600.200.400) of a payment whose parameters ``names`` its acquirers cannot be sent: without them it
+    would be another payment. Source: docs/decisions/0070."""
+    message = "cannot be sent to any acquirer that could take this payment, which would be another one without it"
+    errors = [
+        ParameterError(name=name, value=parameters.get(name), message=message, code=TYPE_NOT_OFFERED_CODE, known=True)
+        for name in names
+    ]
+    return RequestRefusedError(TYPE_NOT_OFFERED_CODE, errors)
+
+
 def check_first_payment_type(payment_type: str, *, stored: bool, name: str = "paymentType") -> None:
     """Raise RequestRefusedError (600.200.400) for types that no chain begins with. ``stored``: the payment uses a
     registration, so registering (RG) is not offered; ``name``: the parameter that holds the type."""

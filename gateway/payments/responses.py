@@ -19,7 +19,10 @@ from typing import Any, Final
 from django.conf import settings
 
 from gateway.catalogue.parse import Parameters
+from gateway.connectors.capabilities import SENDS_EVERYTHING, SentParameters, list_unsent
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers, result_codes
+from gateway.core.brands import is_card_brand
 from gateway.core.compact_json import encode_json
 from gateway.models import Payment
 from gateway.payments.rendering import render_payment, resolve_result_code
@@ -111,7 +114,19 @@ def _render_remarks(payment: Payment, form: ResponseFormat) -> dict[str, Any]:
     refusals = form.parameters.refusals
     if refusals and payment.result_code == refusals[0].code:
         remarks["parameterErrors"] = [error.as_json(form.docs_url) for error in refusals]
-    return remarks | render_ignored_parameters(form.parameters)
+    ignored = (*form.parameters.ignored, *_list_unsent_parameters(payment, form.parameters))
+    return remarks | ({"ignoredParameters": list(ignored)} if ignored else {})
+
+
+def _list_unsent_parameters(payment: Payment, parameters: Parameters) -> tuple[str, ...]:
+    """The descriptive parameters that the payment's acquirer is not sent: docs/decisions/0070. Of the account that took
+    it in the end: a failover may have changed it."""
+    connector = CONNECTORS.get(payment.connector)  # a change of a registration has none
+    if connector is None or connector.sends is SENDS_EVERYTHING or parameters.refusals:
+        return ()
+    sent: SentParameters = {**parameters.secrets, **parameters.values}
+    brand = payment.brand if is_card_brand(payment.brand) else ""
+    return list_unsent(connector.sends, brand, payment.payment_type, sent)
 
 
 def sort_like_jsonb(value: Any) -> Any:

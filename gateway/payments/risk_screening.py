@@ -19,7 +19,7 @@ from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.rules import RuleInput
 from gateway.connectors.means import Card, TokenAccount
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, ReversalReason
 from gateway.connectors.simulator.cards import is_published_test_card
 from gateway.core import brands, clock, result_codes
 from gateway.db.statement import WriteStatement
@@ -286,7 +286,7 @@ def void_refused_approval(
 ) -> AcquirerReply:
     """Void an approval that fails the AVS/CVV policy and return the decline. Raises OutcomeUnknownError if the void is
     not confirmed: the payment is then IN_DOUBT, and recovery voids it."""
-    voided = connector.void(asked)
+    voided = connector.void(replace(asked, reversal_reason=ReversalReason.SUSPECTED_FRAUD))
     return replace(
         reply,
         code=verdict.code,

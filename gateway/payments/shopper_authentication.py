@@ -67,7 +67,7 @@ def authenticate_payment(payment: Payment, request: PaymentRequest) -> Authentic
             return Declined(reply=AcquirerReply(code=code, facts=facts), at=at)
         case AuthenticationPending(deadline=deadline, facts=facts):
             redirect = build_authentication_redirect(payment.id, outcome)
-            secrets = pack_one_time_secrets(request.means)
+            secrets = pack_one_time_secrets(request.means, request.parameters)
             return Suspended(
                 reply=AcquirerReply(code=AWAITING_SHOPPER_CODE, facts=facts, redirect=redirect),
                 at=at,

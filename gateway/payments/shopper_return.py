@@ -32,7 +32,7 @@ from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspen
 from gateway.payments import risk_screening, shopper_tokens, store
 from gateway.payments.operations import is_locally_queued
 from gateway.payments.outcomes import Declined, describe_silence, outcome_from_reply, resolve_event
-from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets
+from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.process import build_acquirer_request, complete_unless_recovered, submit_payment
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
@@ -100,7 +100,8 @@ def resume_authenticated_payment(
     plan = risk_screening.plan_resumed_screening(payment, sent)
     if not store.resume_payment(payment, at=clock.merchant_now(payment.merchant), plan=plan):
         return _reload_payment(payment)
-    values = {**sent, **read_private_facts(payment.answer).agreement_references, **proof}
+    references = read_private_facts(payment.answer).agreement_references
+    values = {**sent, **restore_party_accounts(secrets), **references, **proof}
     acquirer_request = build_acquirer_request(payment, means, values)
     outcome = submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin)
     complete_unless_recovered(payment, outcome, origin, plan=plan)

@@ -16,12 +16,15 @@ from django.test import override_settings
 
 from gateway.connectors.iso8583 import link_registry
 from gateway.connectors.iso8583.codec import MessageCodec
+from gateway.connectors.iso8583.private_field import split_parts
 from gateway.models import AcquirerAccount, Channel
 
 PATIENCE_S = 60.0
 RAISES = "33043900"
 """The private field's part that marks an increment: the amount is added to the authorization with the same DE37."""
 TIMEOUT_S = 1.0
+TRANSFERS = {"100000": "01", "260000": "01", "280000": "02"}
+"""DE3 of a transfer → the part of DE104 that says what kind it is: Visa's, Mastercard's."""
 Message = dict[str, str]
 ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")
 
@@ -29,14 +32,21 @@ ECHOED = ("3", "4", "7", "11", "12", "13", "37", "41", "42", "49", "70")
 @dataclass(slots=True, kw_only=True)
 class Booked:
     """One message that the host took in. ``left``: what of it stands, in minor units; of an authorization, with its
-    increments (``total``: before reversals)."""
+    increments (``total``: before reversals). ``facilitator``, ``parties``, ``cart``, ``flight``: part → text of DE48
+    (37 to 41), DE104, DE120 and DE121; ``reason``: DE39 of what reversed it."""
 
     mti: str
     amount: int
     left: int
     answer: Message
     payment: str
+    processing: str = ""
+    facilitator: Message = field(default_factory=dict)
+    parties: Message = field(default_factory=dict)
+    cart: Message = field(default_factory=dict)
+    flight: Message = field(default_factory=dict)
     reversed: bool = False
+    reason: str = ""
     captured: int = 0
     total: int = 0
     behind: Booked | None = None
@@ -238,7 +248,9 @@ class IsoHost:
         code, left = "00", amount
         behind = self._authorization(message) if first == "0100" else None
         if first in ("0100", "0200"):
-            code = self.declines.get(amount, "00")
+            code = _find_fault(message) or self.declines.get(amount, "00")
+        elif fault := _find_difference(message, original):
+            code = fault
         elif original is None:
             code = "25"
             if first == "0420":
@@ -250,10 +262,12 @@ class IsoHost:
         elif first == "0220":
             pass
         elif first == "0420":
+            original.reason = message.get("39", "")
             self._taken_back(original)
         elif amount != original.total:
             code = "13"  # a reversal has the amount of all that was authorized
         else:
+            original.reason = message.get("39", "")
             original.left = int(message["95"][:12]) if "95" in message else 0
             original.reversed = original.left == 0
         changes: Message = {}
@@ -276,6 +290,11 @@ class IsoHost:
             payment=message.get("63", ""),
             behind=behind,
             raises=RAISES in message.get("48", ""),
+            processing=message["3"],
+            facilitator=_facilitator(message),
+            parties=_parts(message, "104"),
+            cart=_parts(message, "120"),
+            flight=_parts(message, "121"),
         )
         return answer
 
@@ -322,6 +341,32 @@ class IsoHost:
         if message["t"][1] in "12" and code in ("00", "10"):
             answer["38"] = f"A{message['11'][:5]}"
         return answer | (self.answers if message["t"] != "0800" else {})
+
+
+def _find_fault(message: Message) -> str:
+    """DE39 for a message that says too little or too much of what it is; '' for a good one."""
+    parties = _parts(message, "104")
+    if (wanted := TRANSFERS.get(message["3"])) is not None and wanted not in parties:
+        return "30"
+    # A purchase that says it is a Visa transfer.
+    return "12" if message["3"] == "000000" and "01" in parties else ""
+
+
+def _find_difference(message: Message, original: Booked | None) -> str:
+    """DE39 for a capture or reversal of another kind, or for another facilitator, than what it is about; else ''."""
+    if original is None:
+        return ""
+    if message["3"] != original.processing:
+        return "12"
+    return "" if _facilitator(message) == original.facilitator else "03"
+
+
+def _parts(message: Message, element: str) -> Message:
+    return dict(split_parts(message.get(element, "")))
+
+
+def _facilitator(message: Message) -> Message:
+    return {number: text for number, text in _parts(message, "48").items() if number in ("37", "38", "39", "41")}
 
 
 @pytest.fixture

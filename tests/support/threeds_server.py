@@ -19,9 +19,11 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from gateway.threeds.required_fields import find_areq_faults
 
@@ -32,6 +34,7 @@ SCENARIOS = {
     "0141": "fails once", "0158": "old version", "0166": "html",
 }  # fmt: skip
 SILENCE_S = 30.0
+ISSUER_PAGES = ("/method", "/acs", "/acs/answer")
 
 
 def card_of(scenario: str) -> str:
@@ -49,6 +52,16 @@ def sign(body: bytes, at: int | None = None, secret: str = SECRET) -> str:
     return f"t={at},v1={hmac.new(secret.encode(), f'{at}.'.encode() + body, hashlib.sha256).hexdigest()}"
 
 
+def encode(message: dict[str, Any]) -> str:
+    """As 3-D Secure sends messages through browsers: base64url without padding."""
+    return base64.urlsafe_b64encode(json.dumps(message).encode()).decode().rstrip("=")
+
+
+def decode(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return found
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -59,6 +72,8 @@ class Server(ThreadingHTTPServer):
         self.results: dict[str, dict[str, Any]] = {}
         self.asked: dict[str, dict[str, Any]] = {}
         self.failed: set[str] = set()
+        self.ways_back: dict[str, str] = {}
+        self.methods: list[str] = []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -69,6 +84,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if self.path in ISSUER_PAGES:
+            self.show(dict(parse_qsl(body.decode())))
+            return
         message = json.loads(body)
         if self.path.startswith("/control/"):
             self.say(200, self.control(message))
@@ -143,11 +161,49 @@ class Handler(BaseHTTPRequestHandler):
         elif scenario == "proof missing":
             ares["authenticationValue"] = ""
         self.server.asked[ident] = ares
+        self.server.ways_back[ident] = areq.get("notificationURL", "")
         self.say(200, ares)
+
+    def show(self, form: dict[str, str]) -> None:
+        """The issuer's pages in the shopper's browser: the 3DS method, and the challenge with the code 4711."""
+        if self.path == "/method":
+            data = decode(form["threeDSMethodData"])
+            data_back = encode({"threeDSServerTransID": data["threeDSServerTransID"]})
+            self.server.methods.append(data["threeDSServerTransID"])
+            self.page(data["threeDSMethodNotificationURL"], {"threeDSMethodData": data_back}, at_once=True)
+        elif self.path == "/acs":
+            self.page("/acs/answer", {"id": decode(form["creq"])["threeDSServerTransID"]}, at_once=False)
+        else:
+            passed = form.get("code") == "4711" and "cancel" not in form
+            end = {"transStatus": "Y"} if passed else {"transStatus": "N", "challengeCancel": "01"}
+            rreq = self.control({"threeDSServerTransID": form["id"], **end})
+            cres = {
+                name: rreq[name] for name in ("messageVersion", "threeDSServerTransID", "acsTransID", "transStatus")
+            }
+            self.page(
+                self.server.ways_back[form["id"]], {"cres": encode({"messageType": "CRes", **cres})}, at_once=True
+            )
+
+    def page(self, action: str, hidden: dict[str, str], *, at_once: bool) -> None:
+        fields = "".join(f'<input type="hidden" name="{name}" value="{escape(text)}">' for name, text in hidden.items())
+        asked = '<label>Code <input name="code"></label><button>Confirm</button><button name="cancel">Cancel</button>'
+        rest = "<script>document.forms[0].submit()</script>" if at_once else ""
+        text = (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Issuer</title>'
+            '<link rel="icon" href="data:,">'
+            f'</head><body><h1>Your bank</h1><form method="post" action="{escape(action)}">{fields}'
+            f"{'' if at_once else asked}</form>{rest}</body></html>"
+        )
+        with contextlib.suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
 
     def control(self, message: dict[str, Any]) -> dict[str, Any]:
         if self.path == "/control/log":
-            return {"log": self.server.log}
+            return {"log": self.server.log, "methods": self.server.methods}
         ares = self.server.asked[message["threeDSServerTransID"]]
         rreq = {
             "messageType": "RReq",

@@ -144,7 +144,7 @@ def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
         payment_type=payment.payment_type,
         means=payment.means,
         digits=payment.answer.get("card", {}).get("bin", ""),
-        sent=frozenset(sent),
+        sent=sent,
     )
 
 

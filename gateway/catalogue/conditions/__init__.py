@@ -12,6 +12,7 @@ from gateway.catalogue.conditions.authentication import (
     INSTALMENTS,
     THREEDS_BROWSER,
     THREEDS_PROOF,
+    THREEDS_REGISTRATION,
     THREEDS_RETURN_URL,
 )
 from gateway.catalogue.conditions.card_on_file import CARD_ON_FILE
@@ -99,6 +100,7 @@ FOR_REGISTRATIONS: tuple[ParameterRule, ...] = (
     *TO_STORE,
     *AT_MOST_ONE_MEANS,
     *BRAND_NEEDED,
+    *THREEDS_REGISTRATION,
     *CARD_ON_FILE[:2],
     *CURRENCY_FITS,
     *CUSTOMER_NAMES,
@@ -119,7 +121,7 @@ FOR_ONE_CLICK: tuple[ParameterRule, ...] = (
 )
 """All conditions of a payment by a registration; the means itself was checked when it was stored."""
 
-ALL_CONDITIONS = (*FOR_PAYMENTS, *TO_STORE)
+ALL_CONDITIONS = (*FOR_PAYMENTS, *TO_STORE, *THREEDS_REGISTRATION)
 
 __all__ = [
     "ACCOUNT_CHECKS",
@@ -158,6 +160,7 @@ __all__ = [
     "SHOPPER_RESULT_URL",
     "THREEDS_BROWSER",
     "THREEDS_PROOF",
+    "THREEDS_REGISTRATION",
     "THREEDS_RETURN_URL",
     "TO_STORE",
     "WALLET_WAYS",

@@ -6,7 +6,7 @@ rulings D32, D34.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gateway.catalogue.conditions.request_facts import (
     AUTHENTICATING_FACTS,
@@ -68,34 +68,57 @@ ADDRESS_FIELDS = ("billing.street1", "billing.city", "billing.postcode", "billin
 
 def is_browser_authentication(sent: RuleInput) -> bool:
     """True if the shopper authenticates in a browser: no app device data, no requestor-initiated (3RI) request."""
-    return _address_wanted(sent) and not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
+    return _address_wanted(sent) and _is_in_browser(sent)
+
+
+def _is_in_browser(sent: RuleInput) -> bool:
+    return not sent.any("threeDSecure.deviceInfo", "threeDSecure.channel")
 
 
 def _address_wanted(sent: RuleInput) -> bool:
-    return will_authenticate(sent) and (sent.get("paymentType") in ("PA", "DB") or "alone" in sent.facts)
+    return will_authenticate(sent) and (sent.get("paymentType") in ("PA", "DB", "RG") or "alone" in sent.facts)
 
 
-THREEDS_BROWSER: tuple[ParameterRule, ...] = (
-    required_when(
-        "for 3D Secure v2: the channel authenticates cards", is_browser_authentication, *BROWSER_FIELDS,
-        keeps=_CARD_PAYMENT | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
-    ),
-    required_when(
-        "for 3D Secure v2: the channel authenticates cards", _address_wanted, *ADDRESS_FIELDS,
-        keeps=_CARD_PAYMENT | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=_CARD_PAYMENT, facts=AUTHENTICATING_FACTS,
-    ),
-)  # fmt: skip
+def _registers_in_browser(sent: RuleInput) -> bool:
+    """As is_browser_authentication, of a direct registration, whose paymentType may be left out."""
+    return will_authenticate(sent) and _is_in_browser(sent)
 
-THREEDS_RETURN_URL: tuple[ParameterRule, ...] = (
-    required_when(
-        "for 3D Secure v2: the shopper may be sent to the bank and comes back to it",
-        is_browser_authentication,
-        "shopperResultUrl",
-        keeps=_CARD_PAYMENT | {"shopperResultUrl": "https://shop.example/result"},
-        breaks=_CARD_PAYMENT,
-        facts=AUTHENTICATING_FACTS,
-    ),
+
+_Question = Callable[[RuleInput], bool]
+_WHEN = "for 3D Secure v2: the channel authenticates cards"
+_RETURN = {"shopperResultUrl": "https://shop.example/result"}
+
+
+def _build_browser_rules(in_browser: _Question, anywhere: _Question, card: dict[str, str]) -> tuple[ParameterRule, ...]:
+    return (
+        required_when(
+            _WHEN, in_browser, *BROWSER_FIELDS,
+            keeps=card | dict.fromkeys(BROWSER_FIELDS, "x"), breaks=card, facts=AUTHENTICATING_FACTS,
+        ),
+        required_when(
+            _WHEN, anywhere, *ADDRESS_FIELDS,
+            keeps=card | dict.fromkeys(ADDRESS_FIELDS, "x"), breaks=card, facts=AUTHENTICATING_FACTS,
+        ),
+    )  # fmt: skip
+
+
+def _build_return_rules(in_browser: _Question, card: dict[str, str]) -> tuple[ParameterRule, ...]:
+    return (
+        required_when(
+            "for 3D Secure v2: the shopper may be sent to the bank and comes back to it", in_browser,
+            "shopperResultUrl", keeps=card | _RETURN, breaks=card, facts=AUTHENTICATING_FACTS,
+        ),
+    )  # fmt: skip
+
+
+_CARD_TO_STORE = {"card.number": "4200000000000000"}
+THREEDS_BROWSER = _build_browser_rules(is_browser_authentication, _address_wanted, _CARD_PAYMENT)
+THREEDS_RETURN_URL = _build_return_rules(is_browser_authentication, _CARD_PAYMENT)
+THREEDS_REGISTRATION: tuple[ParameterRule, ...] = (
+    *_build_browser_rules(_registers_in_browser, will_authenticate, _CARD_TO_STORE),
+    *_build_return_rules(_registers_in_browser, _CARD_TO_STORE),
 )
+"""Storing a card authenticates like a payment: docs/decisions/0066."""
 
 _INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
 

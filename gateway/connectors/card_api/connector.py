@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.card_api import authorize, client, follow_up, inquiry, result_mapping
 from gateway.connectors.card_api.account import (
     CARD_API_SETTINGS,
@@ -19,6 +20,7 @@ from gateway.connectors.card_api.mapping import UnsupportedRequestError, parse_o
 from gateway.connectors.card_api.operation import INTENT_PAYMENT_TYPES, CardApiOperation
 from gateway.connectors.card_api.transport import CardApiSession
 from gateway.connectors.means import Card
+from gateway.connectors.point_of_service import MAIL_OR_TELEPHONE
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -30,6 +32,14 @@ from gateway.connectors.port import (
 
 CHARGEBACKS_NOT_OFFERED: Final = "700.400.402"
 REFERENCE_NOT_AT_PROCESSOR: Final = "600.200.500"
+CARD_API_PARAMETERS: Final[tuple[SentParameter, ...]] = (
+    SentParameter(
+        name="transactionCategory",
+        values=MAIL_OR_TELEPHONE,
+        operations=INTENT_PAYMENT_TYPES,
+        place="payment_method_options[card][moto]",
+    ),
+)
 _VERBS: Final[Mapping[str, Callable[[CardApiOperation], AcquirerReply]]] = {
     **dict.fromkeys(INTENT_PAYMENT_TYPES, authorize.authorize_payment),
     "CP": follow_up.capture_intent,
@@ -47,6 +57,7 @@ class CardApiConnector:
     operations = frozenset(_VERBS)
     takes = frozenset({"", Card.kind})
     required: frozenset[str] = frozenset()
+    sends = CARD_API_PARAMETERS
     redirects = False
     settings: tuple[ConnectorSetting, ...] = CARD_API_SETTINGS
     asks_with_means = False

@@ -116,6 +116,7 @@ def build_verification(request: AcquirerRequest, *, method: str = "", confirm: b
         ("expand[]", "latest_attempt"),
         *_means_fields(request, method),
         *_authentication_fields(request),
+        *_order_fields(request.point_of_service),
     ]
 
 
@@ -252,7 +253,12 @@ def _initiator(point: PointOfService) -> Iterator[tuple[str, str]]:
     """Who initiates the payment: the merchant off-session, or a shopper by mail or telephone."""
     if point.merchant_initiated:
         yield "off_session", "true"
-    elif point.order:
+    else:
+        yield from _order_fields(point)
+
+
+def _order_fields(point: PointOfService) -> Iterator[tuple[str, str]]:
+    if point.order and not point.merchant_initiated:
         yield "payment_method_options[card][moto]", "true"
 
 

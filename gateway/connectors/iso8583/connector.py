@@ -18,8 +18,10 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.iso8583 import batched_capture, capture_records
+from gateway.connectors.iso8583.addenda import ADDENDA_CAPABILITIES
 from gateway.connectors.iso8583.codec import BadMessageError
 from gateway.connectors.iso8583.iso_request import (
     MESSAGE_KINDS,
@@ -36,6 +38,8 @@ from gateway.connectors.iso8583.link_registry import (
     list_link_states,
 )
 from gateway.connectors.iso8583.mapping import build_iso_message, mask_iso_message
+from gateway.connectors.iso8583.private_field import PRIVATE_CAPABILITIES
+from gateway.connectors.iso8583.processing_codes import TRANSFER_CAPABILITIES
 from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
@@ -45,6 +49,7 @@ from gateway.connectors.iso8583.terminal import (
     parse_terminal,
 )
 from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.point_of_service import MAIL_OR_TELEPHONE
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -69,6 +74,14 @@ class _Written:
     sent: Mapping[str, Any]
 
 
+ISO8583_PARAMETERS: Final[tuple[SentParameter, ...]] = (
+    *TRANSFER_CAPABILITIES,
+    *PRIVATE_CAPABILITIES,
+    *ADDENDA_CAPABILITIES,
+    SentParameter(name="transactionCategory", values=MAIL_OR_TELEPHONE, place="DE22 012, DE25 08"),
+)
+
+
 class Iso8583Connector:
     """Serves many accounts at many hosts; each account's settings name its host."""
 
@@ -76,6 +89,7 @@ class Iso8583Connector:
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB"})
     takes = frozenset({Card.kind, TokenAccount.kind})
     required: frozenset[str] = frozenset()
+    sends = ISO8583_PARAMETERS
     redirects = False
     settings: tuple[ConnectorSetting, ...] = ISO8583_SETTINGS
     asks_with_means = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
@@ -17,11 +17,13 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
+from gateway.connectors.iso8583.addenda import build_addenda
 from gateway.connectors.iso8583.private_field import (
     build_private_parts,
     build_repeated_parts,
     write_private_field,
 )
+from gateway.connectors.iso8583.processing_codes import find_transfer_code
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.connectors.port import AcquirerRequest
 from gateway.core.money import Money
@@ -53,7 +55,7 @@ MESSAGE_KINDS: Final[Mapping[str, MessageKind]] = MappingProxyType(
         "PA": MessageKind(mti="0100", code="000000"),
         "DB": MessageKind(mti="0200", code="000000"),
         "RB": MessageKind(mti="0200", code="000000"),
-        "CD": MessageKind(mti="0200", code="260000"),
+        "CD": MessageKind(mti="0200", code="200000"),
         "RF": MessageKind(mti="0200", code="200000"),
         "CP": MessageKind(mti="0220", code="000000", advice=True),
         "RV": MessageKind(mti="0400", code="", advice=True),
@@ -102,7 +104,8 @@ class OriginalMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsoRequest:
     """A message to be built. ``own``: its identifying numbers; ``original``: those of the message it refers to, None
-    for a first message; ``amount_already_reversed``: of the original, in minor units."""
+    for a first message; ``processing``: DE3; ``addenda``: element → its parts; ``amount_already_reversed``: of the
+    original, in minor units."""
 
     request: AcquirerRequest
     terminal: Terminal
@@ -110,6 +113,8 @@ class IsoRequest:
     own: OriginalMessage
     original: OriginalMessage | None
     parts: Mapping[str, str]
+    processing: str = ""
+    addenda: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     amount_already_reversed: int = 0
 
     def given(self, name: str) -> str:
@@ -157,7 +162,9 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
     network = initial.network if initial is not None else resolve_initial_reference(request.parameters)
     if earlier is not None:
         network = earlier.network
+    original = own if void else None if first else earlier
     try:
+        processing = _resolve_processing_code(request, VOID_KIND if void else request.operation, original)
         parts = (build_private_parts if first and not void else build_repeated_parts)(request, network)
         write_private_field(parts)
     except ValueError as fault:
@@ -167,10 +174,21 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         terminal=terminal,
         kind=VOID_KIND if void else request.operation,
         own=own,
-        original=own if void else None if first else earlier,
+        original=original,
         parts=parts,
+        processing=processing,
+        addenda={} if void else build_addenda(request),
         amount_already_reversed=Money(request.amount_already_reversed, request.money.currency).minor_units(),
     )
+
+
+def _resolve_processing_code(request: AcquirerRequest, kind: str, original: OriginalMessage | None) -> str:
+    """DE3: that of the payment type, by network for transfers; of RV and reversals the original's. Raises
+    ValueError."""
+    code = MESSAGE_KINDS[kind].code
+    operation = request.operation if code or original is None else original.operation
+    transfer = find_transfer_code(operation, request.point_of_service.transfer, request.network_brand)
+    return transfer or MESSAGE_KINDS[operation].code or "000000"
 
 
 def build_stan(payment: UUID, role: str = "") -> str:

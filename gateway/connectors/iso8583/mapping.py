@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.connectors.iso8583.addenda import mask_addendum
 from gateway.connectors.iso8583.data_elements import DATA_ELEMENTS
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
 from gateway.connectors.iso8583.private_field import mask_private_parts
@@ -33,6 +34,7 @@ def mask_iso_message(message: Mapping[str, str], asked: IsoRequest) -> dict[str,
         masked["2"] = mask_pan(masked["2"])
     if asked.terminal.private_field in masked:
         masked[asked.terminal.private_field] = mask_private_parts(asked.parts)
+    masked |= {element: mask_addendum(parts) for element, parts in asked.addenda.items()}
     return masked
 
 

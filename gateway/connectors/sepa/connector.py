@@ -18,6 +18,7 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.connectors.acquirer_message import external_success_code, mask_request
+from gateway.connectors.capabilities import PAYOUT_TRANSFER, TRANSFER_PARAMETER, SentParameter
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, VoidRefusedError
 from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, WITHDRAWN
@@ -58,6 +59,17 @@ _PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
 )
 
 
+SEPA_PARAMETERS: Final[tuple[SentParameter, ...]] = (
+    SentParameter(
+        name=TRANSFER_PARAMETER,
+        values=frozenset({PAYOUT_TRANSFER}),
+        operations=frozenset({"CD"}),
+        place="the credit transfer itself (pain.001)",
+    ),
+)
+"""A collection is no account funding: the scheme has one kind of debit."""
+
+
 class SepaConnector:
     """Accepts collections under a mandate (DB, RB, and RG to store an account), refunds and payouts by transfer (RF,
     CD), and RV until the order is in a file."""
@@ -66,6 +78,7 @@ class SepaConnector:
     operations = frozenset({"RG", "DB", "RB", "CD", "RF", "RV"})
     takes = frozenset({"", BankAccount.kind})
     required: frozenset[str] = frozenset()
+    sends = SEPA_PARAMETERS
     redirects = False
     settings = SEPA_SETTINGS
     asks_with_means = False

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway.connectors.acquirer_message import mask_request
+from gateway.connectors.capabilities import SENDS_EVERYTHING
 from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.port import (
     AcquirerReply,
@@ -42,6 +43,7 @@ class SimulatorConnector:
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     takes = ANY_MEANS
     required: frozenset[str] = frozenset()
+    sends = SENDS_EVERYTHING
     redirects = True
     settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False

@@ -19,6 +19,7 @@ from gateway.connectors.acquirer_message import (
     mask_request,
     parse_scheme_reference,
 )
+from gateway.connectors.capabilities import SENDS_EVERYTHING
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.port import (
@@ -47,6 +48,7 @@ class StubConnector:
     operations = frozenset({"RG", "PA", "DB", "CD", "CP", "RF", "RV", "RB", "RC", "CB", "CR"})
     takes = ANY_MEANS
     required: frozenset[str] = frozenset()
+    sends = SENDS_EVERYTHING
     redirects = False
     settings: tuple[ConnectorSetting, ...] = ()
     asks_with_means = False

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from gateway.connectors.capabilities import SENDS_EVERYTHING, SentParameter
 from gateway.connectors.means import ANY_MEANS
 from gateway.connectors.port import Connector, ConnectorSetting
 from gateway.connectors.routing_rules import (
@@ -32,6 +33,7 @@ def connector(name: str, **values: Any) -> Connector:
         "operations": STUB.operations,
         "takes": ANY_MEANS,
         "required": frozenset(),
+        "sends": SENDS_EVERYTHING,
         "redirects": False,
         "settings": (),
         "asks_with_means": False,
@@ -42,6 +44,14 @@ def connector(name: str, **values: Any) -> Connector:
 
 HOST = ConnectorSetting(name="host", about="", pattern=".+", allowed="a host", required=True)
 KEY = ConnectorSetting(name="key", about="", pattern=".+", allowed="a key", required=True, secret=True)
+FUNDS_BY_VISA = SentParameter(
+    name="transactionProcessingCode",
+    place="DE3",
+    values=frozenset({"FUNDING"}),
+    brands=frozenset({"VISA"}),
+    operations=frozenset({"DB"}),
+    needs=("transactionBai",),
+)
 CONNECTORS = {
     each.name: each
     for each in (
@@ -50,6 +60,8 @@ CONNECTORS = {
         connector("address", required=frozenset({"billing.city"})),
         connector("host", settings=(HOST, KEY)),
         connector("away", redirects=True),
+        connector("plain", sends=()),
+        connector("visa", sends=(FUNDS_BY_VISA,)),
     )
 }
 FACTS = RoutingFacts(
@@ -61,7 +73,7 @@ FACTS = RoutingFacts(
     payment_type="DB",
     means="card",
     digits="42000000000",
-    sent=frozenset(),
+    sent={},
 )
 
 
@@ -187,10 +199,53 @@ def test_what_the_only_account_that_could_wants_is_told() -> None:
 def test_an_account_that_can_is_not_passed_over() -> None:
     """Capability sets, required parameters."""
     assert not explain_rejection(
-        account("X", connector="address"), replace(FACTS, sent=frozenset({"billing.city"})), CONNECTORS
+        account("X", connector="address"), replace(FACTS, sent={"billing.city": "Munich"}), CONNECTORS
     )
     assert not explain_rejection(account("X", connector="host", settings=frozenset({"host"})), FACTS, CONNECTORS)
     assert not explain_rejection(account("X", connector="away"), replace(FACTS, brand="PREPAYMENT"), CONNECTORS)
+
+
+FUNDING = {"transactionProcessingCode": "FUNDING", "transactionBai": "AA"}
+
+
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"sent": FUNDING}, "plain cannot send transactionProcessingCode"),
+        ({"sent": {"merchant.payFacId": "1"}}, "plain cannot send merchant.payFacId"),
+        ({"sent": {"transactionProcessingCode": "PURCHASE", "cart.items[0].name": "Mug"}}, ""),
+        ({"sent": None, "prepared": FUNDING}, "plain cannot send transactionProcessingCode"),
+        ({"sent": FUNDING, "payment_type": "RG"}, ""),
+        ({"sent": None}, ""),
+    ],
+)
+def test_an_account_that_cannot_say_what_the_payment_is_is_passed_over(changes: dict[str, Any], why: str) -> None:
+    """docs/decisions/0070: what changes the payment decides the route, what describes it does not."""
+    assert explain_rejection(account("X", connector="plain"), replace(FACTS, **changes), CONNECTORS) == why
+
+
+def test_a_capability_may_be_of_one_network_and_payment_type_and_need_another_parameter() -> None:
+    """docs/decisions/0070. A wallet's card decides, not the wallet."""
+    facts = replace(FACTS, sent=FUNDING)
+    visa = account("X", connector="visa")
+    assert not explain_rejection(visa, facts, CONNECTORS)
+    assert not explain_rejection(visa, replace(facts, brand="WALLET1", card_brand="VISA"), CONNECTORS)
+    for changes in ({"brand": "MASTER"}, {"brand": "WALLET1", "card_brand": "MASTER"}, {"payment_type": "PA"}):
+        assert "cannot send" in explain_rejection(visa, replace(facts, **changes), CONNECTORS)
+    short = replace(facts, sent={"transactionProcessingCode": "FUNDING"})
+    assert explain_rejection(visa, short, CONNECTORS) == "visa needs transactionBai"
+    choice = rank_accounts(table(accounts=(account("P", connector="plain"), visa)), short, CONNECTORS)
+    assert (choice.missing, choice.unsendable) == (("transactionBai",), ())
+
+
+def test_the_account_that_can_send_it_is_chosen_and_without_one_it_is_said_what_cannot_be_sent() -> None:
+    """docs/decisions/0070."""
+    facts = replace(FACTS, sent=FUNDING)
+    plain, visa = account("P", connector="plain"), account("V", connector="visa")
+    for each in (table(accounts=(plain, visa)), table(rule(("P", 9), ("V", 1)), accounts=(plain, visa))):
+        assert [one.id for one in rank_accounts(each, facts, CONNECTORS).candidates] == ["V"]
+        refused = rank_accounts(each, replace(facts, brand="MASTER"), CONNECTORS)
+        assert (refused.candidates, refused.unsendable) == ((), ("transactionProcessingCode",))
 
 
 def test_weights_draw_by_the_payments_id_and_always_the_same() -> None:

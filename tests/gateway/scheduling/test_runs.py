@@ -216,6 +216,17 @@ def test_what_is_in_doubt_is_not_repeated(shop: Shop, settings: Any) -> None:
 
 
 @pytest.mark.django_db
+def test_only_a_lack_of_money_makes_the_next_try_a_resubmission(shop: Shop) -> None:
+    """Part B, Card on file: RESUBMISSION; after another decline the retry stays the subscription's payment."""
+    subscribe(shop.api, "4000015200000008")
+    step(shop.merchant)
+    assert step(shop.merchant) == 1
+    first, again = Payment.objects.filter(payment_type="DB").order_by("id")
+    assert [one.result_code for one in (first, again)] == ["800.100.152"] * 2
+    assert "industryPractice" not in again.request["standingInstruction"]
+
+
+@pytest.mark.django_db
 def test_a_soft_decline_is_tried_again_by_the_plan_and_then_the_job_waits(shop: Shop) -> None:
     """Advice code 02 asks for 72 hours at least; after four declines the merchant has to act, and is told."""
     job = subscribe(shop.api, NO_MONEY)

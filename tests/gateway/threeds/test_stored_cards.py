@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.catalogue.conditions.authentication import ADDRESS_FIELDS, BROWSER_FIELDS
 from gateway.models import Authentication, Registration, Suspension
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -75,6 +76,7 @@ def test_a_stored_card_is_authenticated_and_its_agreement_goes_onwards(api: Api)
 def test_a_stored_card_of_the_regional_scheme_says_what_it_is_used_for(api: Api) -> None:
     """B12.2, B12.4: one click is authenticated like any other payment."""
     card = {"card.number": FRICTIONLESS, "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    card |= BROWSER | BILLING | {"shopperResultUrl": RESULT_URL}
     stored = api.post("/v1/registrations", card | {"paymentBrand": "CARTEBANCAIRE"}).id
     order = {"amount": "92.00", "currency": "EUR", "paymentType": "DB", "shopperResultUrl": RESULT_URL}
     order |= BROWSER | BILLING
@@ -106,6 +108,21 @@ def test_storing_a_card_authenticates_and_challenges(api: Api) -> None:
     failed = api.post("/v1/registrations", sent | {"card.number": FAIL})
     assert passed(api, failed).code == "100.380.401"
     assert Registration.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "path, kind", [("/v1/registrations", {}), ("/v1/registrations", {"paymentType": "RG"}), ("/v1/payments", {})]
+)
+def test_storing_a_card_needs_what_a_payment_needs(api: Api, path: str, kind: dict[str, str]) -> None:
+    """Part B, 3D Secure; docs/decisions/0070: browser, address and return URL; not where nothing is authenticated."""
+    if path == "/v1/payments":
+        kind = {"paymentType": "RG", "amount": "0.00", "currency": "EUR"}
+    sent = CARD | {"card.number": FRICTIONLESS} | kind
+    refused = api.post(path, sent)
+    assert (refused.status, set(refused.errors)) == (400, {*BROWSER_FIELDS, *ADDRESS_FIELDS, "shopperResultUrl"})
+    assert "threeDSecure" not in str(api.post(path, sent | {"threeDSecure.disable": "true"}).errors)
+    app = api.post(path, sent | {"threeDSecure.deviceInfo": "e30"})
+    assert set(app.errors) == set(ADDRESS_FIELDS)
 
 
 def test_storing_a_card_without_a_challenge_is_answered_at_once(api: Api) -> None:

@@ -194,6 +194,12 @@ def test_names_of_metadata_keep_to_forty_characters() -> None:
     assert all(len(name.removeprefix("metadata[").removesuffix("]")) <= 40 for name in names)
 
 
+def test_a_card_that_came_by_mail_or_telephone_is_verified_as_such() -> None:
+    request = asked("RG", amount="0.00", parameters={"transactionCategory": "TO"})
+    assert ("payment_method_options[card][moto]", "true") in mapping.build_verification(request)
+    assert not [name for name, _ in mapping.build_verification(asked("RG", amount="0.00")) if "moto" in name]
+
+
 @pytest.mark.parametrize(("operation", "amount"), [("RG", "0.00"), ("PA", "0.00")])
 def test_nothing_to_pay_is_a_verification(operation: str, amount: str) -> None:
     """D27."""

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gateway.connectors.iso8583 import response_codes
+from gateway.connectors.iso8583.addenda import ADDENDUM_LINES
 from gateway.connectors.iso8583.batch_totals import TOTALS_ELEMENTS as SUMS
 from gateway.connectors.iso8583.data_elements import DATA_ELEMENTS
 from gateway.connectors.iso8583.field_formats import FIELD_MAP
 from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS
 from gateway.connectors.iso8583.private_field import PRIVATE_FIELD_PARTS
+from gateway.connectors.iso8583.processing_codes import PROCESSING_CODES
 from gateway.connectors.iso8583.terminal import ISO8583_SETTINGS
 from gateway.core.result_codes import RESULT_CODES
 
@@ -70,6 +72,24 @@ def tables() -> dict[str, str]:
             *(
                 (part.number, part.about, "yes" if ">" in part.way else "", "yes" if "<" in part.way else "")
                 for part in PRIVATE_FIELD_PARTS
+            ),
+        ),
+        "lines": table(
+            ("parts", "item", "columns (width)"),
+            *(
+                (
+                    f"DE{line.element}, {line.number:02} to {line.number + line.max_items - 1:02}",
+                    f"`{line.prefix}[n]`",
+                    ", ".join(f"{name} ({width})" for name, width in line.columns),
+                )
+                for line in ADDENDUM_LINES
+            ),
+        ),
+        "transfers": table(
+            ("network", "transfer", "DE3", "source"),
+            *(
+                (row.network, row.transfer, row.code, row.source + ("" if row.checked else " (not checked)"))
+                for row in PROCESSING_CODES
             ),
         ),
         "brand codes": table(

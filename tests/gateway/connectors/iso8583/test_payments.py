@@ -45,7 +45,7 @@ def test_a_debit_is_a_financial_request(shop: Shop, host: IsoHost) -> None:
     assert (message["14"], message["18"], message["22"], message["25"]) == ("3405", "5942", "812", "59")
     assert (message["41"], message["42"].strip()) == ("TERM0001", "MERCHANT-1")
     assert message["43"] == "Example Shop             Munich       DE"
-    assert message["48"] == "800580331" + "8114Main Street 12" + "9203123"
+    assert message["48"] == "420207" + "800580331" + "8114Main Street 12" + "9203123"
     assert host.of(answer.id).left == 9200
 
 
@@ -99,7 +99,7 @@ def test_a_credit_and_a_rebill_are_requests_of_their_own(shop: Shop, host: IsoHo
     assert shop.api.pay(testMode="EXTERNAL", paymentType="CD").code == OK
     paid = shop.api.pay(testMode="EXTERNAL").id
     assert shop.api.follow(paid, "RB", "5.00").code == OK
-    assert [message["3"] for message in host.seen("0200")] == ["260000", "000000", "000000"]
+    assert [message["3"] for message in host.seen("0200")] == ["200000", "000000", "000000"]
     assert host.seen("0200")[2]["2"] == PAN
 
 
@@ -161,7 +161,7 @@ def test_a_request_without_an_answer_is_taken_back_until_the_host_says_so(
     assert {**first, "t": ""} == {**second, "t": ""}
     assert (first["90"], first["37"], first["4"]) == (_original("0200", asked), asked["37"], asked["4"])
     assert first["11"] != asked["11"]
-    assert "48" not in first
+    assert (first["48"], first["39"]) == ("420207", "68")
     if arrives:
         assert host.of(paid.id).reversed if len(host.booked) == 1 else host.booked[asked["11"], asked["37"]].reversed
     else:
@@ -290,7 +290,7 @@ def test_the_networks_reference_of_the_first_payment_goes_along_with_the_later_o
     )
     assert again.code == OK, again
     one, two = host.seen("0200")
-    assert one["48"] == "2204C1039203123"
+    assert one["48"] == "2204C1034202079203123"
     assert two["48"] == "2204M1036315483296210004567"
     assert (one["22"], two["22"], two["25"]) == ("812", "102", "08")
 

@@ -90,7 +90,7 @@ def test_what_is_taken_back_repeats_what_it_was(shop: Shop, host: IsoHost) -> No
     shop.api.pay(testMode="EXTERNAL", threeDSecure__challengeIndicator="05")
     recover_after(120)
     assert of(host.seen("0420")[1]) == ("812", "59", "")
-    assert parts(host.seen("0420")[1]) == {"exemption": "89"}
+    assert parts(host.seen("0420")[1]) == {"eci": "07", "exemption": "89"}
 
 
 @pytest.mark.parametrize(

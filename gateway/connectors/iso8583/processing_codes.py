@@ -1,0 +1,93 @@
+"""Processing codes (DE3) of transfers by network: account funding (AFT) and push to card (OCT).
+
+``checked``: whether the row was read in the network's manual; the others come from what acquirers publish of it, so ask
+yours at the certification. Source: Part A, Basic payment (transactionProcessingCode); docs/decisions/0070.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.connectors.capabilities import FUNDING_TRANSFER, PAYOUT_TRANSFER, TRANSFER_PARAMETER, SentParameter
+from gateway.connectors.iso8583.exemptions import NETWORK_BY_BRAND
+
+PULLS: Final = frozenset({"PA", "DB"})
+PUSHES: Final = frozenset({"CD"})
+_PULLED: Final = PULLS | {"CP", "RB"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessingCode:
+    """``code``: DE3 of a ``transfer`` in the ``network``; ``needs``: the parameter that says what kind of transfer it
+    is, without which the network refuses it."""
+
+    network: str
+    transfer: str
+    code: str
+    needs: str
+    source: str
+    checked: bool = False
+
+    @property
+    def brands(self) -> frozenset[str]:
+        """The network's brands."""
+        return frozenset(brand for brand, network in NETWORK_BY_BRAND.items() if network == self.network)
+
+
+PROCESSING_CODES: Final = (
+    ProcessingCode(
+        network="Visa",
+        transfer=FUNDING_TRANSFER,
+        code="100000",
+        needs="transactionBai",
+        source="Visa, V.I.P. System BASE I Technical Specifications, field 3",
+    ),
+    ProcessingCode(
+        network="Visa",
+        transfer=PAYOUT_TRANSFER,
+        code="260000",
+        needs="transactionBai",
+        source="Visa, V.I.P. System BASE I Technical Specifications, field 3",
+    ),
+    ProcessingCode(
+        network="Mastercard",
+        transfer=FUNDING_TRANSFER,
+        code="000000",
+        needs="transactionTti",
+        source="Mastercard, Customer Interface Specification, DE 3 and DE 48 subelement 77",
+    ),
+    ProcessingCode(
+        network="Mastercard",
+        transfer=PAYOUT_TRANSFER,
+        code="280000",
+        needs="transactionTti",
+        source="Mastercard, Customer Interface Specification, DE 3 and DE 48 subelement 77",
+    ),
+)
+"""Mastercard marks the funding side by the type identifier alone."""
+
+TRANSFER_CAPABILITIES: Final = tuple(
+    SentParameter(
+        name=TRANSFER_PARAMETER,
+        values=frozenset({row.transfer}),
+        brands=row.brands,
+        operations=PULLS if row.transfer == FUNDING_TRANSFER else PUSHES,
+        place=f"DE3 {row.code}",
+        needs=(row.needs,),
+    )
+    for row in PROCESSING_CODES
+)
+
+
+def find_transfer_code(operation: str, transfer: str, brand: str) -> str:
+    """DE3 of a payment type that moves a ``transfer``'s money; '' for one that does not, such as a refund. Raises
+    ValueError for a transfer that the brand's network has no code for."""
+    moves = _PULLED if transfer == FUNDING_TRANSFER else PUSHES
+    if not transfer or operation not in moves:
+        return ""
+    network = NETWORK_BY_BRAND.get(brand, "")
+    for row in PROCESSING_CODES:
+        if (row.network, row.transfer) == (network, transfer):
+            return row.code
+    raise ValueError(f"{brand} has no processing code for {transfer}")
