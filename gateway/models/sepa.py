@@ -68,8 +68,8 @@ class BankFile(models.Model):
     ``account``: the merchant's id in the acquirer account; ``creditor``: the account's settings used in the file, as
     of when it was decided; ``stamped_at``: the merchant's clock, as in the file. ``sha256``, ``size``: of its bytes,
     once generated. WRITTEN: it is in the folder under a temporary name; DELIVERED: it was renamed, or the bank took
-    it. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
-    real time.
+    it. ``written_try``: the try whose temporary name that is. ``bank_status``: of the last status report about the
+    whole file. ``due_at``, ``lease_until``, ``removed_at``: real time.
     """
 
     class Kind(models.TextChoices):
@@ -96,6 +96,7 @@ class BankFile(models.Model):
     sha256 = models.CharField(max_length=64, default="")
     size = models.BigIntegerField(null=True)
     tries = models.SmallIntegerField(default=0)
+    written_try = models.SmallIntegerField(null=True)
     due_at = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
     failure = models.CharField(max_length=255, default="")

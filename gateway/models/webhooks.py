@@ -101,8 +101,8 @@ class WebhookDelivery(models.Model):
 
     ``notification``: the row of the outbox, None for a test message. ``body``: the plain text, generated once, so that
     every attempt sends the same. ``url``: the target, if not the endpoint's. ``due_at``, ``give_up_at`` and
-    ``created_at`` are the merchant's clock; ``lease_until`` is real time, while a worker sends. ``lease``: identifies
-    the sender's turn: only that sender may record the result.
+    ``created_at`` are the merchant's clock; ``lease_until`` is the database's, while a worker sends. ``lease``:
+    identifies the sender's turn: only that sender may record the result.
     """
 
     class State(models.TextChoices):
@@ -140,6 +140,7 @@ class WebhookDelivery(models.Model):
         ]
         indexes = [
             models.Index(fields=["endpoint", "due_at"], name="webhook_due", condition=models.Q(state="waiting")),
+            models.Index(fields=["give_up_at"], name="webhook_give_up", condition=models.Q(state="waiting")),
             models.Index(fields=["payment"], name="webhook_payment", condition=models.Q(payment__isnull=False)),
         ]
 

@@ -155,6 +155,20 @@ def record_approved_move(count: ClerkLimitCounter, user: int, payment: UUID, amo
     )
 
 
+def restore_approved_move(row: Approval) -> None:
+    """Count an approved move that was taken off as failed and was made nevertheless."""
+    ClerkLimitUsage.objects.get_or_create(
+        payment=row.follow_up,
+        defaults={
+            "user": row.decided_by_id,
+            "merchant_id": row.merchant_id,
+            "amount": row.amount,
+            "currency": row.currency,
+            "at": row.decided_at,
+        },
+    )
+
+
 def delete_expired_moves() -> int:
     """Delete moves older than CLERK_LIMIT_WINDOW; returns how many."""
     return (
