@@ -13,7 +13,7 @@ from django.db import models
 from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
-WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
+WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK", "ALERT")
 """Event types that an endpoint may subscribe to."""
 INSPECTOR_URL_PREFIX: Final = "inspector:"
 """The address of an endpoint that is the back office's own inspector: nothing leaves the installation."""

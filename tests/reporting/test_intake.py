@@ -556,7 +556,7 @@ def test_the_second_pass_goes_on_behind_its_last_slice(shop: Shop, monkeypatch: 
     monkeypatch.setattr(intake, "MATCHING_SLICE_RECORDS", 2)
     paid = [payment_of(shop.api.pay(merchantTransactionId=f"order-number-{number}").id) for number in range(5)]
     none = {"ConnectorTxId1": ""}
-    rows = [line(one, MerchantTransactionId=f"order-number-{number}", **none) for number, one in enumerate(paid)]
+    rows = [line(one, TransactionId=f"order-number-{number}", **none) for number, one in enumerate(paid)]
     file = receive(csv(rows), institute())
     rematch, seen = intake.rematch_file, []
 
