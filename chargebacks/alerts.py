@@ -44,7 +44,7 @@ DEFAULT_ANSWER_PERIODS: Final = {
 REFUND_ABANDONED_AFTER: Final = timedelta(seconds=60)
 """An alert whose refund has no payment after this time has lost its worker; the timer sends it, with the same id."""
 MAX_ALERTS_PER_RUN: Final = 200
-DISPUTABLE_TYPES: Final = frozenset({"DB", "CP", "RB"})
+ALERTED_TYPES: Final = frozenset({"DB", "CP", "RB"})
 AlertState = DisputeAlert.State
 log = structlog.get_logger(__name__)
 
@@ -107,7 +107,7 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
 
 
 def _check_facts(disputed: Payment, facts: AlertFacts) -> None:
-    if disputed.status != Status.APPROVED or disputed.payment_type not in DISPUTABLE_TYPES:
+    if disputed.status != Status.APPROVED or disputed.payment_type not in ALERTED_TYPES:
         raise AlertNotPossibleError(_("Alerts are about approved debits, captures and rebills."))
     if facts.currency != disputed.currency or facts.amount <= 0:
         raise AlertNotPossibleError(_("Amount: above 0, in %s like the payment.") % disputed.currency)

@@ -9,6 +9,30 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterField(
+            model_name="bankfile",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("COLLECT", "direct debits (pain.008)"),
+                    ("PAY", "credit transfers (pain.001)"),
+                    ("REVERSE", "reversals of collections (pain.007)"),
+                ],
+                max_length=7,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="bankorder",
+            name="kind",
+            field=models.CharField(
+                choices=[
+                    ("COLLECT", "direct debits (pain.008)"),
+                    ("PAY", "credit transfers (pain.001)"),
+                    ("REVERSE", "reversals of collections (pain.007)"),
+                ],
+                max_length=7,
+            ),
+        ),
         migrations.AddField(
             model_name="bankfile",
             name="written_try",
