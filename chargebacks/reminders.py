@@ -37,7 +37,7 @@ WITH due AS MATERIALIZED (
     JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < %(tries)s
         AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= clock_timestamp())
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )

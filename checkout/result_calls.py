@@ -53,12 +53,12 @@ WITH waiting AS MATERIALIZED (
     FROM checkout_resultcall r
     JOIN checkout_checkout c ON c.id = r.checkout_id JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= clock_timestamp())
+      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
       AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ), due AS MATERIALIZED (
     SELECT r.payment_id, w.clock_offset, w.expires_at
     FROM checkout_resultcall r JOIN waiting w ON w.payment_id = r.payment_id
-    WHERE r.lease_until IS NULL OR r.lease_until <= clock_timestamp()
+    WHERE r.lease_until IS NULL OR r.lease_until <= statement_timestamp()
     ORDER BY w.turn, r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE checkout_resultcall r

@@ -57,7 +57,7 @@ WITH RECURSIVE waiting(id) AS (
     SELECT d.id, r.clock_offset FROM ready r CROSS JOIN LATERAL (
         SELECT d.id FROM gateway_webhookdelivery d
         WHERE d.endpoint_id = r.id AND d.state = 'waiting' AND d.due_at <= %(now)s::timestamptz + r.clock_offset
-            AND (d.lease_until IS NULL OR d.lease_until <= clock_timestamp())
+            AND (d.lease_until IS NULL OR d.lease_until <= statement_timestamp())
         ORDER BY d.due_at LIMIT greatest(r.room, 0) FOR UPDATE SKIP LOCKED
     ) d LIMIT %(limit)s
 )

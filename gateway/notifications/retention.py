@@ -24,7 +24,7 @@ WITH old AS MATERIALIZED (
     WHERE d.state = 'waiting'
         AND d.give_up_at <= %(now)s::timestamptz + (SELECT greatest(max(clock_offset), '0') FROM gateway_merchant)
         AND d.give_up_at <= %(now)s::timestamptz + m.clock_offset
-        AND (d.lease_until IS NULL OR d.lease_until <= clock_timestamp())
+        AND (d.lease_until IS NULL OR d.lease_until <= statement_timestamp())
     ORDER BY d.give_up_at LIMIT %(most)s::int FOR UPDATE OF d SKIP LOCKED
 ), given_up AS (
     UPDATE gateway_webhookdelivery d SET state = 'given_up', ended_at = old.at FROM old WHERE d.id = old.id RETURNING 1

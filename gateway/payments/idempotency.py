@@ -152,7 +152,7 @@ def delete_expired_idempotency_keys(*, limit: int) -> int:
     """Delete at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION; returns the number deleted."""
     rows = execute_sql(
         "WITH old AS MATERIALIZED (SELECT token, method, path, key FROM gateway_idempotencykey WHERE"
-        " created_at < clock_timestamp() - %(age)s::interval"
+        " created_at < statement_timestamp() - %(age)s::interval"
         " ORDER BY created_at LIMIT %(most)s), gone AS (DELETE FROM gateway_idempotencykey k USING old WHERE"
         " (k.token, k.method, k.path, k.key) = (old.token, old.method, old.path, old.key) RETURNING 1)"
         " SELECT count(*) FROM gone",

@@ -46,7 +46,7 @@ WITH due AS MATERIALIZED (
     SELECT r.payment_id FROM gateway_mandatemail r JOIN gateway_merchant m ON m.id = r.merchant_id
     WHERE r.state = 'DUE'
         AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= clock_timestamp())
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.due_at, r.payment_id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )

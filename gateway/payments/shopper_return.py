@@ -55,7 +55,7 @@ WITH due AS MATERIALIZED (
     SELECT s.payment_id FROM gateway_suspension s
     JOIN gateway_payment p ON p.id = s.payment_id JOIN gateway_merchant m ON m.id = p.merchant_id
     WHERE s.deadline <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= clock_timestamp())
+      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= statement_timestamp())
       AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY s.deadline LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED
 )

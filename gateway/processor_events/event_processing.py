@@ -55,7 +55,7 @@ _EVENT_HANDLERS: Final[Mapping[str, Callable[[EventContext], EventOutcome]]] = {
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
-    SELECT id FROM gateway_processorevent WHERE state = 'new' AND due_at <= clock_timestamp()
+    SELECT id FROM gateway_processorevent WHERE state = 'new' AND due_at <= statement_timestamp()
     ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 UPDATE gateway_processorevent e SET due_at = clock_timestamp() + %(lease)s::interval, attempts = attempts + 1

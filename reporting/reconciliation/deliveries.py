@@ -35,7 +35,7 @@ WITH due AS MATERIALIZED (
     SELECT d.id FROM reporting_delivery d
     JOIN reporting_reconciliationfile f ON f.id = d.file_id JOIN gateway_merchant m ON m.id = f.merchant_id
     WHERE d.state = 'WAITING' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
-        AND (d.lease_until IS NULL OR d.lease_until < clock_timestamp())
+        AND (d.lease_until IS NULL OR d.lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY d.attempts, d.due_at LIMIT 1 FOR UPDATE OF d SKIP LOCKED
 )

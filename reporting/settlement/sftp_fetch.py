@@ -56,7 +56,7 @@ _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT s.id FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
     WHERE s.active AND i.active AND s.due_at <= %(now)s::timestamptz
-        AND (s.lease_until IS NULL OR s.lease_until < clock_timestamp())
+        AND (s.lease_until IS NULL OR s.lease_until < statement_timestamp())
     ORDER BY s.failures, s.due_at LIMIT 1 FOR UPDATE OF s SKIP LOCKED
 )
 UPDATE reporting_sftpsource s SET lease_until = clock_timestamp() + %(lease)s::interval

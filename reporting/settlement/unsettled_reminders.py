@@ -36,7 +36,7 @@ _TELL: Final = """
 WITH due AS MATERIALIZED (
     SELECT id FROM reporting_missingsettlement
     WHERE payments > 0 AND sent_at IS NULL AND tries < %(tries)s
-        AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+        AND (lease_until IS NULL OR lease_until <= statement_timestamp())
     ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED
 )
 UPDATE reporting_missingsettlement m SET lease_until = clock_timestamp() + %(lease)s::interval, tries = tries + 1

@@ -52,7 +52,7 @@ _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT b.id FROM gateway_capturebatch b
     WHERE b.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND b.due_at <= %(now)s::timestamptz
-        AND (b.lease_until IS NULL OR b.lease_until < clock_timestamp())
+        AND (b.lease_until IS NULL OR b.lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR b.merchant_id = %(merchant)s::uuid)
         AND NOT EXISTS (
             SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id AND o.account = b.account

@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT id FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN') AND due_at <= %(now)s::timestamptz
-        AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        AND (lease_until IS NULL OR lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR merchant_id = %(merchant)s::uuid)
     ORDER BY due_at LIMIT %(most)s::int FOR UPDATE SKIP LOCKED
 )
