@@ -126,14 +126,14 @@ class BankFile(models.Model):
 class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). ``about``: for
-    a refund, the collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what they
-    read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked
-    even though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the
-    file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in the file.
-    ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail, webhook, or
-    empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA.
-    ``reason``: the bank's last one, an ISO 20022 external code.
+    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). ``about``:
+    for a refund, the collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what
+    they read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as
+    booked even though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with
+    the file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in
+    the file. ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail,
+    webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA. ``reason``:
+    the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):
