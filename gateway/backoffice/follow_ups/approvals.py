@@ -192,12 +192,12 @@ def _end_request(row: Approval, by: audit_log.Actor, made: Payment | None = None
     follow-up is looked for once more, and one that exists decides, also over a refusal that the other worker met."""
     with transaction.atomic():
         held = Approval.objects.select_for_update(no_key=True).get(pk=row.pk)
-        made = made or Payment.objects.filter(pk=row.follow_up).first()
+        assert held.follow_up is not None
+        made = made or Payment.objects.filter(pk=held.follow_up).first()
         refused = made is None or made.status == Status.DECLINED
         state = Approval.State.FAILED if refused else Approval.State.DONE
         code = made.result_code if made is not None else ""
         if held.state == Approval.State.APPROVED or (made is not None and held.result_code == ""):
-            assert held.follow_up is not None
             if refused:
                 ClerkLimitUsage.objects.filter(payment=held.follow_up).delete()
             elif held.state == Approval.State.FAILED:

@@ -157,6 +157,9 @@ def record_approved_move(count: ClerkLimitCounter, user: int, payment: UUID, amo
 
 def restore_approved_move(row: Approval) -> None:
     """Count an approved move that was taken off as failed and was made nevertheless."""
+    assert row.follow_up is not None
+    assert row.decided_by_id is not None
+    assert row.decided_at is not None
     ClerkLimitUsage.objects.get_or_create(
         payment=row.follow_up,
         defaults={
