@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chargebacks.models import CaseEvent, Chargeback, Reminder
+from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
 from chargebacks.revocations import find_disputed_registration, stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DEFAULT_ANSWER_DAYS, DisputeStage, choose_next_stage, find_stage_rule
 from chargebacks.states import (
@@ -32,7 +32,7 @@ from chargebacks.states import (
 )
 from gateway.access import audit_log
 from gateway.core import clock
-from gateway.db.statement import WriteStatement, execute_sql
+from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
@@ -158,8 +158,23 @@ def insert_case(
         note=note,
         at=opened_at,
     )
+    _close_alerts(write, behind.id, dispute.id, opened_at)
     if state == DisputeState.OPEN:
         _insert_reminders(write, dispute.id, opened_at, due_at)
+
+
+def _close_alerts(write: WriteStatement, disputed: UUID, case: UUID, at: datetime) -> None:
+    """In the statement that opens a case: an open alert of the payment is over, and every one names the case."""
+    closing = {
+        "state": DisputeAlert.State.DISPUTED,
+        "chargeback": case,
+        "closed_at": at,
+        "moved_at": DatabaseTime(timedelta(0)),
+    }
+    write.update_related(DisputeAlert, closing, {"disputed": disputed, "state": DisputeAlert.State.OPEN})
+    for state in DisputeAlert.State:
+        if state not in (DisputeAlert.State.OPEN, DisputeAlert.State.DISPUTED):
+            write.update_related(DisputeAlert, {"chargeback": case}, {"disputed": disputed, "state": state})
 
 
 def _insert_reminders(write: WriteStatement, case: UUID, since: datetime, due_at: datetime) -> None:

@@ -199,3 +199,65 @@ class Contact(models.Model):
 
     def __str__(self) -> str:
         return self.email
+
+
+class DisputeAlert(models.Model):
+    """What an issuer or its alert service tells before a chargeback: an alert, which a refund can end, or an inquiry
+    (retrieval request), which asks for documents. No money has moved.
+
+    ``disputed``: the payment. ``reference``: the alert's id at its ``provider``, recorded once. ``refund``: the id of
+    the refund that answers it, given before it is sent and kept until that refund is declined, so that there is one
+    however often it is sent; ``refund_by``: who asked for it. ``chargeback``: the case that came nevertheless.
+    ``opened_at``, ``due_at``, ``closed_at``: the merchant's clock; ``moved_at``: the database's, of the last move.
+    ``version`` is incremented by every move of its own.
+    """
+
+    class Kind(models.TextChoices):
+        ALERT = "ALERT", "alert before a dispute"
+        INQUIRY = "INQUIRY", "inquiry (retrieval request)"
+
+    class State(models.TextChoices):
+        OPEN = "OPEN", "waits for a decision"
+        REFUNDING = "REFUNDING", "the refund is being sent"
+        REFUNDED = "REFUNDED", "refunded"
+        LET_GO = "LET_GO", "let go"
+        ANSWERED = "ANSWERED", "documents were sent"
+        EXPIRED = "EXPIRED", "not answered in time"
+        DISPUTED = "DISPUTED", "a chargeback came"
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    disputed = models.UUIDField(db_index=True)
+    chain = models.UUIDField()
+    kind = models.CharField(max_length=7, choices=Kind)
+    state = models.CharField(max_length=9, choices=State)
+    provider = models.CharField(max_length=32)
+    reference = models.CharField(max_length=64)
+    reason_code = models.CharField(max_length=11)
+    scheme_reason = models.CharField(max_length=16, default="")
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    opened_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+    moved_at = models.DateTimeField()
+    refund = models.UUIDField(null=True)
+    refund_by = models.CharField(max_length=150, default="")
+    chargeback = models.UUIDField(null=True)
+    note = models.CharField(max_length=500, default="")
+    version = models.IntegerField(default=1)
+
+    class Meta:
+        verbose_name = "alert"
+        indexes = [
+            models.Index(fields=["merchant", "-opened_at"], name="alert_merchant_time"),
+            models.Index(fields=["due_at"], name="alert_open", condition=models.Q(state__in=["OPEN", "REFUNDING"])),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "provider", "reference"], name="alert_once"),
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="alert_amount_above_zero"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} {self.currency}"

@@ -37,21 +37,21 @@ WITH due AS MATERIALIZED (
     JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < %(tries)s
         AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
-UPDATE chargebacks_reminder r SET lease_until = %(lease)s, tries = r.tries + 1 FROM due WHERE r.id = due.id
+UPDATE chargebacks_reminder r SET lease_until = clock_timestamp() + %(lease)s::interval, tries = r.tries + 1
+FROM due WHERE r.id = due.id
 RETURNING r.id"""
 
 
 def send_due_reminders(merchant: Merchant | None = None) -> int:
     """Send due reminders. Returns how many were handled. Without contacts a reminder is marked as sent to nobody, and
     the back office shows the case."""
-    now = clock.real_now()
     values = {
-        "now": now,
-        "lease": now + REMINDER_LEASE,
+        "now": clock.real_now(),
+        "lease": REMINDER_LEASE,
         "limit": MAX_REMINDERS_PER_RUN,
         "tries": MAX_REMINDER_TRIES,
         "merchant": merchant.pk if merchant is not None else None,

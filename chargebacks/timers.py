@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chargebacks import cases, reminders, revocations
+from chargebacks import alerts, cases, reminders, revocations
 from gateway.timers.registry import Timer
 
 TIMERS: Final = (
@@ -12,6 +12,8 @@ TIMERS: Final = (
           run=reminders.send_due_reminders, next_at=reminders.next_reminder_at, every_s=5.0),
     Timer(name="dispute deadlines", about="End disputes that nobody answered in time as lost.",
           run=cases.expire_overdue_cases, next_at=cases.next_response_deadline, every_s=5.0),
+    Timer(name="dispute alerts", about="Close alerts that were refunded or not answered in time; send refunds anew.",
+          run=alerts.work_on_alerts, next_at=alerts.next_alert_deadline, every_s=5.0),
     Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
           run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0),
     Timer(name="dispute cases, all", about="The same, of payments that were in doubt for days.",

@@ -19,12 +19,13 @@ from gateway.timers.registry import Timer
 EXPIRY_BATCH_SIZE: Final = 1_000
 """Checkouts per statement, and per run."""
 _ERASE: Final = """
-UPDATE checkout_checkout SET request_sealed = NULL WHERE id IN (
+WITH ended AS MATERIALIZED (
     SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE c.request_sealed IS NOT NULL AND c.expires_at <= %(now)s + m.clock_offset
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) ORDER BY c.expires_at LIMIT %(most)s
     FOR UPDATE OF c SKIP LOCKED
-) RETURNING 1"""
+)
+UPDATE checkout_checkout c SET request_sealed = NULL FROM ended WHERE c.id = ended.id RETURNING 1"""
 
 
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:

@@ -53,16 +53,17 @@ WITH waiting AS MATERIALIZED (
     FROM checkout_resultcall r
     JOIN checkout_checkout c ON c.id = r.checkout_id JOIN gateway_merchant m ON m.id = c.merchant_id
     WHERE r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+      AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
       AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ), due AS MATERIALIZED (
     SELECT r.payment_id, w.clock_offset, w.expires_at
     FROM checkout_resultcall r JOIN waiting w ON w.payment_id = r.payment_id
-    WHERE r.lease_until IS NULL OR r.lease_until <= %(now)s
+    WHERE r.lease_until IS NULL OR r.lease_until <= statement_timestamp()
     ORDER BY w.turn, r.due_at LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE checkout_resultcall r
-SET lease_until = %(lease)s, attempts = least(r.attempts + 1, 32000)::smallint, called_at = %(now)s + due.clock_offset
+SET lease_until = clock_timestamp() + %(lease)s::interval, attempts = least(r.attempts + 1, 32000)::smallint,
+    called_at = %(now)s + due.clock_offset
 FROM due WHERE r.payment_id = due.payment_id
 RETURNING r.payment_id, r.checkout_id, r.attempts, r.due_at, due.expires_at, due.clock_offset
 """
@@ -110,7 +111,7 @@ def claim_due_result_calls(
     now: datetime, *, limit: int = MAX_CONCURRENT_RESULT_CALLS, merchant: Merchant | None = None
 ) -> list[DueResultCall]:
     """Lease the calls due by ``now`` (real time)."""
-    values = {"now": now, "lease": now + _LEASE, "limit": limit, "merchant": merchant.pk if merchant else None}
+    values = {"now": now, "lease": _LEASE, "limit": limit, "merchant": merchant.pk if merchant else None}
     return [
         DueResultCall(
             payment=payment,

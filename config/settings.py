@@ -186,6 +186,8 @@ _ON_RABBITMQ = CELERY_BROKER_URL.startswith(("amqp", "pyamqp"))
 GATEWAY_WAKE_UPS: bool = env.bool("GATEWAY_WAKE_UPS", default=not CELERY_BROKER_URL.startswith("memory:"))
 # Time limit of a timer's run, seconds: its process is killed, and what it had claimed is done by the next run.
 GATEWAY_TIMER_LIMIT_S: int = env.int("GATEWAY_TIMER_LIMIT_S", default=900)
+# Difference between this machine's clock and the database's from which it runs no timers and is not ready; 0: any.
+GATEWAY_MAX_CLOCK_DIFFERENCE_S: float = env.float("GATEWAY_MAX_CLOCK_DIFFERENCE_S", default=1.0)
 if _ON_RABBITMQ:
     # Replicated queues that survive the loss of a node; a silent connection is noticed in seconds.
     CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum"

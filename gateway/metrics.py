@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gateway.core import clock
+from gateway.db import database_clock
 from gateway.models import OpenPayment, Status, TimerRun
 from gateway.timers import registry
 
@@ -122,6 +123,17 @@ class _PaymentCollector(Collector):
         yield oldest
 
 
+class _ClockCollector(Collector):
+    """This machine's clock against the database's."""
+
+    def collect(self) -> Iterator[Metric]:
+        found = GaugeMetricFamily(
+            "tollhouse_clock_difference_seconds", "This machine's clock minus the database's, last measured"
+        )
+        found.add_metric([], database_clock.compare_clocks().seconds)
+        yield found
+
+
 class _TimerCollector(Collector):
     """Timer statistics of all machines. A timer that has not run yet, or not for long, lags."""
 
@@ -155,8 +167,10 @@ def render_metrics() -> bytes:
         books = CollectorRegistry()
         books.register(_PaymentCollector())
         books.register(_TimerCollector())
+        books.register(_ClockCollector())
         return bytes(generate_latest(registry) + generate_latest(books))
     own = CollectorRegistry()
     own.register(_PaymentCollector())
     own.register(_TimerCollector())
+    own.register(_ClockCollector())
     return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(own))

@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from chargebacks import cases, evidence, evidence_images, ledger, packet_job
-from chargebacks.admin import formatting, manual_entry
+from chargebacks.admin import alert_views, formatting, manual_entry
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import EvidenceRejectedError
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
@@ -74,6 +74,9 @@ class ChargebackAdmin(ReadOnlyPage):
             path("<uuid:case>/evidence/<uuid:evidence>/", wrap(self.evidence_view), name=f"{name}evidence"),
             path("<uuid:case>/evidence/<uuid:evidence>/small/", wrap(self.small_view), name=f"{name}small"),
             path("<uuid:case>/packet/", wrap(self.packet_view), name=f"{name}packet"),
+            path("alerts/", wrap(self.alerts_view), name=f"{name}alerts"),
+            path("alerts/<uuid:alert>/", wrap(self.alert_view), name=f"{name}alert"),
+            path("alert-entry/<uuid:payment>/", wrap(self.alert_entry_view), name=f"{name}alert_entry"),
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
@@ -271,12 +274,16 @@ class ChargebackAdmin(ReadOnlyPage):
         return redirect(reverse("admin:gateway_backgroundwork_change", args=[made.pk]))
 
     def by_hand_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
-        row = Payment.objects.select_related("merchant", "channel").filter(pk=payment).first()
-        if row is None or not permissions.has_permission(request.user, "gateway.view_payment", row):
-            raise Http404
-        if not permissions.has_permission(request.user, "chargebacks.add_chargeback", row):
-            raise PermissionDenied
-        return manual_entry.manual_entry_view(self, request, row)
+        return manual_entry.manual_entry_view(self, request, _get_payment_to_dispute(request, payment))
+
+    def alerts_view(self, request: HttpRequest) -> HttpResponse:
+        return alert_views.list_alerts_view(self, request)
+
+    def alert_view(self, request: HttpRequest, alert: Any) -> HttpResponse:
+        return alert_views.alert_view(self, request, alert)
+
+    def alert_entry_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
+        return alert_views.enter_alert_view(self, request, _get_payment_to_dispute(request, payment))
 
     def contacts_view(self, request: HttpRequest, merchant: Any) -> HttpResponse:
         row = (
@@ -295,6 +302,16 @@ class ChargebackAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return Chargeback.objects.select_related("merchant", "channel", "previous").get(pk=found.pk)
+
+
+def _get_payment_to_dispute(request: HttpRequest, ident: Any) -> Payment:
+    """A payment about which the user may enter chargebacks and alerts."""
+    row = Payment.objects.select_related("merchant", "channel").filter(pk=ident).first()
+    if row is None or not permissions.has_permission(request.user, "gateway.view_payment", row):
+        raise Http404
+    if not permissions.has_permission(request.user, "chargebacks.add_chargeback", row):
+        raise PermissionDenied
+    return row
 
 
 def _escalate(request: HttpRequest, case: Chargeback, by: audit_log.Actor) -> str:

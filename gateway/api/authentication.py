@@ -25,7 +25,7 @@ from gateway.core import clock
 from gateway.core.identifiers import row_id
 from gateway.db.statement import execute_sql, model_from_row
 from gateway.models import AccessToken, Channel, Merchant, Payment
-from gateway.payments.idempotency import IDEMPOTENCY_COLUMNS, JOIN_IDEMPOTENCY_KEY, IdempotencyRow
+from gateway.payments.idempotency import JOIN_IDEMPOTENCY_KEY, SELECT_IDEMPOTENCY_KEY, IdempotencyRow
 from gateway.risk.card_testing import resolve_shopper_network
 
 _BEARER: Final = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/-]{1,512}=*)")
@@ -79,7 +79,7 @@ ADMIT_WITH_PAYMENT_SQL: Final = (
     "LEFT JOIN gateway_payment p ON p.id = %(payment)s::uuid AND p.merchant_id = m.id"
     " AND (p.channel_id = c.id OR m.id = %(entity)s::uuid)" + _WHERE
 )
-ADMIT_WITH_KEY_SQL: Final = f"{_SELECT}, {_columns(IDEMPOTENCY_COLUMNS, 'k')}{_FROM}{JOIN_IDEMPOTENCY_KEY}{_WHERE}"
+ADMIT_WITH_KEY_SQL: Final = f"{_SELECT}, {SELECT_IDEMPOTENCY_KEY}{_FROM}{JOIN_IDEMPOTENCY_KEY}{_WHERE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

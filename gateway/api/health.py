@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
+from gateway.db.database_clock import WrongClockError, require_right_clock
 from gateway.vault.sealing import VaultError, current_vault
 
 _migrated = False
@@ -21,8 +22,12 @@ def check_liveness(_request: HttpRequest) -> JsonResponse:
 
 
 def check_readiness(_request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated and the vault opens; else 503 with the failed checks."""
-    checks = {"database": _check_database(), "vault": _check_vault()}
+    """200 when the database answers and is migrated, the vault opens and this machine's clock is the database's; else
+    503 with the failed checks."""
+    database = _check_database()
+    checks = {"database": database, "vault": _check_vault()}
+    if database == "ok":
+        checks["clock"] = _check_clock()
     fine = all(state == "ok" for state in checks.values())
     body = {"status": "ok" if fine else "unavailable", "environment": settings.GATEWAY_ENVIRONMENT, "checks": checks}
     return _answer(body, 200 if fine else 503)
@@ -49,6 +54,17 @@ def _check_database_once() -> str:
             if executor.migration_plan(executor.loader.graph.leaf_nodes()):
                 return "not migrated"
             _migrated = True
+    except DatabaseError:
+        connection.close()
+        return DATABASE_UNREACHABLE
+    return "ok"
+
+
+def _check_clock() -> str:
+    try:
+        require_right_clock()
+    except WrongClockError as fault:
+        return str(fault)
     except DatabaseError:
         connection.close()
         return DATABASE_UNREACHABLE

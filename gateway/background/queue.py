@@ -24,6 +24,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from gateway.access import audit_log
 from gateway.background.files import AttemptFolder
@@ -166,9 +167,8 @@ def run_background_work(merchant: Merchant | None = None) -> int:
 
 
 def _claim_work(had: set[UUID]) -> BackgroundWork | None:
-    now = clock.real_now()
     with transaction.atomic():
-        free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
+        free = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
         row = (
             BackgroundWork.objects.select_for_update(skip_locked=True)
             .filter(free, state__in=OPEN_WORK_STATES)
@@ -178,12 +178,10 @@ def _claim_work(had: set[UUID]) -> BackgroundWork | None:
         )
         if row is None:
             return None
-        row.state, row.lease_until, row.slices = (
-            BackgroundWorkState.RUNNING,
-            now + BACKGROUND_WORK_LEASE,
-            row.slices + 1,
+        row.state, row.slices = BackgroundWorkState.RUNNING, row.slices + 1
+        BackgroundWork.objects.filter(pk=row.pk).update(
+            state=row.state, slices=row.slices, lease_until=Now() + BACKGROUND_WORK_LEASE
         )
-        row.save(update_fields=["state", "lease_until", "slices"])
     return row
 
 
@@ -219,7 +217,7 @@ def _run_turn(row: BackgroundWork) -> int:
 
 def _renew_lease(row: BackgroundWork) -> None:
     same = BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING)
-    if not same.update(lease_until=clock.real_now() + BACKGROUND_WORK_LEASE):
+    if not same.update(lease_until=Now() + BACKGROUND_WORK_LEASE):
         raise WorkLeaseLostError
 
 
@@ -231,7 +229,7 @@ def _store_slice(row: BackgroundWork, did: SliceResult, *, release: bool) -> boo
         "cursor": dict(did.cursor),
         "slices": row.slices + 1,
         "failures": 0,
-        "lease_until": None if release else now + BACKGROUND_WORK_LEASE,
+        "lease_until": None if release else Now() + BACKGROUND_WORK_LEASE,
         "message": did.message[:500],
     }
     if did.total is not None:
@@ -268,7 +266,7 @@ def _schedule_retry(row: BackgroundWork) -> None:
         return
     BackgroundWork.objects.filter(pk=row.pk, slices=row.slices, state=BackgroundWorkState.RUNNING).update(
         failures=row.failures + 1,
-        lease_until=clock.real_now() + SLICE_RETRY_DELAY,
+        lease_until=Now() + SLICE_RETRY_DELAY,
         message="A part failed and is tried again.",
     )
 

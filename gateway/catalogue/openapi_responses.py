@@ -695,7 +695,7 @@ PUBLIC_PATHS: Final[Mapping[str, ResponseSchema]] = {
         "health-live", "Is the process alive?", "Public.", {"200": _response("It is.", "Health")}
     ),
     "/health/ready": _public_operation(
-        "health-ready", "Can it take payments?", "Public. Asks the database and the vault.",
+        "health-ready", "Can it take payments?", "Public. Asks the database and the vault, and compares clocks.",
         {"200": _response("It can.", "Health"), "503": _response("It cannot; checks says why.", "Health")},
     ),
 }  # fmt: skip

@@ -27,7 +27,11 @@ class Deadline:
 
     def has_passed(self) -> bool:
         """Whether it is over by either clock."""
-        return time.monotonic() > self.monotonic or real_now() > self.wall
+        return self.is_within(0)
+
+    def is_within(self, seconds: float) -> bool:
+        """Whether it will be over ``seconds`` from now, by either clock."""
+        return time.monotonic() + seconds > self.monotonic or real_now() + timedelta(seconds=seconds) > self.wall
 
 
 class HasClock(Protocol):

@@ -14,7 +14,8 @@ from gateway.models.payments import Payment
 class Notification(models.Model):
     """Outbox row: an event for a merchant's webhook endpoints, written in the transaction of the state change.
 
-    ``sequence`` is the payment's event number, so that receivers can put notifications in order. Its references are
+    ``sequence`` is the payment's event number, so that receivers can put notifications in order. ``subject``: what it
+    is about instead of a payment (a dispute alert). Its references are
     written by the statement that writes what they refer to, so the database need not look them up.
     """
 
@@ -25,6 +26,7 @@ class Notification(models.Model):
     action = models.CharField(max_length=12)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_index=False, db_constraint=False)
     registration = models.UUIDField(null=True)
+    subject = models.UUIDField(null=True)
     sequence = models.SmallIntegerField()
     created_at = models.DateTimeField()
 

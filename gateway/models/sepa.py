@@ -67,13 +67,15 @@ class BankFile(models.Model):
 
     ``creditor``: the account's settings used in the file, as of when it was decided; ``stamped_at``: the merchant's
     clock, as in the file. ``sha256``, ``size``: of its bytes, once generated. WRITTEN: it is in the folder under a
-    temporary name; DELIVERED: it was renamed, or the bank took it. ``bank_status``: of the last status report about
-    the whole file. ``due_at``, ``lease_until``, ``removed_at``: real time.
+    temporary name; DELIVERED: it was renamed, or the bank took it. ``written_try``: the try whose temporary name that
+    is. ``bank_status``: of the last status report about the whole file. ``due_at``, ``lease_until``, ``removed_at``:
+    real time.
     """
 
     class Kind(models.TextChoices):
         COLLECT = "COLLECT", "direct debits (pain.008)"
         PAY = "PAY", "credit transfers (pain.001)"
+        REVERSE = "REVERSE", "reversals of collections (pain.007)"
 
     class State(models.TextChoices):
         DECIDED = "DECIDED", "decided"
@@ -95,6 +97,7 @@ class BankFile(models.Model):
     sha256 = models.CharField(max_length=64, default="")
     size = models.BigIntegerField(null=True)
     tries = models.SmallIntegerField(default=0)
+    written_try = models.SmallIntegerField(null=True)
     due_at = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
     failure = models.CharField(max_length=255, default="")
@@ -121,16 +124,16 @@ class BankFile(models.Model):
 
 
 class BankOrder(models.Model):
-    """One order to a bank: money to collect under a mandate, or to pay out.
+    """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId. ``about``: for a refund, the
-    collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what they read.
-    ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as booked even
-    though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file;
-    ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in the file.
-    ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail, webhook, or
-    empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA.
-    ``reason``: the bank's last one, an ISO 20022 external code.
+    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). ``about``:
+    for a refund, the collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what
+    they read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as
+    booked even though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with
+    the file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in
+    the file. ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail,
+    webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA. ``reason``:
+    the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):

@@ -13,7 +13,7 @@ from django.db import models
 from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
-WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK")
+WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK", "ALERT")
 """Event types that an endpoint may subscribe to."""
 INSPECTOR_URL_PREFIX: Final = "inspector:"
 """The address of an endpoint that is the back office's own inspector: nothing leaves the installation."""
@@ -101,8 +101,8 @@ class WebhookDelivery(models.Model):
 
     ``notification``: the row of the outbox, None for a test message. ``body``: the plain text, generated once, so that
     every attempt sends the same. ``url``: the target, if not the endpoint's. ``due_at``, ``give_up_at`` and
-    ``created_at`` are the merchant's clock; ``lease_until`` is real time, while a worker sends. ``lease``: identifies
-    the sender's turn: only that sender may record the result.
+    ``created_at`` are the merchant's clock; ``lease_until`` is the database's, while a worker sends. ``lease``:
+    identifies the sender's turn: only that sender may record the result.
     """
 
     class State(models.TextChoices):
@@ -140,6 +140,7 @@ class WebhookDelivery(models.Model):
         ]
         indexes = [
             models.Index(fields=["endpoint", "due_at"], name="webhook_due", condition=models.Q(state="waiting")),
+            models.Index(fields=["give_up_at"], name="webhook_give_up", condition=models.Q(state="waiting")),
             models.Index(fields=["payment"], name="webhook_payment", condition=models.Q(payment__isnull=False)),
         ]
 

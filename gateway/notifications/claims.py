@@ -1,7 +1,7 @@
 """Leases due deliveries to one sender at a time, and records their results and the endpoint's health.
 
-A lease is real time and names the sender's turn. A sender that dies loses it, and the delivery is sent again: at least
-once. Many deliveries are claimed, and many recorded, in one statement.
+A lease is the database's time and names the sender's turn. A sender that dies loses it, and the delivery is sent again:
+at least once. Many deliveries are claimed, and many recorded, in one statement.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ WITH RECURSIVE waiting(id) AS (
     SELECT d.id, r.clock_offset FROM ready r CROSS JOIN LATERAL (
         SELECT d.id FROM gateway_webhookdelivery d
         WHERE d.endpoint_id = r.id AND d.state = 'waiting' AND d.due_at <= %(now)s::timestamptz + r.clock_offset
-            AND (d.lease_until IS NULL OR d.lease_until <= %(now)s::timestamptz)
+            AND (d.lease_until IS NULL OR d.lease_until <= statement_timestamp())
         ORDER BY d.due_at LIMIT greatest(r.room, 0) FOR UPDATE SKIP LOCKED
     ) d LIMIT %(limit)s
 )
-UPDATE gateway_webhookdelivery d SET lease_until = %(until)s::timestamptz, lease = %(lease)s::uuid
+UPDATE gateway_webhookdelivery d SET lease_until = clock_timestamp() + %(period)s::interval, lease = %(lease)s::uuid
 FROM due, gateway_webhookendpoint e WHERE d.id = due.id AND e.id = d.endpoint_id
 RETURNING d.id, d.endpoint_id, d.merchant_id, d.kind, d.attempts, d.body, d.give_up_at, due.clock_offset,
     CASE WHEN d.url = '' THEN e.url ELSE d.url END, e.mode, e.wrapper, e.secret_sealed,
@@ -110,7 +110,8 @@ WHERE id = %(id)s::uuid RETURNING failures, failing_since, state, probes
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueWebhook:
     """A leased delivery, to be sent now. ``attempt``: its number, from 1; ``offset``: how far the merchant's clock is
-    ahead; ``lease_until``: real time. ``keys``: None if the vault cannot open them."""
+    ahead; ``lease_ends``: by this machine's clocks, not after the row's. ``keys``: None if the vault cannot open
+    them."""
 
     id: UUID
     endpoint: UUID
@@ -125,7 +126,7 @@ class DueWebhook:
     wrapper: str
     keys: SigningKeys | None
     lease: UUID
-    lease_until: datetime
+    lease_ends: clock.Deadline
     failures: int
 
 
@@ -147,13 +148,13 @@ def claim_due_webhooks(
     with."""
     if limit <= 0:
         return []
-    now = clock.real_now()
-    lease, until = uuid4(), now + WEBHOOK_LEASE
+    # Begun before the row's own lease, which counts from when the statement runs.
+    now, lease, ends = clock.real_now(), uuid4(), clock.Deadline.after(WEBHOOK_LEASE.total_seconds())
     rows = execute_sql(
         _CLAIM,
         {
             "now": now,
-            "until": until,
+            "period": WEBHOOK_LEASE,
             "lease": lease,
             "room": room,
             "limit": limit,
@@ -182,7 +183,7 @@ def claim_due_webhooks(
             wrapper=row[10],
             keys=opened[row[1], row[11], row[12]],
             lease=lease,
-            lease_until=until,
+            lease_ends=ends,
             failures=row[13],
         )
         for row in rows

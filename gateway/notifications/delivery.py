@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Final
 from uuid import UUID
@@ -41,7 +41,7 @@ SLOW_ATTEMPT_S: Final = 1.0
 """A run for all merchants does not wait for attempts that take longer."""
 MAX_DELIVERY_RUN_S: Final = 20.0
 RESULT_BATCH_SIZE: Final = 200
-_SPARE: Final = timedelta(seconds=WEBHOOK_TIMEOUT_S + 5)
+_SPARE_S: Final = WEBHOOK_TIMEOUT_S + 5
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
     """Make one attempt, including the network call. Never raises."""
     at = clock.real_now()
-    if due.lease_until - at < _SPARE:
+    if due.lease_ends.is_within(_SPARE_S):
         # It waited too long for its turn: the lease could end before the attempt does.
         return WebhookAttemptResult(due=due, at=at, outcome=None)
     if due.mode == WebhookEndpoint.Mode.RETURN:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
 from gateway.access import audit_log
 from gateway.access.audit_log import Actor
@@ -183,7 +184,7 @@ def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> Ca
     """Send one message that is no event, recorded as a delivery with one attempt. It is not retried, and does not
     affect the endpoint's health."""
     now = clock.merchant_now(endpoint.merchant)
-    lease, until = identifiers.row_id(), clock.real_now() + claims.WEBHOOK_LEASE
+    lease, ends = identifiers.row_id(), clock.Deadline.after(claims.WEBHOOK_LEASE.total_seconds())
     row = WebhookDelivery.objects.create(
         endpoint=endpoint,
         merchant_id=endpoint.merchant_id,
@@ -194,7 +195,7 @@ def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> Ca
         created_at=now,
         give_up_at=now + retry_schedule.WEBHOOK_GIVE_UP_AFTER,
         lease=lease,
-        lease_until=until,
+        lease_until=Now() + claims.WEBHOOK_LEASE,
     )
     honoured = endpoint.previous_until is not None and endpoint.previous_until > clock.real_now()
     tried = delivery.attempt_webhook(
@@ -211,7 +212,7 @@ def send_single_message(endpoint: WebhookEndpoint, action: str, text: str) -> Ca
             mode=endpoint.mode,
             wrapper=endpoint.wrapper,
             lease=lease,
-            lease_until=until,
+            lease_ends=ends,
             failures=0,
             keys=claims.unseal_signing_keys(
                 endpoint.pk, endpoint.secret_sealed, endpoint.previous_sealed if honoured else None

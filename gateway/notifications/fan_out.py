@@ -38,7 +38,8 @@ FROM gateway_fanoutposition f
 _HOLD: Final = "SELECT position, gaps FROM gateway_fanoutposition FOR UPDATE SKIP LOCKED"
 # The bounds of a snapshot: transactions below xmin have ended, those from xmax on have not begun.
 _HORIZON: Final = """
-SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s
+SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint, clock_timestamp()
+FROM pg_current_snapshot() s
 """
 _IN_GAPS: Final = """
 SELECT n.id FROM unnest(%(first)s::bigint[], %(last)s::bigint[]) AS g(first, last)
@@ -102,10 +103,10 @@ def fan_out_notifications(tell: payload_format.PayloadBuilder, *, limit: int = F
         position, gaps = held[0][0], [SequenceGap(**gap) for gap in json.loads(held[0][1])]
         # What had ended before the gaps were looked up, and what had begun when the fresh numbers were read: a
         # transaction that begins in between may hold a missing number.
-        (xmin, _), now = execute_sql(_HORIZON, {})[0], clock.real_now()
+        xmin, _, now = execute_sql(_HORIZON, {})[0]
         late = _load_late_notifications(gaps)
         fresh = list(Notification.objects.filter(pk__gt=position).order_by("pk")[:limit])
-        _, xmax = execute_sql(_HORIZON, {})[0]
+        _, xmax, _ = execute_sql(_HORIZON, {})[0]
         create_deliveries(tell, [*late, *fresh])
         left = _drop_filled_gaps(gaps, [one.pk for one in late], xmin, now)
         left += _find_gaps(position, [one.pk for one in fresh], xmax, now)

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
-    SELECT id FROM gateway_authorizationrelease WHERE due_at <= clock_timestamp()
+    SELECT id FROM gateway_authorizationrelease WHERE due_at <= statement_timestamp()
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE gateway_authorizationrelease r SET due_at = clock_timestamp() + %(lease)s::interval

@@ -1,7 +1,7 @@
 """Idempotency keys: a request with the same key and body makes one payment and gets the same response (ruling D20).
 
 The key is claimed in the statement that begins the payment, so there is never a payment without its key or a key
-without a payment. Keys use real time and are deleted after IDEMPOTENCY_RETENTION.
+without a payment. Keys are dated by the database's clock and deleted after IDEMPOTENCY_RETENTION.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.typed_pairs import reveal_text
-from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
-from gateway.db.statement import WriteStatement, execute_sql
+from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import RenderedResponse
@@ -31,18 +30,20 @@ IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 _SHAPE: Final = re.compile("[!-~]{1,255}")
 _MAX_PATH_CHARS: Final = 64
 _UNSIGNED_PARAMETERS: Final = frozenset({"card.cvv", "tokenAccount.dtvc"})
-IDEMPOTENCY_COLUMNS: Final = ("fingerprint", "payment", "status", "answer", "created_at")
+SELECT_IDEMPOTENCY_KEY: Final = (
+    "k.fingerprint, k.payment, k.status, k.answer, k.created_at, clock_timestamp() - k.created_at AS age"
+)
 IdempotencyRow = tuple[Any, ...]
-"""IDEMPOTENCY_COLUMNS of one key."""
+"""SELECT_IDEMPOTENCY_KEY of one key. Its age is told by the database, which also dated it."""
 # Written by hand: it is joined to the access token (``t``) of every request with a key, and its plan is cached.
 JOIN_IDEMPOTENCY_KEY: Final = (
     "LEFT JOIN gateway_idempotencykey k ON k.token = t.id AND k.method = %(method)s AND k.path = %(path)s"
     " AND k.key = %(key)s"
 )
-_FIND: Final = """
-SELECT fingerprint, payment, status, answer, created_at FROM gateway_idempotencykey
-WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(key)s
-"""
+_FIND: Final = (
+    f"SELECT {SELECT_IDEMPOTENCY_KEY} FROM gateway_idempotencykey k"  # noqa: S608 - columns of this module
+    " WHERE token = %(token)s AND method = %(method)s AND path = %(path)s AND key = %(key)s"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,8 @@ class IdempotencyClaim:
     def _read_stored_response(self, kept: IdempotencyRow | None) -> StoredResponse | None:
         if kept is None:
             return None
-        fingerprint, payment, status, answer, created_at = kept
-        if clock.real_now() - created_at > IDEMPOTENCY_RETENTION:
+        fingerprint, payment, status, answer, created_at, age = kept
+        if age > IDEMPOTENCY_RETENTION:
             IdempotencyKey.objects.filter(**self._where, created_at=created_at).delete()
             return None
         if not current_vault().matches(self.body, fingerprint):
@@ -104,12 +105,14 @@ class IdempotencyClaim:
             payment=payment,
             status=response.status if response is not None else None,
             answer=response.kept if response is not None else None,
-            created_at=clock.real_now(),
+            created_at=DatabaseTime(timedelta(0)),
         )
 
-    def store_response(self, write: WriteStatement, response: RenderedResponse) -> None:
-        """Store the response in the statement that completes the payment."""
-        write.update_related(IdempotencyKey, {"status": response.status, "answer": response.kept}, self._where)
+    def store_response(self, write: WriteStatement, payment: UUID, response: RenderedResponse) -> None:
+        """Store the response in the statement that completes ``payment``; a key that has expired meanwhile and belongs
+        to a newer payment stays as it is."""
+        answer = {"status": response.status, "answer": response.kept}
+        write.update_related(IdempotencyKey, answer, {**self._where, "payment": payment})
 
 
 def build_idempotency_lookup(header: str | None, *, method: str, path: str) -> dict[str, str] | None:
@@ -145,22 +148,22 @@ def build_in_progress_refusal(key: str) -> RequestRefusedError:
     return RequestRefusedError(CONCURRENT_UPDATE_CODE, [error], status=409)
 
 
-def delete_expired_idempotency_keys(now: datetime, *, limit: int) -> int:
-    """Delete at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION at ``now`` (real time); returns the
-    number deleted."""
+def delete_expired_idempotency_keys(*, limit: int) -> int:
+    """Delete at most ``limit`` keys that are older than IDEMPOTENCY_RETENTION; returns the number deleted."""
     rows = execute_sql(
-        "WITH old AS (SELECT token, method, path, key FROM gateway_idempotencykey WHERE created_at < %(limit)s"
+        "WITH old AS MATERIALIZED (SELECT token, method, path, key FROM gateway_idempotencykey WHERE"
+        " created_at < statement_timestamp() - %(age)s::interval"
         " ORDER BY created_at LIMIT %(most)s), gone AS (DELETE FROM gateway_idempotencykey k USING old WHERE"
         " (k.token, k.method, k.path, k.key) = (old.token, old.method, old.path, old.key) RETURNING 1)"
         " SELECT count(*) FROM gone",
-        {"limit": now - IDEMPOTENCY_RETENTION, "most": limit},
+        {"age": IDEMPOTENCY_RETENTION, "most": limit},
     )
     return int(rows[0][0])
 
 
 TIMER: Final = Timer(
     name="idempotency keys",
-    run=lambda _: delete_expired_idempotency_keys(clock.real_now(), limit=MAX_SWEPT_ROWS),
+    run=lambda _: delete_expired_idempotency_keys(limit=MAX_SWEPT_ROWS),
     every_s=SWEEP_INTERVAL_S,
     about="Forget keys after 24 hours.",
 )

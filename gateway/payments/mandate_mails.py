@@ -46,12 +46,13 @@ WITH due AS MATERIALIZED (
     SELECT r.payment_id FROM gateway_mandatemail r JOIN gateway_merchant m ON m.id = r.merchant_id
     WHERE r.state = 'DUE'
         AND r.due_at <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= %(now)s)
+        AND r.due_at <= %(now)s + m.clock_offset AND (r.lease_until IS NULL OR r.lease_until <= statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY r.due_at, r.payment_id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
 UPDATE gateway_mandatemail r SET
-    lease_until = %(now)s + least(interval '2 minutes' * power(2, r.tries), interval '6 hours'), tries = r.tries + 1
+    lease_until = clock_timestamp() + least(interval '2 minutes' * power(2, r.tries), interval '6 hours'),
+    tries = r.tries + 1
 FROM due WHERE r.payment_id = due.payment_id
 RETURNING r.payment_id"""
 

@@ -84,7 +84,7 @@ log = structlog.get_logger(__name__)
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT payment_id FROM gateway_openpayment o
-    WHERE recover_at <= clock_timestamp() AND (cardinality(%(connectors)s::text[]) = 0 OR NOT EXISTS (
+    WHERE recover_at <= statement_timestamp() AND (cardinality(%(connectors)s::text[]) = 0 OR NOT EXISTS (
         SELECT 1 FROM gateway_payment p
         JOIN unnest(%(connectors)s::text[], %(channels)s::uuid[], %(accounts)s::text[])
           AS busy (connector, channel, account)

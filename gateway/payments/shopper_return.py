@@ -55,12 +55,12 @@ WITH due AS MATERIALIZED (
     SELECT s.payment_id FROM gateway_suspension s
     JOIN gateway_payment p ON p.id = s.payment_id JOIN gateway_merchant m ON m.id = p.merchant_id
     WHERE s.deadline <= %(now)s + (SELECT greatest(max(clock_offset), interval '0') FROM gateway_merchant)
-      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= %(now)s)
+      AND s.deadline <= %(now)s + m.clock_offset AND (s.lease_until IS NULL OR s.lease_until <= statement_timestamp())
       AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY s.deadline LIMIT %(limit)s FOR UPDATE OF s SKIP LOCKED
 )
-UPDATE gateway_suspension s SET lease_until = %(lease)s FROM due WHERE s.payment_id = due.payment_id
-RETURNING s.payment_id
+UPDATE gateway_suspension s SET lease_until = clock_timestamp() + %(lease)s::interval
+FROM due WHERE s.payment_id = due.payment_id RETURNING s.payment_id
 """
 
 
@@ -197,8 +197,8 @@ def expire_due_suspensions(
 
 
 def claim_due_suspensions(limit: int, now: datetime, merchant: Merchant | None = None) -> list[Payment]:
-    """Claim suspended payments whose deadline has passed, by a lease."""
-    lease = now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
+    """Claim suspended payments whose deadline has passed at ``now`` (real time), by a lease."""
+    lease = timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S) + store.ANSWER_GRACE
     values = {"now": now, "limit": limit, "lease": lease, "merchant": merchant.pk if merchant is not None else None}
     claimed: list[UUID] = [row[0] for row in execute_sql(_CLAIM, values)]
     if not claimed:

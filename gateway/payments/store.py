@@ -178,7 +178,7 @@ def complete_payment(
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(reply.code), reply.code, payment=payment.id))
     response = idempotency.render_response(payment) if idempotency is not None else None
     if idempotency is not None and response is not None:
-        idempotency.claim.store_response(write, response)
+        idempotency.claim.store_response(write, payment.id, response)
     if not write.run():
         raise PaymentTransitionError(f"payment {payment.id} was moved by another worker")
     if idempotency is not None:

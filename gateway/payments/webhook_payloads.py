@@ -5,7 +5,7 @@ fields. Source: decisions, section 6; Part A, Events; Part B, Payment response (
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -40,10 +40,42 @@ _ACQUIRER_ANSWER_FIELDS: Final = ("avs", "cvv", "resultDetails", "facts", "redir
 log = structlog.get_logger(__name__)
 
 
+PayloadSource = Callable[[Sequence[Notification]], Mapping[int, Mapping[str, Any]]]
+"""Renders notifications about something else than a payment: the id of a notification → its payload."""
+_PAYLOAD_SOURCES: Final[dict[str, PayloadSource]] = {}
+
+
+def register_payload_source(kind: str, source: PayloadSource) -> None:
+    """Register what renders notifications of ``kind``; the module that writes them calls this when it is loaded."""
+    _PAYLOAD_SOURCES[kind] = source
+
+
 def build_webhook_payloads(
     notifications: Sequence[Notification], payload_ids: Collection[int]
 ) -> dict[int, WebhookPayload]:
     """Render the payloads of notifications; see gateway.notifications.payload_format.PayloadBuilder."""
+    others = [row for row in notifications if row.kind in _PAYLOAD_SOURCES]
+    paid = [row for row in notifications if row.kind not in _PAYLOAD_SOURCES]
+    return _build_payment_payloads(paid, payload_ids) | _build_other_payloads(others, payload_ids)
+
+
+def _build_other_payloads(
+    notifications: Sequence[Notification], payload_ids: Collection[int]
+) -> dict[int, WebhookPayload]:
+    payloads: dict[int, WebhookPayload] = {}
+    for kind, source in _PAYLOAD_SOURCES.items():
+        mine = {row.pk: row for row in notifications if row.kind == kind and row.pk in payload_ids}
+        for ident, payload in source(list(mine.values())).items() if mine else ():
+            text = payload_format.serialize_payload(
+                kind, mine[ident].action, {**payload, "buildNumber": settings.GATEWAY_BUILD_NUMBER}
+            )
+            payloads[ident] = WebhookPayload(text=text)
+    return payloads
+
+
+def _build_payment_payloads(
+    notifications: Sequence[Notification], payload_ids: Collection[int]
+) -> dict[int, WebhookPayload]:
     rendered_ids = {row.payment_id for row in notifications if row.pk in payload_ids}
     other_ids = {row.payment_id for row in notifications} - rendered_ids
     rows = Payment.objects.filter(

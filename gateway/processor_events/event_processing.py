@@ -54,10 +54,12 @@ _EVENT_HANDLERS: Final[Mapping[str, Callable[[EventContext], EventOutcome]]] = {
 """Prefix of an event kind → its handler; the longest matching prefix applies."""
 
 _CLAIM: Final = """
-UPDATE gateway_processorevent SET due_at = %(lease)s, attempts = attempts + 1 WHERE id = (
-    SELECT id FROM gateway_processorevent WHERE state = 'new' AND due_at <= %(now)s
+WITH due AS MATERIALIZED (
+    SELECT id FROM gateway_processorevent WHERE state = 'new' AND due_at <= statement_timestamp()
     ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-) RETURNING id
+)
+UPDATE gateway_processorevent e SET due_at = clock_timestamp() + %(lease)s::interval, attempts = attempts + 1
+FROM due WHERE e.id = due.id RETURNING e.id
 """
 
 
@@ -66,9 +68,7 @@ def process_due_events(merchant: Merchant | None = None) -> int:
     merchant's test clock."""
     began, done = monotonic(), 0
     while merchant is None and monotonic() - began < MAX_EVENT_TICK_S:
-        now = clock.real_now()
-        lease = timedelta(seconds=6 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 5)
-        claimed = execute_sql(_CLAIM, {"now": now, "lease": now + lease})
+        claimed = execute_sql(_CLAIM, {"lease": timedelta(seconds=6 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 5)})
         if not claimed:
             break
         process_event(ProcessorEvent.objects.select_related("account__channel__merchant").get(pk=claimed[0][0]))

@@ -42,7 +42,7 @@ WITH ahead AS MATERIALIZED (
     SELECT r.id, r.next_at FROM gateway_merchant m CROSS JOIN LATERAL (
         SELECT id, next_at FROM {table}
         WHERE merchant_id = m.id AND next_at <= %(now)s::timestamptz + m.clock_offset
-          AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+          AND (lease_until IS NULL OR lease_until <= statement_timestamp())
         ORDER BY next_at LIMIT %(limit)s
     ) r WHERE m.clock_offset > interval '0'
 ), due AS MATERIALIZED (
@@ -52,20 +52,20 @@ WITH ahead AS MATERIALIZED (
         UNION ALL
         (SELECT j.id FROM {table} j JOIN gateway_merchant m ON m.id = j.merchant_id
          WHERE j.next_at <= %(now)s::timestamptz AND j.next_at <= %(now)s::timestamptz + m.clock_offset
-           AND (j.lease_until IS NULL OR j.lease_until <= %(now)s::timestamptz)
+           AND (j.lease_until IS NULL OR j.lease_until <= statement_timestamp())
          ORDER BY j.next_at LIMIT %(limit)s)
     ) LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 )
-UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+UPDATE {table} r SET lease_until = clock_timestamp() + %(lease)s::interval FROM due WHERE r.id = due.id
 RETURNING r.id, r.next_at, r.{more}
 """
 _CLAIM_OF_ONE: Final = """
 WITH due AS MATERIALIZED (
     SELECT id FROM {table} WHERE merchant_id = %(merchant)s::uuid AND next_at <= %(own)s::timestamptz
-      AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+      AND (lease_until IS NULL OR lease_until <= statement_timestamp())
     ORDER BY next_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
-UPDATE {table} r SET lease_until = %(lease)s::timestamptz FROM due WHERE r.id = due.id
+UPDATE {table} r SET lease_until = clock_timestamp() + %(lease)s::interval FROM due WHERE r.id = due.id
 RETURNING r.id, r.next_at, r.{more}
 """
 _TABLES: Final = {Job: ("scheduling_job", "sequence"), JobRun: ("scheduling_jobrun", "state")}
@@ -81,7 +81,7 @@ def claim_due_jobs(
     ``now``: real time."""
     table, more = _TABLES[model]
     asking = 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + settings.GATEWAY_FAILOVER_WITHIN_S
-    lease = now + timedelta(seconds=asking) + store.ANSWER_GRACE
+    lease = timedelta(seconds=asking) + store.ANSWER_GRACE
     values: dict[str, Any] = {"now": now, "limit": limit, "lease": lease}
     if merchant is None:
         found = execute_sql(_CLAIM.format(table=table, more=more), values)

@@ -20,6 +20,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
 from gateway.core import clock
+from gateway.db.database_clock import WrongClockError, require_right_clock
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 
@@ -72,7 +73,8 @@ def register_timer(timer: Timer) -> None:
 
 def run_timer_now(name: str) -> int | None:
     """Run the timer ``name`` for all merchants; returns how many things it did. None when it already runs elsewhere
-    as often as it may, or failed: a failure is logged and counted, and never raised. What is due stays due.
+    as often as it may, this machine's clock is wrong, or it failed: a failure is logged and counted, and never raised.
+    What is due stays due.
 
     Raises KeyError for an unknown name.
     """
@@ -81,10 +83,13 @@ def run_timer_now(name: str) -> int | None:
     done: int | None = None
     busy, failure = False, ""
     try:
+        require_right_clock()
         with _claim_slot(timer) as free:
             busy = not free
             if free:
                 done = timer.run(None)
+    except WrongClockError:  # logged where it is measured
+        failure = WrongClockError.__qualname__
     except Exception as fault:  # one timer must not keep the others waiting
         log.exception("timer_failed", timer=name)
         failure = f"{type(fault).__module__}.{type(fault).__qualname__}"

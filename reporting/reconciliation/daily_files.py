@@ -23,6 +23,7 @@ from django.db import models, transaction
 from django.db.models import Exists, Max, OuterRef, Q
 
 from gateway.core import clock
+from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from reporting.models import SettlementRecord
@@ -32,7 +33,6 @@ from reporting.settlement.record_queries import DisplayNames, SettlementLine, lo
 
 DAY_END_GRACE: Final = timedelta(minutes=5)
 """From a day's end until its file is written, so that settlement files done in the last moments are committed."""
-DAILY_FILE_LEASE: Final = timedelta(minutes=30)
 """Real time for writing one file; a million lines take less."""
 MAX_DAYS_PER_RUN: Final = 31
 """Days of one merchant that one run writes; the next run continues."""
@@ -120,14 +120,16 @@ def create_due_daily_files(merchant: Merchant, most: int) -> list[Reconciliation
     """Insert the rows of completed days without a file. Two calls at once insert each row once."""
     begun: list[ReconciliationFile] = []
     while len(begun) < most and (day := find_next_day(merchant)) is not None:
-        if clock.merchant_now(merchant) < compute_day_end(merchant, day) + DAY_END_GRACE:
+        # The database's clock, which dates the settled lines too: no line falls into a day whose file is made.
+        now = read_database_time()
+        if now + merchant.clock_offset < compute_day_end(merchant, day) + DAY_END_GRACE:
             break
         last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
         before = last if last is not None else ReconciliationStart.objects.get(merchant=merchant)
         offset = merchant.clock_offset
         # If the clock was moved since the last file, the day ended about when it was moved: at the latest now.
         known = before.offset == offset
-        end = compute_day_end(merchant, day) - offset if known else clock.real_now()
+        end = compute_day_end(merchant, day) - offset if known else now
         start = last.ends_at if last is not None else compute_day_end(merchant, day - timedelta(days=1)) - before.offset
         names = load_display_names(Merchant.objects.select_related("division").get(pk=merchant.pk)).as_json()
         file, made = ReconciliationFile.objects.get_or_create(
@@ -172,8 +174,8 @@ def build_outbox_path(file: ReconciliationFile) -> Path:
 def write_daily_file(file: ReconciliationFile) -> bool:
     """Write the file to the outbox, and create its delivery if the merchant has an SFTP target. False if another worker
     holds the file."""
-    now = clock.real_now()
-    mine = now + DAILY_FILE_LEASE
+    now = read_database_time()
+    mine = now + timedelta(seconds=settings.GATEWAY_TIMER_LIMIT_S)  # its process is dead after that
     free = Q(lease_until__isnull=True) | Q(lease_until__lt=now)
     unwritten = ReconciliationFile.objects.filter(pk=file.pk, written_at__isnull=True)
     if not unwritten.filter(free).update(lease_until=mine):

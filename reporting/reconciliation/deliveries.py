@@ -35,11 +35,12 @@ WITH due AS MATERIALIZED (
     SELECT d.id FROM reporting_delivery d
     JOIN reporting_reconciliationfile f ON f.id = d.file_id JOIN gateway_merchant m ON m.id = f.merchant_id
     WHERE d.state = 'WAITING' AND d.due_at <= %(now)s::timestamptz + m.clock_offset
-        AND (d.lease_until IS NULL OR d.lease_until < %(now)s::timestamptz)
+        AND (d.lease_until IS NULL OR d.lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
     ORDER BY d.attempts, d.due_at LIMIT 1 FOR UPDATE OF d SKIP LOCKED
 )
-UPDATE reporting_delivery d SET lease_until = %(lease)s::timestamptz FROM due WHERE d.id = due.id RETURNING d.id
+UPDATE reporting_delivery d SET lease_until = clock_timestamp() + %(lease)s::interval
+FROM due WHERE d.id = due.id RETURNING d.id
 """
 
 
@@ -87,8 +88,7 @@ def send_due_deliveries(merchant: Merchant | None) -> int:
 
 def _claim_delivery(merchant: Merchant | None) -> Delivery | None:
     """Lease the next delivery that is due; None if there is none."""
-    now = clock.real_now()
-    values = {"now": now, "lease": now + sftp.session_lease(), "merchant": merchant.pk if merchant else None}
+    values = {"now": clock.real_now(), "lease": sftp.session_lease(), "merchant": merchant.pk if merchant else None}
     rows = execute_sql(_CLAIM, values)
     return Delivery.objects.select_related("file__merchant").get(pk=rows[0][0]) if rows else None
 

@@ -21,7 +21,8 @@ from chargebacks.models import Chargeback
 from chargebacks.stages import DisputeStage
 from gateway.access import audit_log
 from gateway.catalogue.errors import InvalidParametersError
-from gateway.core import clock, result_codes
+from gateway.core import result_codes
+from gateway.db.database_clock import read_database_time
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import Merchant, Payment
 from gateway.payments.follow_ups import load_chain
@@ -89,7 +90,7 @@ def book_record(record: SettlementRecord, by: audit_log.Actor, *, allow_duplicat
         return None
     kinds = ("NOT_BOOKED", "TWICE")
     Finding.objects.filter(record=record, kind__in=kinds, closed_at=None).update(
-        closed_at=clock.real_now(), closed_by=by.name[:150], note=BOOKED_LATER_NOTE
+        closed_at=read_database_time(), closed_by=by.name[:150], note=BOOKED_LATER_NOTE
     )
     _retry_waiting_records(match, by)
     return made
@@ -195,7 +196,7 @@ def _link_record_write(record: SettlementRecord) -> ledger.ExtraChargebackWrites
 
     def write(write: WriteStatement, payment: Payment) -> None:
         write.update_related(
-            SettlementRecord, {"chargeback": payment.id, "chargeback_at": clock.real_now()}, {"id": record.id}
+            SettlementRecord, {"chargeback": payment.id, "chargeback_at": read_database_time()}, {"id": record.id}
         )
 
     return write
@@ -206,7 +207,7 @@ def _join_record(record: SettlementRecord, chain: UUID, payment: UUID, duplicate
     faster."""
     write = WriteStatement()
     write.update(
-        record, {"chargeback": payment, "chargeback_at": clock.real_now()}, expecting={"version": record.version}
+        record, {"chargeback": payment, "chargeback_at": read_database_time()}, expecting={"version": record.version}
     )
     return ledger.join_notice_to_payment(write, chain, payment, record.id, duplicate_key)
 
@@ -214,7 +215,7 @@ def _join_record(record: SettlementRecord, chain: UUID, payment: UUID, duplicate
 def _link_record(record: SettlementRecord, payment: UUID) -> None:
     """Link a record whose payment was written by a worker that died before it could link it."""
     SettlementRecord.objects.filter(pk=record.pk, chargeback=None).update(
-        chargeback=payment, chargeback_at=clock.real_now()
+        chargeback=payment, chargeback_at=read_database_time()
     )
 
 
@@ -228,12 +229,12 @@ def _record_finding(record: SettlementRecord, match: Match, kind: str, found: st
             "payment": match.payment,
             "expected": expected,
             "found": found[:128],
-            "made_at": clock.real_now(),
+            "made_at": read_database_time(),
         },
     )
     if not made:
         # Dated now: the next attempt waits until something else happens in the chain.
-        Finding.objects.filter(pk=finding.pk, closed_at=None).update(found=found[:128], made_at=clock.real_now())
+        Finding.objects.filter(pk=finding.pk, closed_at=None).update(found=found[:128], made_at=read_database_time())
 
 
 # --- retries -----------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from gateway.access import audit_log
-from gateway.core import clock
 from gateway.core.masking import mask_note
+from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.operations import REVERSED_BY_REFUND
@@ -138,7 +138,7 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
             f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
         )
     note = mask_note(note, MAX_NOTE_CHARS)
-    now = clock.real_now()
+    now = read_database_time()
     with transaction.atomic():
         # If two clerks link a record each to the same payment, the second sees the first one's link.
         execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
@@ -207,7 +207,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
         raise ExceptionActionError("there is nothing to undo")
     if record.chargeback is not None:
         raise ExceptionActionError("its chargeback is in the ledger; a reversal takes it back")
-    now = clock.real_now()
+    now = read_database_time()
     with transaction.atomic():
         left = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=False).exists()
         _update_record(
@@ -252,7 +252,7 @@ def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
         raise ExceptionActionError("note: say how this was dealt with")
     with transaction.atomic():
         done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
-            closed_at=clock.real_now(), closed_by=by.name[:150], note=note
+            closed_at=read_database_time(), closed_by=by.name[:150], note=note
         )
         if not done:
             raise ExceptionActionError("somebody else has closed it already")

@@ -178,9 +178,8 @@ def has_stored_content(file: SettlementFile) -> bool:
 
 def _reopen_file(file: SettlementFile, **changes: str) -> bool:
     state = SettlementFile.State.READING if file.lines else SettlementFile.State.RECEIVED
-    totals = {name: value for name, value in file.totals.items() if name != "tries"}
     failed = SettlementFile.objects.filter(pk=file.pk, state=SettlementFile.State.FAILED)
-    return bool(failed.update(state=state, why="", lease_until=None, finished_at=None, totals=totals, **changes))
+    return bool(failed.update(state=state, why="", lease_until=None, finished_at=None, tries=0, **changes))
 
 
 def _store_pieces(file: SettlementFile, stream: BinaryIO) -> None:

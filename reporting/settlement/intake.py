@@ -18,16 +18,17 @@ from uuid import UUID
 import psycopg
 import structlog
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Now
 
-from gateway.core import clock
+from gateway.db.database_clock import read_database_time
 from gateway.models import Merchant
 from reporting.reconciliation import daily_files
 from reporting.settlement import chargeback_booking, files, findings
 from reporting.settlement.formats import FILE_FORMATS
 from reporting.settlement.formats.port import OpenedFile, ParsedLine, UnreadableFileError, translate_parser_errors
 from reporting.settlement.layout import FILE_COLUMN_BY_STAGED, LineFault, LineReader
-from reporting.settlement.matching import MatchingRun
+from reporting.settlement.matching import MAX_LINE_NUMBER, MatchingRun
 from reporting.settlement.models import LineError, Match, SettlementFile
 from reporting.settlement.read_ahead import ReadAhead
 
@@ -39,7 +40,10 @@ MAX_LINE_ERRORS: Final = 1_000
 INTAKE_LEASE: Final = timedelta(minutes=5)
 """Longer than any batch takes; after it another worker takes over from one that died."""
 MAX_INTAKE_TRIES: Final = 5
-"""How often a file may fail through an error of ours before it is marked as failed."""
+"""How often a file may be begun without getting any further, by an error of ours or because its process was killed,
+before it is marked as failed."""
+MATCHING_SLICE_RECORDS: Final = 20_000
+"""Records without a match that one transaction of the second pass looks at."""
 UNFINISHED_STATES: Final = (
     SettlementFileState.RECEIVED,
     SettlementFileState.READING,
@@ -69,15 +73,20 @@ def process_due_files(merchant: Merchant | None = None) -> int:
     has no effect here."""
     if merchant is not None:
         return 0
-    now = clock.real_now()
-    waiting = SettlementFile.objects.filter(Q(lease_until=None) | Q(lease_until__lte=now), state__in=UNFINISHED_STATES)
-    return sum(process_file(file) for file in waiting.order_by("received_at").values_list("pk", flat=True)[:100])
+    waiting = SettlementFile.objects.filter(
+        Q(lease_until=None) | Q(lease_until__lte=Now()), state__in=UNFINISHED_STATES
+    )
+    in_order = waiting.order_by("tries", "received_at")  # one that stops its worker keeps no other waiting
+    return sum(process_file(file) for file in in_order.values_list("pk", flat=True)[:100])
 
 
 def process_file(ident: UUID) -> bool:
     """Read, match and book one file. False if another worker holds it, or it cannot be done now."""
     file = _lease_file(ident)
     if file is None:
+        return False
+    if file.tries > MAX_INTAKE_TRIES:
+        _fail(file, f"begun {MAX_INTAKE_TRIES} times, each time the worker ended before it got any further")
         return False
     try:
         if file.state in (SettlementFileState.RECEIVED, SettlementFileState.READING):
@@ -86,7 +95,7 @@ def process_file(ident: UUID) -> bool:
             _match_file(file)
         chargeback_booking.book_chargebacks(file, lambda: _update_file(file))
         daily_files.record_first_days()
-        _update_file(file, state=SettlementFileState.DONE, finished_at=clock.real_now(), lease_until=None)
+        _update_file(file, state=SettlementFileState.DONE, finished_at=read_database_time(), lease_until=None)
     except IntakeLeaseLostError:
         return False
     except UnreadableFileError as fault:
@@ -102,22 +111,19 @@ def process_file(ident: UUID) -> bool:
 
 
 def _lease_file(ident: UUID) -> SettlementFile | None:
-    """Lease the file for this worker; None if it is not available."""
-    now = clock.real_now()
+    """Lease the file for this worker, which counts as a try; None if it is not available."""
     free = SettlementFile.objects.filter(
-        Q(lease_until=None) | Q(lease_until__lte=now), pk=ident, state__in=UNFINISHED_STATES
+        Q(lease_until=None) | Q(lease_until__lte=Now()), pk=ident, state__in=UNFINISHED_STATES
     )
-    until = now + INTAKE_LEASE
-    if not free.update(lease_until=until):
+    # Counted here, since a worker that is killed counts nothing at its end.
+    if not free.update(lease_until=Now() + INTAKE_LEASE, tries=F("tries") + 1):
         return None
-    file = SettlementFile.objects.select_related("institute").get(pk=ident)
-    file.lease_until = until
-    return file
+    return SettlementFile.objects.select_related("institute").get(pk=ident)
 
 
 def _update_file(file: SettlementFile, **changes: Any) -> None:
     """Change the file and renew the lease, if this worker still holds it. Raises IntakeLeaseLostError."""
-    changes.setdefault("lease_until", clock.real_now() + INTAKE_LEASE)
+    changes.setdefault("lease_until", read_database_time() + INTAKE_LEASE)
     mine = SettlementFile.objects.filter(pk=file.pk, lease_until=file.lease_until)
     if not mine.update(**changes):
         raise IntakeLeaseLostError
@@ -129,7 +135,7 @@ def _fail(file: SettlementFile, why: str) -> None:
     """Mark the file as failed, unless another worker holds it by now."""
     with contextlib.suppress(IntakeLeaseLostError):
         _update_file(
-            file, state=SettlementFileState.FAILED, why=why[:500], finished_at=clock.real_now(), lease_until=None
+            file, state=SettlementFileState.FAILED, why=why[:500], finished_at=read_database_time(), lease_until=None
         )
 
 
@@ -137,11 +143,8 @@ def _try_again(file: SettlementFile) -> None:
     """After an error of ours or of the database: another worker retries when the lease ends, a limited number of
     times."""
     try:
-        tries = int(file.totals.get("tries", 0)) + 1
-        if tries >= MAX_INTAKE_TRIES:
+        if file.tries >= MAX_INTAKE_TRIES:
             _fail(file, "an internal error; the log has it")
-        else:
-            _update_file(file, totals={**file.totals, "tries": tries}, lease_until=file.lease_until)
     except Exception:
         log.exception("settlement_file_lease_not_released", file=file.id.hex)
 
@@ -164,7 +167,7 @@ def _read_file(file: SettlementFile) -> None:
 
     begun, kept = (file.lines, file.position), file.faults
     if file.state == SettlementFileState.RECEIVED:
-        _update_file(file, state=SettlementFileState.READING, started_at=clock.real_now())
+        _update_file(file, state=SettlementFileState.READING, started_at=read_database_time())
     with MatchingRun(file) as work:
         for batch in ReadAhead(partial(files.load_piece, file), files.read_piece, file.size, read):
             _write_batch(file, batch, work)
@@ -234,7 +237,7 @@ def _set_rejected_lines_aside(file: SettlementFile, batch: _Batch, work: Matchin
 
 def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> None:
     assert batch.last is not None
-    now = clock.real_now()
+    now = read_database_time()
     with transaction.atomic(durable=True):
         counted: tuple[Any, ...] = (0, 0, 0, 0, None, None)
         if batch.rows:
@@ -244,6 +247,7 @@ def _insert_batch(file: SettlementFile, batch: _Batch, work: MatchingRun) -> Non
         records, matched, multiple, unmatched, first, last = counted
         _update_file(
             file,
+            tries=0,
             lines=batch.last.number,
             position=batch.last.position,
             records=file.records + records,
@@ -270,19 +274,23 @@ SELECT count(*) FILTER (WHERE state = 'MATCHED'), count(*) FILTER (WHERE state =
 
 
 def _match_file(file: SettlementFile) -> None:
-    """Match records that no recent id names: against older payments, references and amounts."""
-    now = clock.real_now()
+    """Match records that no recent id names: against older payments, references and amounts. In slices of lines, each a
+    transaction, so that a worker that is killed loses one of them."""
     if file.unmatched:
-        with MatchingRun(file) as work, transaction.atomic(durable=True):
-            rematch_file(file, work, now)
-            _update_file(file, state=SettlementFileState.BOOKING, **count_by_match_state(file))
-    else:
-        _update_file(file, state=SettlementFileState.BOOKING)
+        with MatchingRun(file) as work:
+            while (last := work.find_slice_end(file.match_line, MATCHING_SLICE_RECORDS)) is not None:
+                with transaction.atomic(durable=True):
+                    rematch_file(file, work, read_database_time(), after=file.match_line, last=last)
+                    _update_file(file, match_line=last, tries=0)
+    _update_file(file, state=SettlementFileState.BOOKING, **count_by_match_state(file))
 
 
-def rematch_file(file: SettlementFile, work: MatchingRun, now: datetime) -> int:
-    """Match the unmatched records of a file, in the caller's transaction. Returns how many changed."""
-    changed = work.match_remaining(now)
+def rematch_file(
+    file: SettlementFile, work: MatchingRun, now: datetime, *, after: int = 0, last: int = MAX_LINE_NUMBER
+) -> int:
+    """Match the unmatched records of a file's lines ``after`` to ``last``, in the caller's transaction. Returns how
+    many changed."""
+    changed = work.match_remaining(now, after=after, last=last)
     if changed:
         later = Match.objects.filter(record__file=file, made_at=now, chosen=True, undone_at=None)
         findings.detect_record_findings(list(later.values_list("record_id", flat=True)), file.institute_id, now)

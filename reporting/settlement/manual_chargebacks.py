@@ -21,6 +21,7 @@ from django.db import connection, transaction
 
 from chargebacks.models import Chargeback
 from gateway.core import clock, result_codes
+from gateway.db.database_clock import read_database_time
 from gateway.models import AcquirerAccount, Merchant, Payment
 from reporting.reconciliation.daily_files import record_first_days
 from reporting.settlement.layout import infer_cashflow
@@ -110,7 +111,7 @@ def _record_payments(found: list[tuple[UUID, UUID, datetime]]) -> int:
 
 def _write_ledger_file(institute: ClearingInstitute, entered: list[tuple[Payment, Chargeback]]) -> int:
     """One file with source "ledger", and a line for each payment. A second caller at the same time writes nothing."""
-    now = clock.real_now()
+    now = read_database_time()
     days = [clock.merchant_now(payment.merchant).astimezone(institute.zone).date() for payment, _ in entered]
     digest = hashlib.sha256(b"".join(payment.id.bytes for payment, _ in entered)).hexdigest()
     disputed = Payment.objects.in_bulk([case.disputed for _, case in entered])

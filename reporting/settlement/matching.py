@@ -29,6 +29,7 @@ from reporting.settlement.models import SettlementFile
 RECENT_PAYMENTS_WINDOW: Final = timedelta(days=60)
 """Age, in real time, of the payments that the first pass covers. The second one covers all."""
 MAX_STORED_CANDIDATES: Final = 20
+MAX_LINE_NUMBER: Final = 2**31 - 1
 TEMP_BUFFERS: Final = "128MB"
 """PostgreSQL's memory for the copies, at most: with the default of 8 MB nearly every lookup of an id would read a
 page."""
@@ -263,10 +264,17 @@ class MatchingRun:
             ]
         return []
 
-    def match_remaining(self, now: datetime) -> int:
-        """The second pass, over records without a match. Returns how many it matched, wholly or in part. In the
-        caller's transaction; repeating it finds the same and changes nothing."""
-        values = {**self.values, "now": now, "floor": UUID(int=0)}
+    def find_slice_end(self, after: int, most: int) -> int | None:
+        """The last line of the next ``most`` records without a match after line ``after``; None if there are none."""
+        with connection.cursor() as cursor:
+            cursor.execute(_SLICE_END, {**self.values, "after": after, "last": MAX_LINE_NUMBER, "most": most})
+            found: int | None = cursor.fetchone()[0]
+        return found
+
+    def match_remaining(self, now: datetime, *, after: int = 0, last: int = MAX_LINE_NUMBER) -> int:
+        """The second pass, over records without a match of the lines after ``after`` to ``last``. Returns how many it
+        matched, wholly or in part. In the caller's transaction; repeating it finds the same and changes nothing."""
+        values = {**self.values, "now": now, "floor": UUID(int=0), "after": after, "last": last}
         changed = 0
         with connection.cursor() as cursor:
             cursor.execute(_ANY_ID_LEFT, values)
@@ -281,7 +289,13 @@ class MatchingRun:
         return changed
 
 
-_LEFT: Final = "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.marked"
+_LEFT: Final = (
+    "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.marked AND r.line > %(after)s AND r.line <= %(last)s"
+)
+_SLICE_END: Final = f"""
+SELECT max(n.line) FROM (
+    SELECT r.line FROM reporting_settlementrecord r WHERE {_LEFT} ORDER BY r.line LIMIT %(most)s
+) n"""
 _NO_ID: Final = "r.our_id IS NULL AND r.tx_id1 = '' AND r.tx_id2 = '' AND r.tx_id3 = ''"
 _ANY_ID_LEFT: Final = f"SELECT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE {_LEFT} AND NOT ({_NO_ID}))"
 _NAMED: Final = f"""AND (

@@ -109,10 +109,11 @@ class SettlementFile(models.Model):
 
     ``lines``: data lines read so far, faulty ones included; ``position``: bytes read so far; both move with the records
     of a batch in one transaction, so a killed run resumes after the last batch. ``records``, ``faults`` and the counts
-    by matching status count what was written. ``book_line``: chargebacks up to this line are in the ledger.
+    by matching status count what was written. ``match_line``: the second pass of matching is done up to this line;
+    ``book_line``: chargebacks up to it are in the ledger. ``tries``: how often it was begun since it last got further.
     ``time_zone``: the institute's when the file came. ``first_settled``, ``last_settled``: the settlement dates in it.
-    ``totals``: the control totals the file itself declares (counts and sums). ``lease_until``: real time, while a
-    worker holds it. All times are real.
+    ``totals``: the control totals the file itself declares (counts and sums). ``lease_until``: while a
+    worker holds it. All times are real; but for ``received_at`` they are the database's clock.
     """
 
     class State(models.TextChoices):
@@ -149,7 +150,9 @@ class SettlementFile(models.Model):
     matched = models.IntegerField(default=0)
     multiple = models.IntegerField(default=0)
     unmatched = models.IntegerField(default=0)
+    match_line = models.IntegerField(default=0)
     book_line = models.IntegerField(default=0)
+    tries = models.SmallIntegerField(default=0)
     first_settled = models.DateField(null=True)
     last_settled = models.DateField(null=True)
     totals = models.JSONField(default=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -199,6 +199,9 @@ _ASSIGNED: Final = (
     " AND f.finished_at < %(begin)s)"
     " AND (r.recorded_at, r.id) > (%(at)s::timestamptz, %(after)s::uuid) ORDER BY r.recorded_at, r.id LIMIT %(fetched)s"
 )
+RECEIVED_EARLIER: Final = timedelta(hours=1)
+"""A file is received by its machine's clock, and its lines are recorded by the database's: an index is bounded by the
+first, so with room for the difference."""
 _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -236,7 +239,7 @@ def stream_recorded_lines(
     ).values_list("id", "received_at")
     values: dict[str, Any] = {"merchant": merchant.pk, "begin": begin, "until": end}
     if done:
-        of_files = {"files": [key for key, _ in done], "earliest": min(at for _, at in done)}
+        of_files = {"files": [key for key, _ in done], "earliest": min(at for _, at in done) - RECEIVED_EARLIER}
         yield from _stream_lines(_RECORDED, values | of_files, end, names)
     yield from _stream_lines(_ASSIGNED, values, end, names)
 

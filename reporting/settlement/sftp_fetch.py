@@ -24,6 +24,7 @@ from django.db import DatabaseError, transaction
 from gateway.access import audit_log
 from gateway.core import clock
 from gateway.core.secret import Secret
+from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from gateway.timers import wakeup
@@ -55,10 +56,11 @@ _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT s.id FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
     WHERE s.active AND i.active AND s.due_at <= %(now)s::timestamptz
-        AND (s.lease_until IS NULL OR s.lease_until < %(now)s::timestamptz)
+        AND (s.lease_until IS NULL OR s.lease_until < statement_timestamp())
     ORDER BY s.failures, s.due_at LIMIT 1 FOR UPDATE OF s SKIP LOCKED
 )
-UPDATE reporting_sftpsource s SET lease_until = %(lease)s::timestamptz FROM due WHERE s.id = due.id RETURNING s.id
+UPDATE reporting_sftpsource s SET lease_until = clock_timestamp() + %(lease)s::interval
+FROM due WHERE s.id = due.id RETURNING s.id
 """
 
 log = structlog.get_logger(__name__)
@@ -135,8 +137,7 @@ def fetch_due_sources(merchant: Merchant | None) -> int:
 
 def _claim_source() -> SftpSource | None:
     """Lease the next source that is due; None if there is none."""
-    now = clock.real_now()
-    rows = execute_sql(_CLAIM, {"now": now, "lease": now + sftp.session_lease()})
+    rows = execute_sql(_CLAIM, {"now": clock.real_now(), "lease": sftp.session_lease()})
     return SftpSource.objects.select_related("institute").get(pk=rows[0][0]) if rows else None
 
 
@@ -244,7 +245,7 @@ class _SourceSession:
 
     def _renew_lease(self) -> None:
         """Renew the lease. Raises SftpUnreachableError if another worker has it."""
-        until = clock.real_now() + sftp.session_lease()
+        until = read_database_time() + sftp.session_lease()
         mine = SftpSource.objects.filter(pk=self._source.pk, lease_until=self._source.lease_until, active=True)
         if not mine.update(lease_until=until):
             raise SftpUnreachableError("it was changed or switched off meanwhile")

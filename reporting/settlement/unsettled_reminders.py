@@ -33,12 +33,14 @@ MAX_UNSETTLED_MAIL_TRIES: Final = 30
 MAX_UNSETTLED_MAILS_PER_RUN: Final = 500
 """Mails sent by one run."""
 _TELL: Final = """
-UPDATE reporting_missingsettlement SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT id FROM reporting_missingsettlement
     WHERE payments > 0 AND sent_at IS NULL AND tries < %(tries)s
-        AND (lease_until IS NULL OR lease_until <= %(now)s::timestamptz)
+        AND (lease_until IS NULL OR lease_until <= statement_timestamp())
     ORDER BY id LIMIT %(most)s FOR UPDATE SKIP LOCKED
-) RETURNING id"""
+)
+UPDATE reporting_missingsettlement m SET lease_until = clock_timestamp() + %(lease)s::interval, tries = tries + 1
+FROM due WHERE m.id = due.id RETURNING m.id"""
 
 log = structlog.get_logger(__name__)
 
@@ -81,10 +83,8 @@ def _count_institute(institute: ClearingInstitute) -> None:
 
 
 def _send_mails() -> int:
-    now = clock.real_now()
     values = {
-        "now": now,
-        "lease": now + UNSETTLED_MAIL_LEASE,
+        "lease": UNSETTLED_MAIL_LEASE,
         "tries": MAX_UNSETTLED_MAIL_TRIES,
         "most": MAX_UNSETTLED_MAILS_PER_RUN,
     }

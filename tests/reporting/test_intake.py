@@ -331,7 +331,7 @@ def test_reading_goes_on_behind_the_last_batch(shop: Shop, monkeypatch: pytest.M
     monkeypatch.setattr(intake, "_write_batch", dies_after_one)
     for _ in range(7):
         assert intake.process_file(file.pk) is False
-        SettlementFile.objects.filter(pk=file.pk).update(lease_until=None, totals={})
+        SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
     monkeypatch.setattr(intake, "_write_batch", write)
     assert intake.process_file(file.pk)
     file.refresh_from_db()
@@ -529,3 +529,56 @@ def test_a_process_that_is_killed_loses_and_doubles_no_line(committed: Shop) -> 
     assert (file.state, file.lines, file.records) == ("DONE", 180, 180)
     lines = sorted(SettlementRecord.objects.values_list("line", flat=True))
     assert lines == list(range(1, 181))
+
+
+def test_a_file_that_stops_its_worker_each_time_is_left_alone(shop: Shop) -> None:
+    """kill -9 counts nothing at its end, so a try counts at its beginning; getting further begins anew."""
+    file = receive(csv([line(payment_of(shop.api.pay().id))]), institute())
+    behind = receive(csv([line(payment_of(shop.api.pay().id))]), file.institute, "b.csv")
+    for number in range(intake.MAX_INTAKE_TRIES):
+        assert intake._lease_file(file.pk) is not None
+        SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
+        assert SettlementFile.objects.get(pk=file.pk).tries == number + 1
+    waiting = [file.pk for file in SettlementFile.objects.order_by("tries", "received_at")]
+    assert waiting == [behind.pk, file.pk]
+    assert intake.process_due_files() == 1
+    file.refresh_from_db()
+    assert (file.state, file.tries) == ("FAILED", intake.MAX_INTAKE_TRIES + 1)
+    assert "begun 5 times" in file.why
+    assert files.retry_failed_file(file, BY)
+    assert intake.process_file(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.records) == ("DONE", 1)
+
+
+def test_the_second_pass_goes_on_behind_its_last_slice(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every slice is a transaction; a worker that is killed loses the one it was at."""
+    monkeypatch.setattr(intake, "MATCHING_SLICE_RECORDS", 2)
+    paid = [payment_of(shop.api.pay(merchantTransactionId=f"order-number-{number}").id) for number in range(5)]
+    none = {"ConnectorTxId1": ""}
+    rows = [line(one, TransactionId=f"order-number-{number}", **none) for number, one in enumerate(paid)]
+    file = receive(csv(rows), institute())
+    rematch, seen = intake.rematch_file, []
+
+    class KilledError(BaseException):
+        pass
+
+    def killed_in_the_second(*arguments: object, **more: object) -> int:
+        seen.append((more["after"], more["last"]))
+        changed = rematch(*arguments, **more)  # type: ignore[arg-type]
+        if len(seen) == 2:
+            raise KilledError
+        return changed
+
+    monkeypatch.setattr(intake, "rematch_file", killed_in_the_second)
+    with pytest.raises(KilledError):
+        intake.process_file(file.pk)
+    file.refresh_from_db()
+    assert (file.state, file.match_line, file.tries) == ("MATCHING", seen[0][1], 0)
+    assert SettlementRecord.objects.filter(state="MATCHED").count() == 2
+    SettlementFile.objects.filter(pk=file.pk).update(lease_until=None)
+    assert intake.process_file(file.pk)
+    assert seen[1] == seen[2]
+    assert [after for after, _ in seen] == [0, seen[0][1], seen[0][1], seen[1][1]]
+    file.refresh_from_db()
+    assert (file.state, file.matched, file.unmatched) == ("DONE", 5, 0)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
 
 from gateway.core import clock
 from gateway.core.secret import Secret
@@ -27,7 +28,7 @@ from reporting.models import ClearingInstitute, MatchState, SettlementFile, Sett
 from reporting.settlement import files, intake, sftp_fetch
 from reporting.settlement.models import RemoteFile, SftpSource
 from tests.support import sshd
-from tests.support.database import places_of
+from tests.support.database import database_ahead, places_of
 from tests.support.fixtures import BY, Shop
 from tests.support.office import Moving, person, signed_in
 from tests.support.ports import free_port
@@ -185,9 +186,10 @@ def test_a_look_that_died_after_receiving_goes_on_where_it_was(
     assert [looked(moving) for _ in range(2)] == [0, 1]
     # As it stood when the file was received and its row not written yet.
     RemoteFile.objects.update(state="SEEN", file=None)
-    SftpSource.objects.update(lease_until=moving.at + sftp.session_lease())
+    SftpSource.objects.update(lease_until=Now() + sftp.session_lease())
     assert looked(moving) == 0
-    assert looked(moving, hours=1) == 1
+    with database_ahead(timedelta(hours=1)):
+        assert looked(moving, hours=1) == 1
     assert states(source) == {"may.csv": "TAKEN"}
     assert RemoteFile.objects.get().file == SettlementFile.objects.get()
 

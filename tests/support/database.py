@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -57,6 +57,26 @@ def _texts(value: Any) -> Iterator[str]:
         yield octets.hex()
     else:
         yield str(value)
+
+
+@contextmanager
+def database_ahead(by: timedelta) -> Iterator[None]:
+    """The database's clock is ``by`` ahead of this machine's, for statements of this connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW search_path")
+        before = cursor.fetchone()[0]
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS ahead")
+        for name in ("clock_timestamp", "statement_timestamp"):
+            cursor.execute(
+                f"CREATE OR REPLACE FUNCTION ahead.{name}() RETURNS timestamptz LANGUAGE sql AS"
+                f" $$ SELECT pg_catalog.{name}() + interval '{by.total_seconds()} s' $$"
+            )
+        cursor.execute(f"SET search_path = ahead, pg_catalog, {before}")
+        try:
+            yield
+        finally:
+            cursor.execute(f"SET search_path = {before}")
+            cursor.execute("DROP SCHEMA ahead CASCADE")
 
 
 class Statements(list[str]):

@@ -71,7 +71,8 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("kind"))
     def what(self, row: BankOrder) -> str:
-        return str(_("collection") if row.kind == BankFile.Kind.COLLECT else _("transfer"))
+        names = {BankFile.Kind.COLLECT: _("collection"), BankFile.Kind.REVERSE: _("reversal")}
+        return str(names.get(BankFile.Kind(row.kind), _("transfer")))
 
     @admin.display(description=lazy("amount"))
     def money(self, row: BankOrder) -> str:

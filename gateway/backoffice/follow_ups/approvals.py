@@ -181,20 +181,33 @@ def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
                 order, by, follow_up=row.follow_up
             )
     except FollowUpNotPossibleError as fault:
-        return _end_request(row, Approval.State.FAILED, "", by, str(fault))
-    state = Approval.State.FAILED if made.status == Status.DECLINED else Approval.State.DONE
-    return _end_request(row, state, made.result_code, by)
+        return _end_request(row, by, why=str(fault))
+    return _end_request(row, by, made)
 
 
-def _end_request(row: Approval, state: str, code: str, by: audit_log.Actor, why: str = "") -> Approval:
+def _end_request(row: Approval, by: audit_log.Actor, made: Payment | None = None, why: str = "") -> Approval:
+    """Store the outcome: of the follow-up ``made``, or that there is none and ``why``.
+
+    Two workers may carry one request out, where the first was stopped for a while. Under the request's lock the
+    follow-up is looked for once more, and one that exists decides, also over a refusal that the other worker met."""
     with transaction.atomic():
-        moved = Approval.objects.filter(pk=row.pk, state=Approval.State.APPROVED).update(state=state, result_code=code)
-        row.refresh_from_db()
-        if moved and state == Approval.State.FAILED and row.follow_up is not None:
-            ClerkLimitUsage.objects.filter(payment=row.follow_up).delete()
-        if moved:
-            after = _build_audit_values(row) | ({"why": why} if why else {})
+        held = Approval.objects.select_for_update(no_key=True).get(pk=row.pk)
+        assert held.follow_up is not None
+        made = made or Payment.objects.filter(pk=held.follow_up).first()
+        refused = made is None or made.status == Status.DECLINED
+        state = Approval.State.FAILED if refused else Approval.State.DONE
+        code = made.result_code if made is not None else ""
+        if held.state == Approval.State.APPROVED or (made is not None and held.result_code == ""):
+            if refused:
+                ClerkLimitUsage.objects.filter(payment=held.follow_up).delete()
+            elif held.state == Approval.State.FAILED:
+                clerk_limits.restore_approved_move(held)
+            Approval.objects.filter(pk=row.pk).update(state=state, result_code=code)
+            row.refresh_from_db()
+            after = _build_audit_values(row) | ({"why": why} if why and made is None else {})
             audit_log.record_audit_entry(by, "approval carried out", row, after=after)
+        else:
+            row.refresh_from_db()
     return row
 
 

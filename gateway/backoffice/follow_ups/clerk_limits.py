@@ -155,6 +155,23 @@ def record_approved_move(count: ClerkLimitCounter, user: int, payment: UUID, amo
     )
 
 
+def restore_approved_move(row: Approval) -> None:
+    """Count an approved move that was taken off as failed and was made nevertheless."""
+    assert row.follow_up is not None
+    assert row.decided_by_id is not None
+    assert row.decided_at is not None
+    ClerkLimitUsage.objects.get_or_create(
+        payment=row.follow_up,
+        defaults={
+            "user": row.decided_by_id,
+            "merchant_id": row.merchant_id,
+            "amount": row.amount,
+            "currency": row.currency,
+            "at": row.decided_at,
+        },
+    )
+
+
 def delete_expired_moves() -> int:
     """Delete moves older than CLERK_LIMIT_WINDOW; returns how many."""
     return (

@@ -31,6 +31,11 @@ _MADE_UP: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         "id": "0" * 32, "paymentType": "SD", "amount": "9.90", "currency": "EUR", "result": _RESULT,
         "job": {"expression": "0 0 6 1 * ? *"}, "state": "ACTIVE",
     }),
+    "ALERT": ("CREATED", {
+        "id": "0" * 32, "kind": "ALERT", "state": "OPEN", "referencedId": "0" * 32, "amount": "92.00",
+        "currency": "EUR",
+        "reasonCode": "000.100.220", "provider": "example", "reference": "A-1", "answerBy": "2030-01-04 10:00:00+0000",
+    }),
     "RISK": ("CREATED", {**_PAID, "result": _RESULT, "risk": {"outcome": "ACCEPT", "score": "12"}}),
 }  # fmt: skip
 """Kind → action and payload of the example."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from gateway.connectors.iso8583.codec import BadMessageError
 from gateway.connectors.iso8583.link_registry import LinkUnansweredError, LinkUnreachableError, get_link
 from gateway.connectors.iso8583.terminal import Terminal
-from gateway.core import clock
 from gateway.models import BatchedCapture, CaptureBatch
 
 MAX_BATCH_FINDINGS: Final = 100
@@ -65,7 +65,7 @@ def select_leased_batch(batch: CaptureBatch) -> QuerySet[CaptureBatch]:
 
 def extend_batch_lease(batch: CaptureBatch, **changes: Any) -> None:
     """Renew the lease for another step and write ``changes``. Raises BatchLeaseLostError."""
-    if not select_leased_batch(batch).update(lease_until=batch_lease_until(clock.real_now()), **changes):
+    if not select_leased_batch(batch).update(lease_until=Now() + get_batch_lease(), **changes):
         raise BatchLeaseLostError
     for name, value in changes.items():
         setattr(batch, name, value)
@@ -89,6 +89,6 @@ def list_granted_captures(batch: CaptureBatch) -> QuerySet[BatchedCapture]:
     return BatchedCapture.objects.filter(batch=batch, state=BatchedCapture.State.IN_BATCH).exclude(code="")
 
 
-def batch_lease_until(now: datetime) -> datetime:
-    """When a lease taken at ``now`` expires: later than one step can take."""
-    return now + timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 30)
+def get_batch_lease() -> timedelta:
+    """How long a lease is: longer than one step can take."""
+    return timedelta(seconds=2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S + 30)

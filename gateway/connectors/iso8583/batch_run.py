@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 from django.db.models import F, Q
+from django.db.models.functions import Now
 
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.iso8583 import batch_planning, capture_records
@@ -20,7 +21,7 @@ from gateway.connectors.iso8583.batch_close import close_batch
 from gateway.connectors.iso8583.batch_lease import (
     BatchDeferredError,
     BatchLeaseLostError,
-    batch_lease_until,
+    get_batch_lease,
     move_batch_state,
     select_leased_batch,
 )
@@ -48,10 +49,10 @@ log = structlog.get_logger(__name__)
 
 # One batch of an account at a time, the oldest first: hosts number them. One left to an operator blocks none.
 _CLAIM: Final = """
-UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tries + 1 WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT b.id FROM gateway_capturebatch b
     WHERE b.state IN ('PRESENTING', 'CLOSING', 'UPLOADING') AND b.due_at <= %(now)s::timestamptz
-        AND (b.lease_until IS NULL OR b.lease_until < %(now)s::timestamptz)
+        AND (b.lease_until IS NULL OR b.lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR b.merchant_id = %(merchant)s::uuid)
         AND NOT EXISTS (
             SELECT 1 FROM gateway_capturebatch o WHERE o.channel_id = b.channel_id
@@ -60,7 +61,9 @@ UPDATE gateway_capturebatch SET lease_until = %(lease)s::timestamptz, tries = tr
                 AND o.failures < %(patience)s::int
         )
     ORDER BY b.due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-) RETURNING id
+)
+UPDATE gateway_capturebatch b SET lease_until = clock_timestamp() + %(lease)s::interval, tries = tries + 1
+FROM due WHERE b.id = due.id RETURNING b.id
 """
 
 
@@ -79,11 +82,13 @@ def send_due_batches(connector: Connector, merchant: Merchant | None = None) -> 
 
 def claim_due_batch(merchant: Merchant | None = None) -> CaptureBatch | None:
     """Claim the next due batch under a lease; None if there is none."""
-    now = clock.real_now()
-    whose = merchant.pk if merchant is not None else None
-    found = execute_sql(
-        _CLAIM, {"now": now, "lease": batch_lease_until(now), "merchant": whose, "patience": MAX_BLOCKING_FAILURES}
-    )
+    values = {
+        "now": clock.real_now(),
+        "lease": get_batch_lease(),
+        "merchant": merchant.pk if merchant is not None else None,
+        "patience": MAX_BLOCKING_FAILURES,
+    }
+    found = execute_sql(_CLAIM, values)
     return CaptureBatch.objects.get(pk=found[0][0]) if found else None
 
 
@@ -93,7 +98,7 @@ def retry_batch(batch: CaptureBatch) -> bool:
     False if it is closed, or a sender holds its lease.
     """
     now = clock.real_now()
-    rows = CaptureBatch.objects.filter(Q(lease_until=None) | Q(lease_until__lt=now), pk=batch.pk)
+    rows = CaptureBatch.objects.filter(Q(lease_until=None) | Q(lease_until__lt=Now()), pk=batch.pk)
     anew = {"due_at": now, "failures": 0, "failure": ""}
     differs = rows.filter(state=CaptureBatch.State.DIFFERS).update(
         **anew, state=CaptureBatch.State.UPLOADING, round=F("round") + 1, asked=False, closed_at=None

@@ -24,7 +24,7 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from gateway.connectors.sepa import bank_message_parser, mandates, order_records, statement_entries
+from gateway.connectors.sepa import bank_message_parser, mandates, order_records, reversals, statement_entries
 from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
@@ -179,13 +179,25 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
     elif one.batch:
         _apply_to_batch(one, taken)
     elif one.order is not None:
-        order = order_records.lock_bank_order(one.order)
+        order = order_records.lock_bank_order(_resolve_reversal(one) or one.order)
         if order is None:
             taken.find(f"{one.where}: not one of ours")
         else:
             _move_order(order, one, taken)
     else:
         taken.find(f"{one.where or 'a statement'}: names no order of ours")
+
+
+def _resolve_reversal(one: StatementEntry) -> UUID | None:
+    """The creditor's reversal that an entry is about, although it names the collection: a status of the reversal's
+    file, or a booking out with no reason of the debtor's bank. None for any other entry."""
+    assert one.order is not None
+    if one.original:
+        file = BankFile.objects.filter(message_id=one.original, kind=BankFile.Kind.REVERSE).first()
+        return reversals.find_reversal(one.order, file) if file is not None else None
+    if one.entry_type not in (EntryType.OUT, EntryType.BACK_OUT) or one.reason not in ("", reversals.NO_REASON_GIVEN):
+        return None
+    return reversals.find_reversal(one.order)
 
 
 def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:

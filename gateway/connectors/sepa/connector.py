@@ -55,7 +55,11 @@ REFERENCE_UNKNOWN: Final = "700.100.100"
 
 
 _PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
-    {BankFile.Kind.COLLECT: COLLECTION_OUTSTANDING, BankFile.Kind.PAY: TRANSFER_OUTSTANDING}
+    {
+        BankFile.Kind.COLLECT: COLLECTION_OUTSTANDING,
+        BankFile.Kind.PAY: TRANSFER_OUTSTANDING,
+        BankFile.Kind.REVERSE: TRANSFER_OUTSTANDING,
+    }
 )
 
 
@@ -229,13 +233,20 @@ def _store_account(
 
 
 def _submit_refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str, Any]) -> AcquirerReply:
-    """A transfer to the account that was collected from."""
+    """A transfer to the account that was collected from; the collection's reversal, where the account says so."""
     behind = _referenced_order(request)
     if behind is None or behind.iban_sealed is None or behind.kind != BankFile.Kind.COLLECT:
         return _declined_reply(REFERENCE_UNKNOWN, sent, "there is no collection to give back")
     iban = current_vault().open(behind.iban_sealed, behind.payment)
+    whole = request.money == Money(behind.amount, behind.currency)
     order = order_records.create_transfer(
-        request, creditor, name=behind.name, iban=iban, bic=behind.bic, about=behind.payment
+        request,
+        creditor,
+        name=behind.name,
+        iban=iban,
+        bic=behind.bic,
+        about=behind.payment,
+        reversible=behind if whole else None,
     )
     return reply_from_bank_order(order, sent)
 

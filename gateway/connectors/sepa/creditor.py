@@ -118,6 +118,14 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
         default=NOTICE_BY_MAIL,
     ),
     ConnectorSetting(
+        name="refundBy",
+        about="How a whole collection is given back within 4 TARGET days after its day: by a transfer (pain.001), or by"
+        " the creditor's reversal of the very debit (pain.007). Later, and in part: by a transfer.",
+        pattern=r"transfer|reversal",
+        allowed="transfer, reversal",
+        default="transfer",
+    ),
+    ConnectorSetting(
         name="delivery",
         about="How files reach the bank: laid into the outbox folder, or uploaded.",
         pattern=r"folder|http",
@@ -186,6 +194,7 @@ class Creditor:
     former_ident: str = ""
     notice_days: int = 0
     notice_by: str = NOTICE_BY_MAIL
+    reverses: bool = False
 
     def run_on(self, day: date) -> datetime:
         """When the file of ``day`` is made."""
@@ -264,6 +273,7 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         former_ident=have["formerCreditorId"],
         notice_days=_parse_number(have, "noticeDays"),
         notice_by=have["noticeBy"],
+        reverses=have["refundBy"] == "reversal",
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db.models.functions import Now
 
 from gateway import outbound
 from gateway.connectors.accounts import load_connector_account
@@ -49,11 +51,11 @@ log = structlog.get_logger(__name__)
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
     SELECT id FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN') AND due_at <= %(now)s::timestamptz
-        AND (lease_until IS NULL OR lease_until < %(now)s::timestamptz)
+        AND (lease_until IS NULL OR lease_until < statement_timestamp())
         AND (%(merchant)s::uuid IS NULL OR merchant_id = %(merchant)s::uuid)
     ORDER BY due_at LIMIT %(most)s::int FOR UPDATE SKIP LOCKED
 )
-UPDATE gateway_bankfile f SET lease_until = %(lease)s::timestamptz, tries = tries + 1
+UPDATE gateway_bankfile f SET lease_until = clock_timestamp() + %(lease)s::interval, tries = tries + 1
 FROM due WHERE f.id = due.id RETURNING f.id
 """
 
@@ -68,10 +70,9 @@ class FileNotDeliveredError(Exception):
 
 def deliver_due_bank_files(connector: Connector, merchant: Merchant | None = None) -> int:
     """Deliver the planned files that are due. Returns how many were delivered."""
-    now = clock.real_now()
     values = {
-        "now": now,
-        "lease": now + BANK_FILE_LEASE,
+        "now": clock.real_now(),
+        "lease": BANK_FILE_LEASE,
         "most": MAX_BANK_FILES_PER_RUN,
         "merchant": merchant.pk if merchant else None,
     }
@@ -94,7 +95,7 @@ def _renew_lease(file: BankFile) -> bool:
     mine = BankFile.objects.filter(
         pk=file.pk, tries=file.tries, state__in=(BankFileState.DECIDED, BankFileState.WRITTEN)
     )
-    return bool(mine.update(lease_until=clock.real_now() + BANK_FILE_LEASE))
+    return bool(mine.update(lease_until=Now() + BANK_FILE_LEASE))
 
 
 def outbox_folder(file: BankFile) -> Path:
@@ -127,7 +128,7 @@ def delete_old_bank_files() -> int:
     lying = BankFile.objects.filter(state=BankFileState.DELIVERED, removed_at__isnull=True, delivered_at__lt=limit)
     removed = 0
     for file in lying.order_by("delivered_at")[:1_000]:
-        for path in (bank_file_path(file), _temporary_path(file)):
+        for path in (bank_file_path(file), *outbox_folder(file).glob(f".{file.name}.*.tmp")):
             path.unlink(missing_ok=True)
         removed += BankFile.objects.filter(pk=file.pk).update(removed_at=clock.real_now())
     return removed
@@ -167,15 +168,22 @@ def _record_failure(file: BankFile, why: str, *, for_good: bool = False) -> bool
 
 
 def _place_in_outbox(file: BankFile) -> None:
-    """Write under a temporary name, commit, rename."""
-    beside, place = _temporary_path(file), bank_file_path(file)
+    """Write under a temporary name of this try, commit, rename. A sender that woke up late writes to a name of its own,
+    so that only a complete file is ever renamed."""
+    place = bank_file_path(file)
     if file.state == BankFileState.DECIDED:
-        _write(beside, _render_and_record(file))
-        if not BankFile.objects.filter(pk=file.pk, state=BankFileState.DECIDED).update(state=BankFileState.WRITTEN):
-            return  # the previous lease holder is still running, and renames it
-    if beside.exists():
-        beside.rename(place)
-        _sync(place.parent)
+        own = _temporary_path(file, file.tries)
+        _write(own, _render_and_record(file))
+        decided = BankFile.objects.filter(pk=file.pk, state=BankFileState.DECIDED)
+        if decided.update(state=BankFileState.WRITTEN, written_try=file.tries):
+            file.written_try = file.tries
+        else:
+            own.unlink(missing_ok=True)
+            file.refresh_from_db(fields=["state", "written_try"])  # another sender's is there
+    if file.written_try is not None:
+        with suppress(FileNotFoundError):  # renamed before
+            _temporary_path(file, file.written_try).rename(place)
+            _sync(place.parent)
 
 
 def _upload(file: BankFile, connector: Connector) -> None:
@@ -210,8 +218,8 @@ def _render_and_record(file: BankFile) -> bytes:
     return content
 
 
-def _temporary_path(file: BankFile) -> Path:
-    return outbox_folder(file) / f".{file.name}.tmp"
+def _temporary_path(file: BankFile, number: int) -> Path:
+    return outbox_folder(file) / f".{file.name}.{number}.tmp"
 
 
 def _write(path: Path, content: bytes) -> None:

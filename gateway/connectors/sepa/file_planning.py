@@ -19,7 +19,7 @@ from django.db import transaction
 
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
-from gateway.connectors.sepa import order_records, target_calendar
+from gateway.connectors.sepa import order_records, reversals, target_calendar
 from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
 from gateway.connectors.sepa.mandates import take_amendment
 from gateway.core import clock
@@ -31,6 +31,8 @@ MAX_FILE_ORDERS: Final = 5_000
 """Orders of one file; the rest go into the next file of the same run."""
 NO_MANDATE: Final = "MD01"
 """Reason of an order whose mandate has ended: what the debtor's bank would say."""
+GIVEN_BACK_BEFORE: Final = "AM05"
+"""Reason of a reversal whose collection the debtor's bank has returned: it would give the money back twice."""
 MAX_FILES_PER_ROUND: Final = 50
 """Files that one round of the timer plans."""
 
@@ -81,8 +83,11 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     now = clock.merchant_now(first.merchant)
     due = waiting.filter(file_at__lte=now).order_by("due_on", "payment")
     found = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
+    originals: dict[UUID, BankFile] = {}
+    if kind == BankFile.Kind.REVERSE:
+        found, originals = _choose_reversals(found)
     mandates = _lock_mandates(found)
-    orders = [order for order in found if not _is_refused(order, mandates)]
+    orders = [order for order in found if not _is_refused(order, mandates, originals)]
     if not orders:
         return len(found)
     file = BankFile(
@@ -90,7 +95,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
         channel_id=channel,
         acquirer_merchant_id=account,
         kind=kind,
-        creditor=_creditor_snapshot(creditor, kind),
+        creditor=_creditor_snapshot(creditor, kind, originals),
         orders_count=len(orders),
         total=sum((order.amount for order in orders), Decimal(0)),
         stamped_at=now,
@@ -129,9 +134,25 @@ def _earliest_collection(creditor: Creditor, kind: BankFile.Kind, now: datetime)
     return target_calendar.target_day_after(today, creditor.lead_days) if kind == BankFile.Kind.COLLECT else today
 
 
-def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind) -> dict[str, str]:
+def _choose_reversals(found: list[BankOrder]) -> tuple[list[BankOrder], dict[UUID, BankFile]]:
+    """The reversals of one original file, which a message names, and the file by collection. The next run of this round
+    or of the next one takes the others."""
+    originals = reversals.find_original_files(found)
+    first = next((originals[order.about] for order in found if order.about in originals), None)
+    mine = {one: file for one, file in originals.items() if file == first}
+    return [order for order in found if order.about in mine or order.about not in originals], mine
+
+
+def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mapping[UUID, BankFile]) -> dict[str, str]:
     held = creditor.as_file_json()
-    return held | ({"schema": TRANSFER_SCHEMAS[creditor.schema]} if kind == BankFile.Kind.PAY else {})
+    if kind == BankFile.Kind.PAY:
+        return held | {"schema": TRANSFER_SCHEMAS[creditor.schema]}
+    if kind == BankFile.Kind.REVERSE:
+        original = next(iter(originals.values()))
+        schema = original.creditor["schema"]
+        named = {"originalMessage": original.message_id, "originalSchema": schema, "iban": original.creditor["iban"]}
+        return held | {"schema": reversals.REVERSAL_SCHEMAS[schema]} | named
+    return held
 
 
 def _message_id(file: UUID) -> str:
@@ -147,8 +168,16 @@ def _lock_mandates(orders: Iterable[BankOrder]) -> dict[UUID, SepaMandate]:
     return {row.pk: row for row in held}
 
 
-def _is_refused(order: BankOrder, mandates: Mapping[UUID, SepaMandate]) -> bool:
-    """Reject an order whose mandate has been ended or blocked since it was made: no bank is asked."""
+def _is_refused(order: BankOrder, mandates: Mapping[UUID, SepaMandate], originals: Mapping[UUID, BankFile]) -> bool:
+    """Reject an order whose mandate has been ended or blocked since it was made, and a reversal of what the debtor's
+    bank has given back meanwhile: no bank is asked."""
+    if order.kind == BankFile.Kind.REVERSE:
+        assert order.about is not None
+        behind = order_records.lock_bank_order(order.about)
+        if order.about in originals and behind is not None and behind.state == BankOrder.State.BOOKED:
+            return False
+        order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=GIVEN_BACK_BEFORE)
+        return True
     if order.mandate_id is None:
         return False
     mandate = mandates[order.mandate_id]

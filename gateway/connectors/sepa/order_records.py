@@ -16,7 +16,7 @@ from django.db import transaction
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
-from gateway.connectors.sepa import mandates
+from gateway.connectors.sepa import mandates, reversals
 from gateway.connectors.sepa.creditor import Creditor
 from gateway.core import clock
 from gateway.core.masking import mask_iban
@@ -68,16 +68,25 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
 
 
 def create_transfer(
-    request: AcquirerRequest, creditor: Creditor, *, name: str, iban: Secret, bic: str, about: UUID | None = None
+    request: AcquirerRequest,
+    creditor: Creditor,
+    *,
+    name: str,
+    iban: Secret,
+    bic: str,
+    about: UUID | None = None,
+    reversible: BankOrder | None = None,
 ) -> BankOrder:
-    """Create the transfer of a request: a refund of the collection ``about``, or a payout. Idempotent."""
+    """Create the transfer of a request: a refund of the collection ``about``, or a payout. ``reversible``: a collection
+    that is reversed instead, if its account does so and it is in time. Idempotent."""
     payment = _load_payment(request.payment)
     now = clock.merchant_now(payment.merchant)
     run = creditor.next_run(now)
+    reverses = reversible is not None and reversals.is_reversible(reversible, creditor, now)
     return _insert_order(
         request,
         payment,
-        kind=BankFileKind.PAY,
+        kind=BankFileKind.REVERSE if reverses else BankFileKind.PAY,
         name=name,
         iban=iban,
         bic=bic,

@@ -27,6 +27,12 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.PAY, EntryType.OUT, _State.FILED): _State.BOOKED,
         (_Kind.PAY, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
         (_Kind.PAY, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
+        # A creditor's reversal: banks book it as money out, or as the return of the collection.
+        (_Kind.REVERSE, EntryType.REJECTED, _State.FILED): _State.REJECTED,
+        (_Kind.REVERSE, EntryType.OUT, _State.FILED): _State.BOOKED,
+        (_Kind.REVERSE, EntryType.BACK_OUT, _State.FILED): _State.BOOKED,
+        (_Kind.REVERSE, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
+        (_Kind.REVERSE, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
     }
 )
 """(order kind, entry type, present state) → new state. Anything else moves nothing; it is a finding unless it is a
@@ -44,6 +50,11 @@ ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = Mapp
         (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.PAY, EntryType.BACK_OUT): frozenset(),
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.REVERSE, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.REVERSE, EntryType.IN): frozenset(),
+        (_Kind.REVERSE, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
+        (_Kind.REVERSE, EntryType.BACK_OUT): frozenset({_State.BOOKED, _State.RETURNED}),
+        (_Kind.REVERSE, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
     }
 )
 """States in which an entry is a repeat, or late: it is ignored."""

@@ -1,4 +1,5 @@
-"""Renders a planned file as XML: pain.008 for collections, pain.001 for transfers, always the same bytes.
+"""Renders a planned file as XML: pain.008 for collections, pain.001 for transfers, pain.007 for reversals,
+always the same bytes.
 
 sepaxml builds the document; the values that it generates (message id, time, batch ids) are replaced by the recorded
 ones, and the result is validated against the message's schema. Source: ISO 20022; EPC 130-08, EPC 132-08.
@@ -17,6 +18,7 @@ from sepaxml.validation import ValidationError, try_valid_xml  # type: ignore[im
 from text_unidecode import unidecode  # type: ignore[import-untyped]
 
 from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS
+from gateway.connectors.sepa.reversals import render_reversal_file
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
@@ -36,6 +38,8 @@ def render_payment_file(file: BankFile, orders: Sequence[BankOrder], iban: IbanF
 
     Raises InvalidPaymentFileError, VaultError.
     """
+    if file.kind == BankFile.Kind.REVERSE:
+        return render_reversal_file(file, orders, _bank_text(file.creditor["name"], 70))
     shown = iban or _open_iban
     make = _collections if file.kind == BankFile.Kind.COLLECT else _transfers
     document = make(file, orders, shown)

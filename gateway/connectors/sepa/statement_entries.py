@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -41,7 +41,8 @@ class StatementEntry:
 
     IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. ``account``: the IBAN
     of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
-    external code. ``status``: a whole file's, as the bank sends it.
+    external code. ``status``: a whole file's, as the bank sends it. ``original``: the file of an order that a status
+    report names.
     """
 
     entry_type: EntryType
@@ -55,14 +56,19 @@ class StatementEntry:
     on: date | None = None
     account: str = ""
     status: str = ""
+    original: str = ""
     where: str = ""
 
 
 def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]:
     """The entries of a message, in its order. Raises UnreadableBankMessageError."""
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
+    original = ""
     for record in message.records:
-        yield from tell(record)
+        if record.level == "OrgnlGrpInfAndSts":
+            original = record.first("OrgnlMsgId")
+        for one in tell(record):
+            yield replace(one, original=original) if one.order is not None else one
 
 
 def read_message_id(record: MessageRecord) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import translation
 
 from gateway.backoffice.access import independence
@@ -18,8 +20,8 @@ from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleEr
 from gateway.core import clock, identifiers
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Payment
 from gateway.payments.chain import Chain
-from tests.support.fixtures import Shop
-from tests.support.threads import at_once
+from tests.support.fixtures import BY, Shop
+from tests.support.threads import PATIENCE_S, at_once
 
 
 def clerk(name: str, limit: str | None = None, day: str | None = None) -> Clerk:
@@ -217,3 +219,58 @@ def test_the_trail_of_a_german_speaker_is_english(shop: Shop) -> None:
     assert done.state == "FAILED"
     kept = AuditEntry.objects.filter(action="approval carried out").get().after or {}
     assert kept["why"].startswith("The gateway refused this: "), kept
+
+
+def approved(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Approval:
+    """A request that was approved and whose worker stopped before it sent anything."""
+    row = asked(shop, clerk("clara", "20.00"))
+    with monkeypatch.context() as patch:
+        patch.setattr(approvals, "execute_approval", lambda row, by: row)
+        return approvals.decide_approval(row.pk, approve=True, note="", by=clerk("max"))
+
+
+def in_another_process(step: Callable[[], object]) -> None:
+    def body() -> None:
+        step()
+        connection.close()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("which_ends_first", ["the one that sends", "the one that is refused"])
+def test_a_refusal_of_one_worker_does_not_hide_what_the_other_one_sent(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch, which_ends_first: str
+) -> None:
+    """Both carry out one request, since the first was stopped for a while. The refund is in the request and in the
+    day of who approved, whichever of them ends first."""
+    row = approved(committed, monkeypatch)
+    send = approvals.execute_follow_up
+    if which_ends_first == "the one that sends":
+
+        def refused_late(*_: Any, **__: Any) -> Payment:
+            monkeypatch.setattr(approvals, "execute_follow_up", send)
+            in_another_process(lambda: approvals.execute_approval(Approval.objects.get(pk=row.pk), BY))
+            raise FollowUpNotPossibleError("the vault does not open")
+
+        monkeypatch.setattr(approvals, "execute_follow_up", refused_late)
+    else:
+
+        def stopped_before_sending(*arguments: Any, **more: Any) -> Payment:
+            def refused(*_: Any, **__: Any) -> Payment:
+                raise FollowUpNotPossibleError("the vault does not open")
+
+            monkeypatch.setattr(approvals, "execute_follow_up", refused)
+            in_another_process(lambda: approvals.execute_approval(Approval.objects.get(pk=row.pk), BY))
+            assert Approval.objects.get(pk=row.pk).state == "FAILED"
+            assert not ClerkLimitUsage.objects.exists()
+            return send(*arguments, **more)
+
+        monkeypatch.setattr(approvals, "execute_follow_up", stopped_before_sending)
+    done = approvals.execute_approval(row, BY)
+    (refund,) = refunds()
+    assert (done.state, done.follow_up, done.result_code) == ("DONE", refund.pk, "000.100.110")
+    usage = ClerkLimitUsage.objects.get()
+    assert (usage.payment, usage.amount, usage.user) == (refund.pk, refund.amount, row.decided_by_id)

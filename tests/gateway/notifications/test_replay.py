@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -10,13 +11,17 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.test import override_settings
 
 from gateway.core import clock
 from gateway.models import AuditEntry, Notification, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from gateway.notifications import replay, retention
+from gateway.notifications.fan_out import fan_out_notifications
+from gateway.payments import webhook_payloads
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, opened, register
+from tests.support.threads import PATIENCE_S
 from tests.support.webhooks import hooked
 
 
@@ -226,3 +231,36 @@ def test_what_ended_long_ago_is_forgotten_and_what_waits_is_not(shop: Shop) -> N
     assert kept.payment is not None
     assert (kept.payment.hex, kept.state) == (waits.id, "given_up")
     assert WebhookAttempt.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_waited_too_long_is_given_up_in_batches_that_wait_for_nobody(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A paused endpoint with millions is not ended in one statement, and a row that a sender holds is passed by."""
+    with hooked() as hook:
+        register(committed, hook)
+    for _ in range(5):
+        committed.api.pay()
+    fan_out_notifications(webhook_payloads.build_webhook_payloads)
+    WebhookDelivery.objects.filter(state="waiting").update(give_up_at=clock.real_now() - timedelta(seconds=1))
+    waiting = list(WebhookDelivery.objects.filter(state="waiting").order_by("id").values_list("pk", flat=True))
+    monkeypatch.setattr(retention, "PURGE_BATCH_SIZE", 2)
+    monkeypatch.setattr(retention, "MAX_GIVE_UP_BATCHES", 1)
+
+    def purge() -> None:
+        retention.purge_webhook_deliveries(clock.real_now())
+        connection.close()
+
+    with transaction.atomic():
+        WebhookDelivery.objects.select_for_update().get(pk=waiting[0])
+        other = threading.Thread(target=purge)
+        other.start()
+        other.join(PATIENCE_S)
+        assert not other.is_alive()
+    given_up = WebhookDelivery.objects.filter(state="given_up")
+    assert waiting[0] not in given_up.values_list("pk", flat=True)
+    assert given_up.count() == 2
+    for _ in range(2):
+        purge()
+    assert given_up.count() == 5

@@ -15,7 +15,7 @@ from django.test import Client
 
 from gateway.connectors.simulator import orders
 from gateway.core import clock
-from gateway.models import AcquirerExchange, Merchant, Payment, PaymentEvent, SimulatedOrder, Status
+from gateway.models import AcquirerExchange, Merchant, Payment, PaymentEvent, SimulatedOrder, Status, Suspension
 from gateway.payments import shopper_return
 from tests.support.client import Answer
 from tests.support.fixtures import Shop
@@ -90,6 +90,7 @@ def test_an_approval_at_the_deadline_is_paid_or_ended_and_never_both(committed: 
         if Payment.objects.get(pk=answer.id).status == Status.PENDING:
             # Approved between the last question and the taking back: the bank did not take it back.
             assert order.state == "APPROVED"
+            Suspension.objects.update(lease_until=None)
             shopper_return.expire_due_suspensions(now=clock.real_now() + timedelta(minutes=5))
         assert agrees(answer)[0] in ("APPROVED", "EXPIRED")
         Merchant.objects.update(clock_offset=timedelta(0))

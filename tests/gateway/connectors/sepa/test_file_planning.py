@@ -441,3 +441,37 @@ def test_a_withdrawal_waits_for_a_run_that_has_not_ended(of_two: Shop) -> None:
         thread.start()
     thread.join()
     assert result == [False]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("stopped", ["before it wrote", "while it wrote", "before it committed"])
+def test_a_sender_that_was_stopped_leaves_no_half_of_a_file_with_the_bank(
+    shop: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
+) -> None:
+    """It wakes up after its lease, while another sender is between its commit and its rename."""
+    sepa.account_at_bank(shop.channel)
+    sepa.debit(shop.api)
+    planned = run(shop)
+    BankFile.objects.update(tries=1)
+    late = BankFile.objects.get(pk=planned.pk)
+    whole = file_delivery.render_bank_file(late)
+    if stopped == "before it committed":
+        file_delivery._write(file_delivery._temporary_path(late, late.tries), whole)
+    rename, half = Path.rename, whole[: len(whole) // 2]
+
+    def wakes_up_before(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        if stopped == "while it wrote":
+            file_delivery._write(file_delivery._temporary_path(late, late.tries), half)
+        else:
+            file_delivery._place_in_outbox(late)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", wakes_up_before)
+    assert file_delivery.deliver_due_bank_files(SEPA) == 1
+    (file,) = [path for path in outbox.rglob("*.xml") if path.is_file()]
+    assert file.read_bytes() == whole
+    assert BankFile.objects.get().state == "DELIVERED"
+    BankFile.objects.update(delivered_at=clock.real_now() - timedelta(days=4000))
+    assert file_delivery.delete_old_bank_files() == 1
+    assert [path for path in outbox.rglob("*") if path.is_file()] == []
