@@ -9,13 +9,17 @@ from gateway.timers.registry import Timer
 
 TIMERS: Final = (
     Timer(name="dispute reminders", about="Mail 7, 3 and 1 days before a dispute's deadline.",
-          run=reminders.send_due_reminders, next_at=reminders.next_reminder_at, every_s=5.0),
+          run=reminders.send_due_reminders, next_at=reminders.next_reminder_at, every_s=5.0,
+          earliest_due=reminders.EARLIEST_DUE_REMINDER),
     Timer(name="dispute deadlines", about="End disputes that nobody answered in time as lost.",
-          run=cases.expire_overdue_cases, next_at=cases.next_response_deadline, every_s=5.0),
+          run=cases.expire_overdue_cases, next_at=cases.next_response_deadline, every_s=5.0,
+          earliest_due="SELECT min(due_at) FROM chargebacks_chargeback WHERE state = 'OPEN'"),
     Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
-          run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0),
+          run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0,
+          earliest_due=cases.EARLIEST_PAYMENT_WITHOUT_CASE),
     Timer(name="dispute cases, all", about="The same, of payments that were in doubt for days.",
           run=cases.adopt_all_payments, every_s=3600.0),
     Timer(name="dispute stops", about="Stop jobs and stored cards after a chargeback that ends their use.",
-          run=revocations.stop_pending_credentials, every_s=5.0),
+          run=revocations.stop_pending_credentials, every_s=5.0,
+          earliest_due="SELECT statement_timestamp() FROM chargebacks_chargeback WHERE stops_pending LIMIT 1"),
 )  # fmt: skip

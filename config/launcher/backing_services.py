@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from config.launcher.broker import Broker
 from config.launcher.build_number import compute_build_number
+from config.launcher.code_host import CodeHost
 from config.launcher.errors import LaunchError
 from config.launcher.postgres import Postgres
 from config.launcher.programs import WebServer
@@ -31,6 +32,7 @@ class BackingServices:
         self.var = var
         self.postgres = Postgres(var, url=os.environ.get("DATABASE_URL") or None)
         self.broker = Broker(var, url=os.environ.get("CELERY_BROKER_URL") or None)
+        self.code = CodeHost(var)
         self.environment: dict[str, str] = {}
         self._lock: int | None = None
         self._acquirer: str | None = None
@@ -50,6 +52,10 @@ class BackingServices:
         """Start both in parallel; then build the environment."""
         started = time.monotonic()
         self.broker.launch()
+        # The code is loaded while the servers start. Their addresses are known before, but for a port that is lost.
+        database_url, broker_url = self.postgres.predict_url(), self.broker.url
+        if database_url is not None and broker_url is not None:
+            self.code.launch(self._environment(web, database_url, broker_url))
         database_url = self.postgres.start()
         print_step_done("PostgreSQL", started, _describe_address(database_url))
         broker_url = self.broker.wait()
@@ -57,6 +63,8 @@ class BackingServices:
         self.environment = self._environment(web, database_url, broker_url)
         facts = {"pid": os.getpid(), "url": web.url, "environment": self._own_variables(web, database_url, broker_url)}
         write_private(self.var / "run.json", json.dumps(facts, indent=2))
+        if self.code.environment != self.environment:
+            self.code.launch(self.environment)
 
     def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
         return {**os.environ, **self._own_variables(web, database_url, broker_url)}
@@ -100,6 +108,7 @@ class BackingServices:
 
     def stop(self) -> None:
         """Stop the broker, then PostgreSQL, which others depend on to the end."""
+        self.code.stop()
         self.broker.stop()
         self.postgres.stop()
         if self._lock is not None:

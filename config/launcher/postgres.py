@@ -118,9 +118,22 @@ class Postgres:
             self._child.wait()
             self._child = None
         self._run(folder, binaries)
-        self.url = f"postgresql://{DATABASE_NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{DATABASE_NAME}"
+        self.url = self._address(password, self._port)
         StartWait(POSTGRES_STEP, {POSTGRES_STEP: self}, self.work).until(lambda: _has_database(str(self.url)))
         return self.url
+
+    def predict_url(self) -> str | None:
+        """The URL that `start()` will return, unless the port is lost until then; None if it cannot be known."""
+        if self.url is not None and self._given:
+            return f"postgresql://{self.url.partition('://')[2]}"
+        kept = self.var / "postgres.password"
+        if not kept.exists() and (self.var / "postgres").exists():
+            return None  # a lost password is replaced by `start()`
+        return self._address(load_or_create_secret(kept), load_or_choose_port(self.var / "postgres.port"))
+
+    @staticmethod
+    def _address(password: str, port: int | None) -> str:
+        return f"postgresql://{DATABASE_NAME}:{quote(password, safe='')}@127.0.0.1:{port}/{DATABASE_NAME}"
 
     def stop(self) -> None:
         """Fast shutdown: sessions end, committed rows are kept; then harder if it does not end."""

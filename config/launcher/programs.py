@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from config.launcher.code_host import AdoptedProcess, CodeHost
 from config.launcher.errors import LaunchError
 from config.launcher.process import OutputLines, log_size_bytes, measure_process_work, spawn_process, stop_process
 from config.launcher.var_folder import PROJECT_ROOT
@@ -25,7 +26,8 @@ SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the web server's heartbeat fil
 
 
 class PythonProgram:
-    """A Python program as a child process: `start()`, `exit_code()`, `stop()`."""
+    """A Python program as a child process: `start()`, `exit_code()`, `stop()`. It is forked from `host` where that
+    can be, else started on its own. `piped`: its standard output is read here and not written to its log."""
 
     def __init__(
         self,
@@ -34,16 +36,18 @@ class PythonProgram:
         *,
         var: Path,
         environment: Mapping[str, str],
-        stdout: int | None = None,
+        host: CodeHost | None = None,
+        piped: bool = False,
     ) -> None:
         self.log = var / "log" / f"{name}.log"
         self.log_start = 0
         self.lines: OutputLines | None = None
         """Its standard output, if that is a pipe and not the log."""
-        self._command = [sys.executable, "-m", "config.launcher.child", *module]
+        self._module = tuple(module)
         self._environment = environment
-        self._stdout = stdout
-        self._child: subprocess.Popen[bytes] | None = None
+        self._host = host
+        self._piped = piped
+        self._child: subprocess.Popen[bytes] | AdoptedProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -53,10 +57,20 @@ class PythonProgram:
     def start(self) -> None:
         """Start it; whether it works is checked later."""
         self.log_start = log_size_bytes(self.log)
-        self._child = spawn_process(
-            self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT, stdout=self._stdout
+        reading, writing = os.pipe() if self._piped else (None, None)
+        host = self._host
+        self._child = (
+            host.fork(self._module, self._environment, log=self.log, stdout=writing) if host else None
+        ) or spawn_process(
+            [sys.executable, "-m", "config.launcher.child", *self._module],
+            log=self.log,
+            env=self._environment,
+            directory=PROJECT_ROOT,
+            stdout=writing,
         )
-        self.lines = OutputLines(self._child) if self._child.stdout else None
+        if reading is not None and writing is not None:
+            os.close(writing)
+            self.lines = OutputLines(reading)
 
     def exit_code(self) -> int | None:
         """Its exit code; None while it runs."""

@@ -122,4 +122,5 @@ TIMER: Final = Timer(
     name="authorization releases",
     run=_run_releases,
     about="Reverse what a FINAL capture or reversal left of an authorization.",
+    earliest_due="SELECT min(due_at) FROM gateway_authorizationrelease",
 )
