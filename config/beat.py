@@ -68,26 +68,24 @@ def _find_interval(every_s: float) -> IntervalSchedule:
 
 
 class TimerEntry(ModelEntry):  # type: ignore[misc]
-    """A periodic task. The timers that tell their due times are never due by its interval: the scheduler's looks send
-    them."""
+    """A periodic task. Those of timers are never due by themselves: the scheduler's looks send them."""
 
     def is_due(self) -> schedules.schedstate:
-        if is_sent_when_due(self):
+        if is_timer_tick(self):
             return schedules.schedstate(is_due=False, next=due_times.SAFETY_TICK_INTERVAL_S)
         return super().is_due()
 
 
-def is_sent_when_due(entry: ModelEntry) -> bool:
-    """Whether ``entry`` is a tick, at an interval, of a timer that tells its due times."""
-    timer = registry.TIMERS.get(entry.name)
+def is_timer_tick(entry: ModelEntry) -> bool:
+    """Whether ``entry`` is the tick of a timer at an interval; the back office may have given it another schedule."""
     by_interval = entry.model.interval_id is not None and not entry.model.one_off
-    return by_interval and timer is not None and bool(timer.earliest_due) and entry.task == wakeup.RUN_TIMER_TASK
+    return by_interval and entry.name in registry.TIMERS and entry.task == wakeup.RUN_TIMER_TASK
 
 
 class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
-    """The DatabaseScheduler with our own ticks: once a second it sends those of timers that have something due, and
-    every minute those that have not. It looks for changes as often, and sends none while the broker holds so many that
-    no worker can be taking them."""
+    """The DatabaseScheduler with our own ticks: once a second it sends those of timers that have something due, and in
+    turn those that cannot tell or were not sent for a minute. It looks for changes as often, and sends none while the
+    broker holds so many that no worker can be taking them."""
 
     Entry = TimerEntry
 
@@ -121,7 +119,7 @@ class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
         return min(left, float(super().tick(*args, **kwargs)))
 
     def _send_due_timers(self) -> None:
-        entries = {name: entry for name, entry in self.schedule.items() if is_sent_when_due(entry)}
+        entries = {name: entry for name, entry in self.schedule.items() if is_timer_tick(entry)}
         intervals = {name: entry.schedule.run_every.total_seconds() for name, entry in entries.items()}
         try:
             chosen = self._due_looks.choose_timers(intervals)

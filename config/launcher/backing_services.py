@@ -14,7 +14,7 @@ from config.launcher.build_number import compute_build_number
 from config.launcher.code_host import CodeHost
 from config.launcher.errors import LaunchError
 from config.launcher.postgres import Postgres
-from config.launcher.programs import WebServer
+from config.launcher.programs import WebServer, count_database_connections
 from config.launcher.terminal import print_step_done
 from config.launcher.var_folder import (
     PROJECT_ROOT,
@@ -30,7 +30,9 @@ class BackingServices:
 
     def __init__(self, var: Path) -> None:
         self.var = var
-        self.postgres = Postgres(var, url=os.environ.get("DATABASE_URL") or None)
+        self.postgres = Postgres(
+            var, url=os.environ.get("DATABASE_URL") or None, connections=count_database_connections()
+        )
         self.broker = Broker(var, url=os.environ.get("CELERY_BROKER_URL") or None)
         self.code = CodeHost(var)
         self.environment: dict[str, str] = {}
@@ -82,6 +84,8 @@ class BackingServices:
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or compute_build_number(PROJECT_ROOT),
             "PROMETHEUS_MULTIPROC_DIR": str(self._create_metrics_folder()),
             "PYTHONUNBUFFERED": "1",
+            "MALLOC_ARENA_MAX": "2",  # memory that C code of one thread gave back is used by the next one
+            "CELERY_SKIP_CHECKS": "1",  # config.launcher.prepare has made them
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
             own["GATEWAY_DEMO_FILE"] = given("GATEWAY_DEMO_FILE") or str(self.var / "demo.json")

@@ -54,6 +54,7 @@ def main() -> int:
 def _load_code() -> None:
     gc.disable()  # while modules are loaded nothing becomes garbage that is worth looking for
     import django
+    from django.conf import settings
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
@@ -62,6 +63,22 @@ def _load_code() -> None:
     get_resolver().url_patterns  # noqa: B018 - views are loaded on first use
     for name in PRELOADED_MODULES:
         importlib.import_module(name)
+    from django.apps import apps
+    from django.core.wsgi import get_wsgi_application
+    from django.utils import translation
+
+    from config.celery import app
+
+    # What each program would do first, and write to shared pages for.
+    app.finalize()
+    app.loader.import_default_modules()
+    get_wsgi_application()
+    for model in apps.get_models(include_auto_created=True):
+        model._meta.get_fields()
+        str(model._base_manager.all().query)
+    for language, _ in settings.LANGUAGES:
+        with translation.override(language):
+            translation.gettext("Payment")
     gc.collect()
     gc.freeze()
     gc.enable()

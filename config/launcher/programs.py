@@ -19,8 +19,11 @@ WEB_WORKERS = 2
 WEB_THREADS = 8
 WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
-WORKER_PROCESSES = 6
-"""Timers that wait for others (acquirers, banks, merchants) occupy a process each; the quick ones need one."""
+WORKER_PROCESSES = 1
+WORKER_THREADS = 12
+"""Timers that wait for others (acquirers, banks, merchants) occupy a thread each; the quick ones need one."""
+SPARE_CONNECTIONS = 40
+"""Connections for beat, lanes of subscription jobs, threads of recovery, and people."""
 PROGRAM_STOP_GRACE_S = 20
 SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
 
@@ -154,11 +157,22 @@ def max_threads_per_account() -> int:
     return max(1, read_web_threads() // 2)
 
 
+def count_database_connections() -> int:
+    """Most connections to the database that the programs of one run open: one for each thread, and some beside."""
+    web = WebServer.from_environment()
+    processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
+    threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
+    return web.workers * web.threads + (processes if processes > 1 else threads) + SPARE_CONNECTIONS
+
+
 def build_worker_command() -> list[str]:
-    """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
+    """Celery's worker: one process with threads, or GATEWAY_WORKER_PROCESSES with one each. It talks to no other
+    worker: mingle and gossip only cost a second at start."""
+    processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
+    threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
+    pool = ("prefork", processes) if processes > 1 else ("threads", threads)
     options = [
-        "--concurrency",
-        str(_read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
+        *("--pool", pool[0], "--concurrency", str(pool[1])),
         "--without-mingle",
         "--without-gossip",
         "--loglevel",

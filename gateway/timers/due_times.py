@@ -9,7 +9,7 @@ moved counts at the next look. docs/time.md; docs/decisions/0073.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -19,6 +19,9 @@ from gateway.timers import registry
 DUE_LOOK_INTERVAL_S: Final = 1.0
 SAFETY_TICK_INTERVAL_S: Final = 60.0
 """How often a timer is woken that has nothing due: against a due time that its statement does not see."""
+
+MAX_ROUTINE_TICKS_PER_LOOK: Final = 3
+"""Most timers that one look wakes without knowing that they have something due: all together need one a second."""
 
 # Clocks ahead of real time count: their rows are due earlier. The furthest one is enough to know that something may be.
 _EARLIEST: Final = """
@@ -37,15 +40,14 @@ def lowest_id_since_sql(lookback: timedelta) -> str:
 
 
 def find_due_timers(names: Collection[str]) -> set[str]:
-    """The timers of ``names`` that have something due now. One that gives no due times is always among them. Raises
-    DatabaseError and InterfaceError."""
+    """The timers of ``names`` that tell their due times and have something due now. Raises DatabaseError and
+    InterfaceError."""
     asked = [timer for timer in registry.TIMERS.values() if timer.earliest_due]
-    due = {name for name in names if name in registry.TIMERS and not registry.TIMERS[name].earliest_due}
     wanted = [timer.name in names for timer in asked]
     if not any(wanted):
-        return due
+        return set()
     found = execute_sql(_build_statement(asked), {"wanted": wanted})[0]
-    return due | {timer.name for timer, is_due in zip(asked, found, strict=True) if is_due}
+    return {timer.name for timer, is_due in zip(asked, found, strict=True) if is_due}
 
 
 def _build_statement(asked: list[registry.Timer]) -> str:
@@ -58,19 +60,24 @@ def _build_statement(asked: list[registry.Timer]) -> str:
 
 
 class DueLooks:
-    """Decides which timers to wake: each no more often than its interval, when it has something due, or when it was
-    not woken for SAFETY_TICK_INTERVAL_S."""
+    """Decides which timers to wake: each no more often than its interval, when it has something due; those that cannot
+    tell, and those not woken for SAFETY_TICK_INTERVAL_S, in turn, so that a start wakes no crowd."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._woken: dict[str, float] = {}
 
     def choose_timers(self, intervals: Mapping[str, float]) -> list[str]:
         """The timers to wake now, of those in ``intervals`` (name to seconds); they count as woken. Raises
         DatabaseError and InterfaceError."""
-        now = time.monotonic()
-        past = {name: now - self._woken.get(name, float("-inf")) for name in intervals}
+        now = self._now()
+        past = {name: now - self._woken.get(name, float("-inf")) for name in intervals if name in registry.TIMERS}
         ready = {name for name, passed in past.items() if passed >= intervals[name]}
-        due = find_due_timers(ready) if ready else set()
-        chosen = [name for name in ready if name in due or past[name] >= SAFETY_TICK_INTERVAL_S]
+        telling = {name for name in ready if registry.TIMERS[name].earliest_due}
+        due = find_due_timers(telling)
+        routine = list(ready - telling)
+        routine += [name for name in telling - due if past[name] >= SAFETY_TICK_INTERVAL_S]
+        routine.sort(key=lambda name: past[name] / max(intervals[name], 1.0), reverse=True)
+        chosen = [*due, *routine[:MAX_ROUTINE_TICKS_PER_LOOK]]
         self._woken.update(dict.fromkeys(chosen, now))
         return chosen
