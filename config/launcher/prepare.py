@@ -65,11 +65,17 @@ def _migrate() -> str:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    from config.launcher.schema_snapshot import apply_snapshot
+
     _report("doing", "reading the migrations")
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return NOTHING_TO_MIGRATE
+    if apply_snapshot(executor):
+        _report("doing", "the rights of the tables")
+        call_command("migrate", interactive=False, verbosity=0)
+        return f"{len(plan)} applied"
     numbers = {str(migration): number for number, (migration, _) in enumerate(plan, start=1)}
 
     class Migrate(Command):
