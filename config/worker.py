@@ -39,12 +39,12 @@ class WorkerLiveness:
     def __init__(self, patience_s: float, now: float) -> None:
         self._patience_s = patience_s
         self._heard_at = now
-        self._taken = 0
+        self.taken = 0
 
     def is_stalled(self, now: float, *, taken: int, waiting: int, is_free: bool) -> bool:
         """``taken``: tasks since the start. ``waiting``: tasks in the broker. ``is_free``: a process has no task."""
-        if taken != self._taken or not waiting or not is_free:
-            self._taken, self._heard_at = taken, now
+        if taken != self.taken or not waiting or not is_free:
+            self.taken, self._heard_at = taken, now
         return now - self._heard_at >= self._patience_s
 
 
@@ -71,10 +71,11 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
             if (over := _find_overdue_task(worker, time.time())) is not None:
                 log.critical("task_over_time_limit", task=over, limit_s=settings.GATEWAY_TIMER_LIMIT_S)
                 self._leave()
-            waiting = 0
-            # A broker that is away has nothing to take; Celery itself waits for it.
-            with suppress(Exception), wakeup.open_broker_connection() as line:
-                waiting = wakeup.count_queued_tasks(line)
+            taken, waiting = state.all_total_count[0], 0
+            if taken == hearing.taken:  # one that takes tasks need not be asked what waits
+                # A broker that is away has nothing to take; Celery itself waits for it.
+                with suppress(Exception), wakeup.open_broker_connection() as line:
+                    waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
             if settings.GATEWAY_WORKER_DEAF_S > 0 and hearing.is_stalled(
                 time.monotonic(), taken=taken, waiting=waiting, is_free=is_free

@@ -141,7 +141,7 @@ def _become_subreaper() -> bool:
     """Whether orphans below this process become its children."""
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def collect_orphans(known: set[int]) -> None:

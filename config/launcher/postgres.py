@@ -66,7 +66,7 @@ POSTGRES_SETTINGS = (
 MIN_CONNECTIONS = 100
 SHARED_BUFFERS_SHARE = 16
 """One part in so many of the machine's memory: what is not there the system's own cache has, too."""
-MIN_SHARED_BUFFERS_MIB, MAX_SHARED_BUFFERS_MIB = 32, 512
+MIN_SHARED_BUFFERS_MIB, MAX_SHARED_BUFFERS_MIB = 32, 128
 NO_DURABILITY_SETTINGS = (("fsync", "off"), ("full_page_writes", "off"))
 
 

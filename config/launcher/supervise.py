@@ -204,8 +204,8 @@ class Supervisor:
         while True:
             for watched in self.watched:
                 restart_if_ended(watched)
-            parts = (self.ground.code, *(watched.service for watched in self.watched))
-            collect_orphans({part.pid for part in parts if part.pid is not None})
+            pids = {self.ground.code.pid} | {watched.service.pid for watched in self.watched}
+            collect_orphans({pid for pid in pids if pid is not None})
             time.sleep(SUPERVISION_INTERVAL_S)
 
     def down(self) -> None:
