@@ -50,13 +50,13 @@ class BackingServices:
         os.write(self._lock, str(os.getpid()).encode())
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
-    def start(self, web: WebServer) -> None:
-        """Start both in parallel; then build the environment."""
+    def start(self, web: WebServer, *, load_code: bool = False) -> None:
+        """Start both in parallel; then build the environment. `load_code`: start the code host, too."""
         started = time.monotonic()
         self.broker.launch()
         # The code is loaded while the servers start. Their addresses are known before, but for a port that is lost.
         database_url, broker_url = self.postgres.predict_url(), self.broker.url
-        if database_url is not None and broker_url is not None:
+        if load_code and database_url is not None and broker_url is not None:
             self.code.launch(self._environment(web, database_url, broker_url))
         database_url = self.postgres.start()
         print_step_done("PostgreSQL", started, _describe_address(database_url))
@@ -65,7 +65,7 @@ class BackingServices:
         self.environment = self._environment(web, database_url, broker_url)
         facts = {"pid": os.getpid(), "url": web.url, "environment": self._own_variables(web, database_url, broker_url)}
         write_private(self.var / "run.json", json.dumps(facts, indent=2))
-        if self.code.environment != self.environment:
+        if load_code and self.code.environment != self.environment:
             self.code.launch(self.environment)
 
     def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:

@@ -81,7 +81,7 @@ class Supervisor:
         check_web_port(self.web)
         environment = os.environ.get("GATEWAY_ENVIRONMENT") or "test"
         print_line(f"Tollhouse, {environment} environment\n")
-        self.ground.start(self.web)
+        self.ground.start(self.web, load_code=True)
         self._watch_ground()
         demo = self.var / "demo.json" if environment == "test" else None
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
