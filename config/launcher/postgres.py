@@ -238,7 +238,7 @@ class Postgres:
     def _run(self, folder: Path, binaries: Path) -> None:
         """Start the server and wait until it takes connections; a port lost to another process is replaced."""
         data = folder / "data"
-        settings = [*POSTGRES_SETTINGS, *self._sized, *(() if self.durable else NO_DURABILITY_SETTINGS)]
+        settings = [*self._sized, *POSTGRES_SETTINGS, *(() if self.durable else NO_DURABILITY_SETTINGS)]
         settings.append(("unix_socket_directories", str(self._sockets(folder))))
         waiting = StartWait(POSTGRES_STEP, {}, self.work, slow=self)
         reason = ""
