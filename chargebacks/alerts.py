@@ -145,6 +145,10 @@ def let_alert_go(alert: DisputeAlert, by: audit_log.Actor, note: str) -> None:
         audit_log.record_audit_entry(by, "alert let go", alert, before={"state": before}, after=_describe(alert))
 
 
+EARLIEST_OPEN_ALERT: Final = "SELECT min(opened_at) FROM chargebacks_disputealert WHERE state IN ('OPEN', 'REFUNDING')"
+"""Past while an alert is open: each run looks whether its payment was refunded meanwhile."""
+
+
 def work_on_alerts(merchant: Merchant | None = None) -> int:
     """Close alerts that were refunded or that nobody answered in time, and send refunds whose worker died. Returns how
     many moved."""

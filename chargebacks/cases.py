@@ -36,6 +36,7 @@ from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
+from gateway.timers.due_times import lowest_id_since_sql
 
 RESPONSE_DUE_TIME: Final = time(17, 0)
 """The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
@@ -347,6 +348,12 @@ WHERE p.payment_type IN ('CB', 'CR') AND p.id >= %(floor)s AND p.status = 'APPRO
     AND NOT EXISTS (SELECT 1 FROM chargebacks_caseevent e WHERE e.payment = p.id)
     AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid)
 ORDER BY p.id LIMIT %(limit)s"""
+
+
+EARLIEST_PAYMENT_WITHOUT_CASE: Final = f"""
+SELECT statement_timestamp() FROM gateway_payment p
+WHERE p.payment_type IN ('CB', 'CR') AND p.id >= {lowest_id_since_sql(ADOPTION_LOOKBACK)} AND p.status = 'APPROVED'
+    AND NOT EXISTS (SELECT 1 FROM chargebacks_caseevent e WHERE e.payment = p.id) LIMIT 1"""  # noqa: S608 - constants of this module
 
 
 def adopt_recent_payments(merchant: Merchant | None = None) -> int:

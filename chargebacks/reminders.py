@@ -46,6 +46,11 @@ FROM due WHERE r.id = due.id
 RETURNING r.id"""
 
 
+EARLIEST_DUE_REMINDER: Final = f"""
+SELECT min(r.due_at) FROM chargebacks_reminder r JOIN chargebacks_chargeback c ON c.id = r.case_id
+WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < {MAX_REMINDER_TRIES}"""  # noqa: S608 - constants of this module
+
+
 def send_due_reminders(merchant: Merchant | None = None) -> int:
     """Send due reminders. Returns how many were handled. Without contacts a reminder is marked as sent to nobody, and
     the back office shows the case."""

@@ -10,6 +10,7 @@ from gateway.timers.registry import Timer
 
 TIMERS: Final = (
     Timer(name="result calls", run=result_calls.make_due_result_calls, next_at=result_calls.next_result_call_at,
+          earliest_due="SELECT min(due_at) FROM checkout_resultcall",
           about="Call the shopperResultUrl of merchants who have not fetched a result after 29 minutes."),
     CHECKOUT_EXPIRY_TIMER,
     Timer(name="payment page", run=page_snapshots.refresh_page_snapshots, every_s=300.0,

@@ -7,13 +7,13 @@ import time
 from typing import Any, Final
 
 import structlog
-from celery import current_app
-from django.db import DatabaseError, transaction
+from celery import current_app, schedules
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
 from gateway.db.statement import execute_sql
-from gateway.timers import registry, wakeup
+from gateway.timers import due_times, registry, wakeup
 
 RETIRED_TASKS: Final = ("gateway.tasks.tick", "gateway.tasks.sweep", "checkout.tasks.sweep", "celery.backend_cleanup")
 """Periodic tasks of earlier releases, which ran several timers in one task."""
@@ -67,13 +67,33 @@ def _find_interval(every_s: float) -> IntervalSchedule:
     return found or IntervalSchedule.objects.create(every=every, period=period)
 
 
+class TimerEntry(ModelEntry):  # type: ignore[misc]
+    """A periodic task. Those of timers are never due by themselves: the scheduler's looks send them."""
+
+    def is_due(self) -> schedules.schedstate:
+        if is_timer_tick(self):
+            return schedules.schedstate(is_due=False, next=due_times.SAFETY_TICK_INTERVAL_S)
+        return super().is_due()
+
+
+def is_timer_tick(entry: ModelEntry) -> bool:
+    """Whether ``entry`` is the tick of a timer at an interval; the back office may have given it another schedule."""
+    by_interval = entry.model.interval_id is not None and not entry.model.one_off
+    return by_interval and entry.name in registry.TIMERS and entry.task == wakeup.RUN_TIMER_TASK
+
+
 class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
-    """The DatabaseScheduler with our own ticks. It looks for changes once a second, not before each tick, and sends
-    none while the broker holds so many that no worker can be taking them."""
+    """The DatabaseScheduler with our own ticks: once a second it sends those of timers that have something due, and in
+    turn those that cannot tell or were not sent for a minute. It looks for changes as often, and sends none while the
+    broker holds so many that no worker can be taking them."""
+
+    Entry = TimerEntry
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._looked = float("-inf")
         self._waiting = wakeup.BrokerBacklog()
+        self._due_looks = due_times.DueLooks()
+        self._looked_for_due = float("-inf")
         super().__init__(*args, **kwargs)
 
     def setup_schedule(self) -> None:
@@ -88,6 +108,27 @@ class TimerScheduler(DatabaseScheduler):  # type: ignore[misc]
             return False
         self._looked = time.monotonic()
         return bool(super().schedule_changed())
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Send what is due; returns after how many seconds to do so again."""
+        left = self._looked_for_due + due_times.DUE_LOOK_INTERVAL_S - time.monotonic()
+        if left <= 0:
+            self._looked_for_due = time.monotonic()
+            left = due_times.DUE_LOOK_INTERVAL_S
+            self._send_due_timers()
+        return min(left, float(super().tick(*args, **kwargs)))
+
+    def _send_due_timers(self) -> None:
+        entries = {name: entry for name, entry in self.schedule.items() if is_timer_tick(entry)}
+        intervals = {name: entry.schedule.run_every.total_seconds() for name, entry in entries.items()}
+        try:
+            chosen = self._due_looks.choose_timers(intervals)
+        except (DatabaseError, InterfaceError) as fault:  # without a database a timer could do nothing either
+            log.warning("due_timers_not_read", fault=type(fault).__qualname__)
+            connection.close()
+            return
+        for name in chosen:
+            self.apply_entry(entries[name], producer=self.producer)
 
     def apply_async(self, entry: ModelEntry, producer: Any = None, advance: bool = True, **kwargs: Any) -> Any:
         """Send one tick, unless the broker's queue is full. Raises the broker's errors; beat goes on."""

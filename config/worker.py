@@ -39,17 +39,18 @@ class WorkerLiveness:
     def __init__(self, patience_s: float, now: float) -> None:
         self._patience_s = patience_s
         self._heard_at = now
-        self._taken = 0
+        self.taken = 0
 
     def is_stalled(self, now: float, *, taken: int, waiting: int, is_free: bool) -> bool:
         """``taken``: tasks since the start. ``waiting``: tasks in the broker. ``is_free``: a process has no task."""
-        if taken != self._taken or not waiting or not is_free:
-            self._taken, self._heard_at = taken, now
+        if taken != self.taken or not waiting or not is_free:
+            self.taken, self._heard_at = taken, now
         return now - self._heard_at >= self._patience_s
 
 
 class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
-    """A thread of the worker's main process that checks its liveness. GATEWAY_WORKER_DEAF_S; 0: off."""
+    """A thread of the worker's main process that checks its liveness (GATEWAY_WORKER_DEAF_S; 0: off) and, in a worker
+    with threads, how long tasks run (GATEWAY_TIMER_LIMIT_S)."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -58,7 +59,7 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         super().__init__(parent, **options)
 
     def start(self, parent: Any) -> None:
-        if settings.GATEWAY_WORKER_DEAF_S > 0:
+        if settings.GATEWAY_WORKER_DEAF_S > 0 or settings.GATEWAY_TIMER_LIMIT_S > 0:
             threading.Thread(target=self._watch, args=[parent], name="watchdog", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
@@ -67,12 +68,18 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
     def _watch(self, worker: Any) -> None:
         hearing = WorkerLiveness(settings.GATEWAY_WORKER_DEAF_S, time.monotonic())
         while not self._over.wait(LIVENESS_CHECK_INTERVAL_S):
-            waiting = 0
-            # A broker that is away has nothing to take; Celery itself waits for it.
-            with suppress(Exception), wakeup.open_broker_connection() as line:
-                waiting = wakeup.count_queued_tasks(line)
+            if (over := _find_overdue_task(worker, time.time())) is not None:
+                log.critical("task_over_time_limit", task=over, limit_s=settings.GATEWAY_TIMER_LIMIT_S)
+                self._leave()
+            taken, waiting = state.all_total_count[0], 0
+            if taken == hearing.taken:  # one that takes tasks need not be asked what waits
+                # A broker that is away has nothing to take; Celery itself waits for it.
+                with suppress(Exception), wakeup.open_broker_connection() as line:
+                    waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
-            if hearing.is_stalled(time.monotonic(), taken=taken, waiting=waiting, is_free=is_free):
+            if settings.GATEWAY_WORKER_DEAF_S > 0 and hearing.is_stalled(
+                time.monotonic(), taken=taken, waiting=waiting, is_free=is_free
+            ):
                 log.critical("worker_stalled", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
                 self._leave()
 
@@ -82,6 +89,15 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         time.sleep(SHUTDOWN_GRACE_S)
         log.critical("worker_stalled_and_does_not_stop", after_s=SHUTDOWN_GRACE_S)
         os._exit(1)
+
+
+def _find_overdue_task(worker: Any, now: float) -> str | None:
+    """Arguments of a task that runs for longer than GATEWAY_TIMER_LIMIT_S. A pool of processes ends them itself; of
+    threads none can be ended alone."""
+    if worker.pool_cls.__module__ != "celery.concurrency.thread":
+        return None
+    started = {request.argsrepr or "": request.time_start for request in tuple(state.active_requests)}
+    return next((name for name, at in started.items() if at and now - at > settings.GATEWAY_TIMER_LIMIT_S), None)
 
 
 class BrokerMessage(redis.Channel.Message):  # type: ignore[misc, valid-type]

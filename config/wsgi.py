@@ -8,15 +8,19 @@ acquirer account gets half of them.
 import gc
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
 from gateway.db.environment import require_usable_database
 
-os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(max_threads_per_account()))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
+if "GATEWAY_ACQUIRER_MAX_IN_FLIGHT" not in os.environ:  # the settings may have been loaded before the fork
+    settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT = max_threads_per_account()
+    if "GATEWAY_ACQUIRER_MAX_ON_LINE" not in os.environ:
+        settings.GATEWAY_ACQUIRER_MAX_ON_LINE = max(64, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
 require_usable_database()
 get_resolver().url_patterns  # noqa: B018 - views are loaded on first use: better now than in a payment
 gc.collect()

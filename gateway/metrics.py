@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from gateway.core import clock
 from gateway.db import database_clock
 from gateway.models import OpenPayment, Status, TimerRun
-from gateway.timers import registry
+from gateway.timers import due_times, registry
 
 _BUCKETS: Final = (0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -151,7 +151,9 @@ class _TimerCollector(Collector):
         }
         now = clock.real_now()
         for row in TimerRun.objects.filter(name__in=list(registry.TIMERS)).order_by("name"):
-            pause = registry.RUN_STATISTICS_INTERVAL.total_seconds() + registry.TIMERS[row.name].every_s
+            timer = registry.TIMERS[row.name]
+            pause = registry.RUN_STATISTICS_INTERVAL.total_seconds()
+            pause += max(timer.every_s, due_times.SAFETY_TICK_INTERVAL_S if timer.earliest_due else 0)
             lag.add_metric([row.name], max(0.0, (now - row.last_at).total_seconds() - pause))
             took.add_metric([row.name], row.last_ms / 1000)
             for column, family in counts.items():

@@ -11,16 +11,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import paramiko
 from django.conf import settings
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
-from paramiko.sftp import CMD_EXTENDED
 
 from gateway.core.secret import Secret
 from gateway.outbound import address_guard
 from gateway.vault.sealing import current_vault
+
+if TYPE_CHECKING:
+    # A hundred modules that every process would load: each function that uses it imports it.
+    import paramiko
 
 SFTP_CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before files can move: connecting, greeting, keys, login."""
@@ -55,6 +56,8 @@ class SftpEndpoint(Protocol):
 @contextmanager
 def translate_sftp_errors(what: str) -> Iterator[None]:
     """Turn paramiko's and socket errors into SftpUnreachableError."""
+    import paramiko
+
     try:
         yield
     except paramiko.AuthenticationException:
@@ -80,6 +83,8 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
     """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
     credentials. After MAX_SESSION_SHARE of a timer's run the connection is closed, whatever it is doing: a server that
     sends a byte now and then passes every other limit."""
+    import paramiko
+
     known = paramiko.HostKeys()
     expected = parse_host_key(place.host_key)
     known.add(str(place.host), expected.get_name(), expected)
@@ -113,6 +118,8 @@ def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
 def sync_file(client: paramiko.SFTPClient, path: str) -> None:
     """Have the server write a file to its disk, by OpenSSH's extension; a server without it answers an error, and has
     the file all the same."""
+    from paramiko.sftp import CMD_EXTENDED
+
     with client.open(path, "r+") as opened, suppress(OSError):
         client._request(CMD_EXTENDED, "fsync@openssh.com", opened.handle)
 
@@ -140,6 +147,8 @@ def _open_socket(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def _translate_handshake_errors() -> Iterator[None]:
+    import paramiko
+
     try:
         yield
     except paramiko.ssh_exception.IncompatiblePeer:
@@ -158,6 +167,9 @@ def _log_in(transport: paramiko.Transport, place: SftpEndpoint) -> None:
 
 def parse_host_key(host_key: str) -> paramiko.PKey:
     """Parse a known_hosts line without its host. Raises ValueError."""
+    import paramiko
+    from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+
     words = host_key.split()
     with suppress(InvalidHostKey, paramiko.SSHException, ValueError):
         if len(words) >= 2 and words[0] in HOST_KEY_TYPES:
@@ -170,6 +182,8 @@ def parse_host_key(host_key: str) -> paramiko.PKey:
 
 def load_private_key(secret: Secret) -> paramiko.PKey:
     """Parse a private key. Raises ValueError."""
+    import paramiko
+
     for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
         try:
             return kind.from_private_key(io.StringIO(secret.reveal()))

@@ -26,12 +26,18 @@ TIMERS: Final = (
         name="settlement sources",
         about="Fetch files from institutes' SFTP servers.",
         run=sftp_fetch.fetch_due_sources,
+        earliest_due="""
+            SELECT min(s.due_at) FROM reporting_sftpsource s JOIN reporting_clearinginstitute i ON i.id = s.institute_id
+            WHERE s.active AND i.active""",
         every_s=5.0,
     ),
     Timer(
         name="settlement files",
         about="Read, match and book files that wait.",
         run=intake.process_due_files,
+        earliest_due="""
+            SELECT min(received_at) FROM reporting_settlementfile
+            WHERE state IN ('RECEIVED', 'READING', 'MATCHING', 'BOOKING')""",
         every_s=2.0,
     ),
     Timer(
@@ -45,6 +51,7 @@ TIMERS: Final = (
         about="Write what no file has told of into the books.",
         run=manual_chargebacks.record_recent_chargebacks,
         next_at=manual_chargebacks.next_unrecorded_chargeback_at,
+        earliest_due=manual_chargebacks.EARLIEST_UNRECORDED_CHARGEBACK,
         every_s=2.0,
     ),
     Timer(
@@ -71,6 +78,7 @@ TIMERS: Final = (
         about="Send written files by SFTP, again where it failed.",
         run=deliveries.send_due_deliveries,
         next_at=deliveries.next_delivery_at,
+        earliest_due="SELECT min(due_at) FROM reporting_delivery WHERE state = 'WAITING'",
         every_s=10.0,
     ),
 )

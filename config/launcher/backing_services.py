@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from config.launcher.broker import Broker
 from config.launcher.build_number import compute_build_number
+from config.launcher.code_host import CodeHost
 from config.launcher.errors import LaunchError
 from config.launcher.postgres import Postgres
-from config.launcher.programs import WebServer
+from config.launcher.programs import WebServer, count_database_connections
 from config.launcher.terminal import print_step_done
 from config.launcher.var_folder import (
     PROJECT_ROOT,
@@ -29,8 +30,11 @@ class BackingServices:
 
     def __init__(self, var: Path) -> None:
         self.var = var
-        self.postgres = Postgres(var, url=os.environ.get("DATABASE_URL") or None)
+        self.postgres = Postgres(
+            var, url=os.environ.get("DATABASE_URL") or None, connections=count_database_connections()
+        )
         self.broker = Broker(var, url=os.environ.get("CELERY_BROKER_URL") or None)
+        self.code = CodeHost(var)
         self.environment: dict[str, str] = {}
         self._lock: int | None = None
         self._acquirer: str | None = None
@@ -46,10 +50,14 @@ class BackingServices:
         os.write(self._lock, str(os.getpid()).encode())
         (self.var / "run.json").unlink(missing_ok=True)  # of a run that was killed
 
-    def start(self, web: WebServer) -> None:
-        """Start both in parallel; then build the environment."""
+    def start(self, web: WebServer, *, load_code: bool = False) -> None:
+        """Start both in parallel; then build the environment. `load_code`: start the code host, too."""
         started = time.monotonic()
         self.broker.launch()
+        # The code is loaded while the servers start. Their addresses are known before, but for a port that is lost.
+        database_url, broker_url = self.postgres.predict_url(), self.broker.url
+        if load_code and database_url is not None and broker_url is not None:
+            self.code.launch(self._environment(web, database_url, broker_url))
         database_url = self.postgres.start()
         print_step_done("PostgreSQL", started, _describe_address(database_url))
         broker_url = self.broker.wait()
@@ -57,6 +65,8 @@ class BackingServices:
         self.environment = self._environment(web, database_url, broker_url)
         facts = {"pid": os.getpid(), "url": web.url, "environment": self._own_variables(web, database_url, broker_url)}
         write_private(self.var / "run.json", json.dumps(facts, indent=2))
+        if load_code and self.code.environment != self.environment:
+            self.code.launch(self.environment)
 
     def _environment(self, web: WebServer, database_url: str, broker_url: str) -> dict[str, str]:
         return {**os.environ, **self._own_variables(web, database_url, broker_url)}
@@ -74,6 +84,8 @@ class BackingServices:
             "GATEWAY_BUILD_NUMBER": given("GATEWAY_BUILD_NUMBER") or compute_build_number(PROJECT_ROOT),
             "PROMETHEUS_MULTIPROC_DIR": str(self._create_metrics_folder()),
             "PYTHONUNBUFFERED": "1",
+            "MALLOC_ARENA_MAX": "2",  # memory that C code of one thread gave back is used by the next one
+            "CELERY_SKIP_CHECKS": "1",  # config.launcher.prepare has made them
         }
         if own["GATEWAY_ENVIRONMENT"] == "test":
             own["GATEWAY_DEMO_FILE"] = given("GATEWAY_DEMO_FILE") or str(self.var / "demo.json")
@@ -100,6 +112,7 @@ class BackingServices:
 
     def stop(self) -> None:
         """Stop the broker, then PostgreSQL, which others depend on to the end."""
+        self.code.stop()
         self.broker.stop()
         self.postgres.stop()
         if self._lock is not None:

@@ -10,6 +10,7 @@ import os
 import runpy
 import signal
 import sys
+from collections.abc import Sequence
 
 from config.launcher.process import set_parent_death_signal
 
@@ -25,11 +26,16 @@ def _follow_forker() -> None:
     set_parent_death_signal(_forker, signal.SIGKILL)
 
 
-def main() -> None:
-    """Run the module named by the first argument with the others as its own."""
+def run_module(command: Sequence[str]) -> None:
+    """Run the module named first with the others as its arguments, as `python -m` does."""
     os.register_at_fork(before=_remember_forker, after_in_child=_follow_forker)
-    sys.argv = sys.argv[1:]
+    sys.argv = list(command)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """Run the module that the arguments name."""
+    run_module(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -47,8 +47,6 @@ POSTGRES_STEP = "PostgreSQL"
 POSTGRES_SETTINGS = (
     # name                           value           why
     ("listen_addresses",             "127.0.0.1"),  # not reachable from outside
-    ("max_connections",              "100"),
-    ("shared_buffers",               "128MB"),
     ("work_mem",                     "8MB"),
     ("wal_level",                    "minimal"),    # one box, no standby
     ("max_wal_senders",              "0"),
@@ -65,20 +63,41 @@ POSTGRES_SETTINGS = (
     ("unix_socket_permissions",      "0700"),
 )  # fmt: skip
 # A killed server keeps its committed rows even so; only a crash of the whole machine loses them.
+MIN_CONNECTIONS = 100
+SHARED_BUFFERS_SHARE = 16
+"""One part in so many of the machine's memory: what is not there the system's own cache has, too."""
+MIN_SHARED_BUFFERS_MIB, MAX_SHARED_BUFFERS_MIB = 32, 128
 NO_DURABILITY_SETTINGS = (("fsync", "off"), ("full_page_writes", "off"))
+
+
+def size_settings(memory_bytes: int, connections: int) -> tuple[tuple[str, str], ...]:
+    """The settings that depend on the machine: its memory, and how many connections our programs may open."""
+    buffers = min(max(memory_bytes // SHARED_BUFFERS_SHARE // 2**20, MIN_SHARED_BUFFERS_MIB), MAX_SHARED_BUFFERS_MIB)
+    return (("shared_buffers", f"{buffers}MB"), ("max_connections", str(max(connections, MIN_CONNECTIONS))))
+
+
+def machine_memory_bytes() -> int:
+    """The memory of this machine, or of its control group if that has less."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
 
 
 class Postgres:
     """A PostgreSQL server: `start()` returns its URL, `stop()` ends it.
 
     With `url` given no server is started; the one behind it is only checked. `durable=False` is for tests:
-    a crash of the machine may lose rows then.
+    a crash of the machine may lose rows then. `connections`: how many our programs may open at a time.
     """
 
-    def __init__(self, var: Path, *, url: str | None = None, durable: bool = True) -> None:
+    def __init__(
+        self, var: Path, *, url: str | None = None, durable: bool = True, connections: int = MIN_CONNECTIONS
+    ) -> None:
         self.var = var
         self.url = url
         self.durable = durable
+        self._sized = size_settings(machine_memory_bytes(), connections)
         self.log = var / "log" / "postgres.log"
         self.log_start = 0
         self._given = url is not None
@@ -118,9 +137,22 @@ class Postgres:
             self._child.wait()
             self._child = None
         self._run(folder, binaries)
-        self.url = f"postgresql://{DATABASE_NAME}:{quote(password, safe='')}@127.0.0.1:{self._port}/{DATABASE_NAME}"
+        self.url = self._address(password, self._port)
         StartWait(POSTGRES_STEP, {POSTGRES_STEP: self}, self.work).until(lambda: _has_database(str(self.url)))
         return self.url
+
+    def predict_url(self) -> str | None:
+        """The URL that `start()` will return, unless the port is lost until then; None if it cannot be known."""
+        if self.url is not None and self._given:
+            return f"postgresql://{self.url.partition('://')[2]}"
+        kept = self.var / "postgres.password"
+        if not kept.exists() and (self.var / "postgres").exists():
+            return None  # a lost password is replaced by `start()`
+        return self._address(load_or_create_secret(kept), load_or_choose_port(self.var / "postgres.port"))
+
+    @staticmethod
+    def _address(password: str, port: int | None) -> str:
+        return f"postgresql://{DATABASE_NAME}:{quote(password, safe='')}@127.0.0.1:{port}/{DATABASE_NAME}"
 
     def stop(self) -> None:
         """Fast shutdown: sessions end, committed rows are kept; then harder if it does not end."""
@@ -206,7 +238,7 @@ class Postgres:
     def _run(self, folder: Path, binaries: Path) -> None:
         """Start the server and wait until it takes connections; a port lost to another process is replaced."""
         data = folder / "data"
-        settings = [*POSTGRES_SETTINGS, *(() if self.durable else NO_DURABILITY_SETTINGS)]
+        settings = [*self._sized, *POSTGRES_SETTINGS, *(() if self.durable else NO_DURABILITY_SETTINGS)]
         settings.append(("unix_socket_directories", str(self._sockets(folder))))
         waiting = StartWait(POSTGRES_STEP, {}, self.work, slow=self)
         reason = ""

@@ -11,9 +11,11 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import django
+
+NOTHING_TO_MIGRATE: Final = "nothing to do"
 
 
 def main() -> int:
@@ -21,13 +23,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m config.launcher.prepare")
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--demo-file", type=Path, help="seed the demo merchant and write its facts here")
+    parser.add_argument("--migrated", action="store_true", help="all migrations are known to be applied")
     options = parser.parse_args()
     _report("doing", "reading the sources")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
     if not _run_checks() or not _check_database():
         return 1
-    _report("Migrations", _migrate())
+    _report("Migrations", NOTHING_TO_MIGRATE if options.migrated else _migrate())
     if options.demo_file is not None:
         _report("Demo merchant", _seed(options.base_url, options.demo_file))
     return 0
@@ -62,11 +65,17 @@ def _migrate() -> str:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    from config.launcher.schema_snapshot import apply_snapshot
+
     _report("doing", "reading the migrations")
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
-        return "nothing to do"
+        return NOTHING_TO_MIGRATE
+    if apply_snapshot(executor):
+        _report("doing", "the rights of the tables")
+        call_command("migrate", interactive=False, verbosity=0)
+        return f"{len(plan)} applied"
     numbers = {str(migration): number for number, (migration, _) in enumerate(plan, start=1)}
 
     class Migrate(Command):

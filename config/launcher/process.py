@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from config.launcher.errors import LaunchError
 
@@ -141,10 +141,9 @@ def _disk_bytes(pid: int) -> int:
 class OutputLines:
     """The lines that a child has written to its standard output so far, read without waiting for more."""
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        if child.stdout is None:
-            raise ValueError("the child was started without a pipe")
-        self._descriptor = child.stdout.fileno()
+    def __init__(self, descriptor: int) -> None:
+        """``descriptor``: the reading end of a pipe, which is closed here once all was read."""
+        self._descriptor = descriptor
         os.set_blocking(self._descriptor, False)
         self._rest = b""
         self.ended = False
@@ -159,6 +158,9 @@ class OutputLines:
                 break
             self._rest += came
             self.ended = not came
+        if self.ended and self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
         *lines, self._rest = self._rest.split(b"\n")
         return [line.decode("utf-8", "replace") for line in lines]
 
@@ -173,7 +175,17 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, poll_s: float = PROC
     return True
 
 
-def stop_process(child: subprocess.Popen[bytes], *steps: tuple[int, float]) -> None:
+class StoppableProcess(Protocol):
+    """What stopping needs of a child: a `subprocess.Popen`, or one that a host forked."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+
+def stop_process(child: StoppableProcess, *steps: tuple[int, float]) -> None:
     """Stop a child: each step is a signal and the seconds to wait after it; SIGKILL at the end."""
     for number, timeout_s in (*steps, (signal.SIGKILL, 10.0)):
         if child.poll() is not None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from config.launcher.code_host import AdoptedProcess, CodeHost
 from config.launcher.errors import LaunchError
 from config.launcher.process import OutputLines, log_size_bytes, measure_process_work, spawn_process, stop_process
 from config.launcher.var_folder import PROJECT_ROOT
@@ -18,14 +19,18 @@ WEB_WORKERS = 2
 WEB_THREADS = 8
 WEB_TIMEOUT_S = 60
 WEB_KEEP_ALIVE_S = 65
-WORKER_PROCESSES = 6
-"""Timers that wait for others (acquirers, banks, merchants) occupy a process each; the quick ones need one."""
+WORKER_PROCESSES = 1
+WORKER_THREADS = 12
+"""Timers that wait for others (acquirers, banks, merchants) occupy a thread each; the quick ones need one."""
+SPARE_CONNECTIONS = 40
+"""Connections for beat, lanes of subscription jobs, threads of recovery, and people."""
 PROGRAM_STOP_GRACE_S = 20
 SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the web server's heartbeat files, opened and unlinked at once
 
 
 class PythonProgram:
-    """A Python program as a child process: `start()`, `exit_code()`, `stop()`."""
+    """A Python program as a child process: `start()`, `exit_code()`, `stop()`. It is forked from `host` where that
+    can be, else started on its own. `piped`: its standard output is read here and not written to its log."""
 
     def __init__(
         self,
@@ -34,16 +39,18 @@ class PythonProgram:
         *,
         var: Path,
         environment: Mapping[str, str],
-        stdout: int | None = None,
+        host: CodeHost | None = None,
+        piped: bool = False,
     ) -> None:
         self.log = var / "log" / f"{name}.log"
         self.log_start = 0
         self.lines: OutputLines | None = None
         """Its standard output, if that is a pipe and not the log."""
-        self._command = [sys.executable, "-m", "config.launcher.child", *module]
+        self._module = tuple(module)
         self._environment = environment
-        self._stdout = stdout
-        self._child: subprocess.Popen[bytes] | None = None
+        self._host = host
+        self._piped = piped
+        self._child: subprocess.Popen[bytes] | AdoptedProcess | None = None
 
     @property
     def pid(self) -> int | None:
@@ -53,10 +60,20 @@ class PythonProgram:
     def start(self) -> None:
         """Start it; whether it works is checked later."""
         self.log_start = log_size_bytes(self.log)
-        self._child = spawn_process(
-            self._command, log=self.log, env=self._environment, directory=PROJECT_ROOT, stdout=self._stdout
+        reading, writing = os.pipe() if self._piped else (None, None)
+        host = self._host
+        self._child = (
+            host.fork(self._module, self._environment, log=self.log, stdout=writing) if host else None
+        ) or spawn_process(
+            [sys.executable, "-m", "config.launcher.child", *self._module],
+            log=self.log,
+            env=self._environment,
+            directory=PROJECT_ROOT,
+            stdout=writing,
         )
-        self.lines = OutputLines(self._child) if self._child.stdout else None
+        if reading is not None and writing is not None:
+            os.close(writing)
+            self.lines = OutputLines(reading)
 
     def exit_code(self) -> int | None:
         """Its exit code; None while it runs."""
@@ -140,11 +157,22 @@ def max_threads_per_account() -> int:
     return max(1, read_web_threads() // 2)
 
 
+def count_database_connections() -> int:
+    """Most connections to the database that the programs of one run open: one for each thread, and some beside."""
+    web = WebServer.from_environment()
+    processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
+    threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
+    return web.workers * web.threads + (processes if processes > 1 else threads) + SPARE_CONNECTIONS
+
+
 def build_worker_command() -> list[str]:
-    """Celery's worker. It talks to no other worker: mingle and gossip only cost a second at start."""
+    """Celery's worker: one process with threads, or GATEWAY_WORKER_PROCESSES with one each. It talks to no other
+    worker: mingle and gossip only cost a second at start."""
+    processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
+    threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
+    pool = ("prefork", processes) if processes > 1 else ("threads", threads)
     options = [
-        "--concurrency",
-        str(_read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)),
+        *("--pool", pool[0], "--concurrency", str(pool[1])),
         "--without-mingle",
         "--without-gossip",
         "--loglevel",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from config.launcher.backing_services import BackingServices
+from config.launcher.code_host import collect_orphans
 from config.launcher.errors import LaunchError, find_failure_reason
 from config.launcher.preparation_stamp import is_prepared, mark_prepared
 from config.launcher.programs import (
@@ -41,6 +41,10 @@ class StopRequested(BaseException):
 
 class StartableService(AwaitedProcess, Protocol):
     """A supervised service: PostgreSQL, the broker, a PythonProgram."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None while it is not started."""
 
     def start(self) -> object:
         """Start it; raises LaunchError."""
@@ -77,19 +81,21 @@ class Supervisor:
         check_web_port(self.web)
         environment = os.environ.get("GATEWAY_ENVIRONMENT") or "test"
         print_line(f"Tollhouse, {environment} environment\n")
-        self.ground.start(self.web)
+        self.ground.start(self.web, load_code=True)
         self._watch_ground()
         demo = self.var / "demo.json" if environment == "test" else None
         if demo is not None and not os.environ.get("GATEWAY_STUB_ACQUIRER"):
             address = self.ground.environment["GATEWAY_STUB_ACQUIRER"]
-            self._launch("The stub acquirer", "acquirer", build_acquirer_command(self.var, address))
+            self._launch("The stub acquirer", "acquirer", build_acquirer_command(self.var, address), forked=False)
+        code = StartWait("The code", {}, self.ground.code.work, slow=self.ground.code)
+        code.until(self.ground.code.is_loaded, lambda: "reading the sources")
         # Nothing to migrate (all but first starts): the web server need not wait to load its sources. In the
         # live environment it always waits, as the start-up checks must pass first.
         url = self.ground.environment["DATABASE_URL"]
         early = demo is not None and is_prepared(self.var, url)
         if early:
             self._launch("The web server", "web", self.web.command())
-        self._prepare(demo)
+        self._prepare(demo, migrated=early)
         mark_prepared(self.var, url)
         # Worker and beat come last: on a small machine they would only slow the web server down.
         if not early:
@@ -107,14 +113,18 @@ class Supervisor:
         else:
             print_line(f"  Base address   {self.ground.environment['GATEWAY_BASE_URL']}")
 
-    def _prepare(self, demo: Path | None) -> None:
-        """Checks, migrations and demo merchant, in one Django process."""
+    def _prepare(self, demo: Path | None, *, migrated: bool) -> None:
+        """Checks, migrations (unless they are known to be applied) and demo merchant, in one Django process."""
         base_url = self.ground.environment["GATEWAY_BASE_URL"]
         command = ["config.launcher.prepare", "--base-url", base_url]
+        if migrated:
+            command += ["--migrated"]
         if demo is not None:
             command += ["--demo-file", str(demo)]
         environment = self.ground.environment
-        program = PythonProgram("prepare", command, var=self.var, environment=environment, stdout=subprocess.PIPE)
+        program = PythonProgram(
+            "prepare", command, var=self.var, environment=environment, host=self.ground.code, piped=True
+        )
         program.start()
         try:
             faults = self._follow(program)
@@ -158,8 +168,10 @@ class Supervisor:
     def _parts(self) -> dict[str, AwaitedProcess]:
         return {watched.name: watched.service for watched in self.watched}
 
-    def _launch(self, name: str, file: str, command: list[str]) -> None:
-        program = PythonProgram(file, command, var=self.var, environment=self.ground.environment)
+    def _launch(self, name: str, file: str, command: list[str], *, forked: bool = True) -> None:
+        program = PythonProgram(
+            file, command, var=self.var, environment=self.ground.environment, host=self.ground.code if forked else None
+        )
         program.start()
         self.programs[file] = program
         self.watched.append(SupervisedService(name=name, service=program))
@@ -192,6 +204,8 @@ class Supervisor:
         while True:
             for watched in self.watched:
                 restart_if_ended(watched)
+            pids = {self.ground.code.pid} | {watched.service.pid for watched in self.watched}
+            collect_orphans({pid for pid in pids if pid is not None})
             time.sleep(SUPERVISION_INTERVAL_S)
 
     def down(self) -> None:

@@ -281,7 +281,11 @@ def _delete_expired_files() -> None:
 
 
 TIMER: Final = Timer(
-    name=BACKGROUND_TIMER_NAME, about="Exports, bulk replays and imports, slice by slice.", run=run_background_work
+    name=BACKGROUND_TIMER_NAME,
+    about="Exports, bulk replays and imports, slice by slice.",
+    run=run_background_work,
+    earliest_due="SELECT min(coalesce(lease_until, asked_at)) FROM gateway_backgroundwork "
+    "WHERE state IN ('WAITING', 'RUNNING')",
 )
 
 

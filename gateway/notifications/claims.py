@@ -68,6 +68,32 @@ RETURNING d.id, d.endpoint_id, d.merchant_id, d.kind, d.attempts, d.body, d.give
     CASE WHEN e.previous_until > %(now)s::timestamptz THEN e.previous_sealed END, e.failures
 """
 
+# A notification that no delivery was made of is due at once. Endpoints that a user paused are not asked.
+EARLIEST_DUE_WEBHOOK: Final = """
+SELECT CASE
+    WHEN EXISTS (SELECT FROM gateway_notification
+            WHERE id > coalesce((SELECT position FROM gateway_fanoutposition), 0))
+        OR EXISTS (SELECT FROM gateway_fanoutposition WHERE gaps <> '[]')
+    THEN statement_timestamp()
+    ELSE (
+        WITH RECURSIVE waiting(id) AS (
+            (SELECT endpoint_id FROM gateway_webhookdelivery WHERE state = 'waiting' ORDER BY endpoint_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT d.endpoint_id FROM gateway_webhookdelivery d
+                    WHERE d.state = 'waiting' AND d.endpoint_id > w.id ORDER BY d.endpoint_id LIMIT 1)
+            FROM waiting w WHERE w.id IS NOT NULL
+        )
+        SELECT min(greatest(first.due_at, e.probe_at)) FROM waiting w
+        JOIN gateway_webhookendpoint e ON e.id = w.id
+            AND (e.state = 'active' OR (e.state = 'paused' AND e.probe_at IS NOT NULL))
+        CROSS JOIN LATERAL (
+            SELECT d.due_at FROM gateway_webhookdelivery d
+            WHERE d.endpoint_id = w.id AND d.state = 'waiting' ORDER BY d.due_at LIMIT 1
+        ) first
+    )
+END
+"""
+
 # The attempt is recorded whoever holds the lease by now; the delivery changes only if the lease is still ours.
 _SETTLE: Final = """
 WITH done AS (

@@ -150,6 +150,7 @@ TIMER: Final = Timer(
     name="authorization releases",
     run=_run_releases,
     about="Reverse what a FINAL capture or reversal left of an authorization, and what has expired.",
+    earliest_due="SELECT min(due_at) FROM gateway_authorizationrelease",
 )
 RELEASE_SWEEP_TIMER: Final = Timer(
     name="authorization releases, old",

@@ -88,6 +88,7 @@ TIMER: Final = Timer(
     run=apply_bank_order_events,
     next_at=find_next_bank_order_event,
     about="Tell payments what their banks have said.",
+    earliest_due="SELECT statement_timestamp() FROM gateway_bankorderevent WHERE NOT applied LIMIT 1",
 )
 
 

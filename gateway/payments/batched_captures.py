@@ -58,6 +58,9 @@ TIMER: Final = Timer(
     run=apply_capture_outcomes,
     next_at=find_next_capture_outcome,
     about="Tell payments what became of captures that went by batch.",
+    earliest_due="""
+        SELECT statement_timestamp() FROM gateway_batchedcapture
+        WHERE NOT applied AND state IN ('TAKEN', 'REFUSED', 'WITHDRAWN') LIMIT 1""",
 )
 
 

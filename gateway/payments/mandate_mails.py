@@ -122,6 +122,7 @@ def find_next_mandate_mail(merchant: Merchant) -> datetime | None:
 
 TIMER: Final = Timer(
     name="mandate mails",
+    earliest_due="SELECT min(due_at) FROM gateway_mandatemail WHERE state = 'DUE'",
     run=send_due_mandate_mails,
     next_at=find_next_mandate_mail,
     every_s=5.0,

@@ -410,4 +410,9 @@ def _run_recovery(merchant: Merchant | None) -> int:
     return recover_due_payments().claimed if merchant is None else 0
 
 
-TIMER: Final = Timer(name="recovery", run=_run_recovery, about="Ask the acquirer about payments without an answer.")
+TIMER: Final = Timer(
+    name="recovery",
+    run=_run_recovery,
+    about="Ask the acquirer about payments without an answer.",
+    earliest_due="SELECT min(recover_at) FROM gateway_openpayment",
+)

@@ -328,11 +328,13 @@ TIMERS: Final = (
         run=lambda merchant: expire_due_suspensions(merchant=merchant),
         next_at=find_next_suspension_deadline,
         about="End payments whose shopper never came back, as the page they were sent to answers.",
+        earliest_due="SELECT min(deadline) FROM gateway_suspension",
     ),
     Timer(
         name="authentications",
         run=lambda merchant: complete_due_authentications(merchant=merchant),
         next_at=authentications.next_authentication_due,
         about="Decoupled 3-D Secure answers, and authentications alone that ran out of time.",
+        earliest_due=authentications.EARLIEST_DUE_AUTHENTICATION,
     ),
 )

@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from gateway.core import clock, identifiers
 from gateway.models import Notification, Payment, PaymentEvent, Registration, RiskDecision, Status
-from gateway.notifications import delivery, payload_format, retention
+from gateway.notifications import claims, delivery, payload_format, retention
 from gateway.notifications.payload_format import WebhookPayload
 from gateway.outbound.address_guard import MAX_URL_CHARS
 from gateway.payments.descriptors import prefetch_channels
@@ -220,6 +220,7 @@ TIMER: Final = Timer(
     about="Tell merchants' endpoints what happened, and again those that did not answer.",
     run=partial(delivery.deliver_due_webhooks, build_webhook_payloads),
     next_at=delivery.next_webhook_at,
+    earliest_due=claims.EARLIEST_DUE_WEBHOOK,
     at_once=2,
 )
 """Delivers the outbox of webhooks. A wake-up after each commit keeps the usual delay at milliseconds."""

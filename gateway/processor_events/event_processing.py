@@ -131,7 +131,8 @@ def delete_old_processor_events(merchant: Merchant | None = None) -> int:
 
 
 TIMERS: Final = (
-    Timer(name=NAME, run=process_due_events, about="Ask a processor about what its webhooks told of, and record it."),
+    Timer(name=NAME, run=process_due_events, about="Ask a processor about what its webhooks told of, and record it.",
+          earliest_due="SELECT min(due_at) FROM gateway_processorevent WHERE state = 'new'"),
     Timer(name="processor events, old", run=delete_old_processor_events, every_s=60.0,
           about="Forget events of processors after 90 days."),
 )  # fmt: skip

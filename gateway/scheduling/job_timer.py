@@ -159,5 +159,7 @@ def find_next_job_time(merchant: Merchant) -> datetime | None:
 
 TIMERS: Final = (
     Timer(name="jobs", run=run_due_jobs, next_at=find_next_job_time, at_once=MAX_PARALLEL_JOB_TICKS,
-          about="Make the payments of subscription jobs, and try declined ones again."),
+          about="Make the payments of subscription jobs, and try declined ones again.",
+          earliest_due="SELECT least((SELECT min(next_at) FROM scheduling_job), "
+                       "(SELECT min(next_at) FROM scheduling_jobrun))"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Value
@@ -55,6 +55,15 @@ def list_due_authentications(now: datetime, limit: int, merchant: Merchant | Non
     if merchant is not None:
         rows = rows.filter(merchant=merchant)
     return list(rows.select_related("merchant").order_by("deadline")[:limit])
+
+
+# Of the payment of an open authentication only the deadline counts that the payment itself has, unless it has ended.
+EARLIEST_DUE_AUTHENTICATION: Final = """
+SELECT least(
+    (SELECT min(due_at) FROM gateway_authentication WHERE step = 'decoupled' AND due_at < deadline),
+    (SELECT min(a.deadline) FROM gateway_authentication a LEFT JOIN gateway_payment p ON p.id = a.payment
+     WHERE a.step <> 'done' AND (a.payment IS NULL OR p.status IN ('APPROVED', 'DECLINED'))))
+"""
 
 
 def next_authentication_due(merchant: Merchant) -> datetime | None:

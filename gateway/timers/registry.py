@@ -44,7 +44,10 @@ class Timer:
     a bounded batch, when more than that is due: then it returns more than zero).
     ``next_at``: when this merchant's next thing falls due, by the merchant's clock; None when nothing waits. A timer
     without it follows real time alone, and moving a merchant's clock does not touch it.
-    ``every_s``: how often beat wakes it, unless the back office says otherwise.
+    ``every_s``: how often beat wakes it at most, unless the back office says otherwise.
+    ``earliest_due``: an SQL query of one value, the earliest due time of its rows over all merchants, NULL when nothing
+    waits; by the merchants' clocks if ``next_at`` is given. It may be earlier than what a run finds, never later. Beat
+    wakes the timer when that time has come; without it at every interval (gateway.timers.due_times).
     ``at_once``: how many runs of it there may be at a time, on all machines together. One is enough for most; with two
     a wake-up that comes while a run is about to end is not put off to the next tick.
     """
@@ -55,6 +58,7 @@ class Timer:
     next_at: Callable[[Merchant], datetime | None] | None = None
     every_s: float = 1.0
     at_once: int = 1
+    earliest_due: str = ""
 
 
 _TIMERS: Final[dict[str, Timer]] = {}

@@ -23,6 +23,7 @@ from chargebacks.models import Chargeback
 from gateway.core import clock, result_codes
 from gateway.db.database_clock import read_database_time
 from gateway.models import AcquirerAccount, Merchant, Payment
+from gateway.timers.due_times import lowest_id_since_sql
 from reporting.reconciliation.daily_files import record_first_days
 from reporting.settlement.layout import infer_cashflow
 from reporting.settlement.matching import compute_lowest_id
@@ -54,6 +55,15 @@ WHERE e.payment >= %(floor)s AND NOT EXISTS (SELECT 1 FROM chargebacks_acquirern
         ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment
         AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid))
 ORDER BY e.payment LIMIT %(limit)s"""
+
+
+EARLIEST_UNRECORDED_CHARGEBACK: Final = f"""
+SELECT statement_timestamp() FROM chargebacks_caseevent e
+WHERE e.payment >= {lowest_id_since_sql(RECENT_LOOKBACK)}
+    AND NOT EXISTS (SELECT 1 FROM chargebacks_acquirernotice t WHERE t.payment = e.payment)
+    AND NOT EXISTS (SELECT 1 FROM reporting_settlementrecord r WHERE r.id = e.payment)
+    AND EXISTS (SELECT 1 FROM gateway_payment p JOIN reporting_clearinginstitute i
+        ON i.active AND p.connector = ANY(i.connectors) WHERE p.id = e.payment) LIMIT 1"""  # noqa: S608 - constants of this module
 
 
 def record_recent_chargebacks(merchant: Merchant | None) -> int:

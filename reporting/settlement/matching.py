@@ -250,10 +250,13 @@ class MatchingRun:
         """Which of ``rows`` (lines of COPY) the database refuses, each with the staged column it names. In the caller's
         transaction."""
         try:
-            with transaction.atomic(), connection.cursor() as cursor:
-                # What stays in staged is no match: each batch begins by emptying it.
-                with cursor.copy("COPY staged FROM STDIN") as copy:
-                    copy.write("\n".join(rows) + "\n")
+            # What stays in staged is no match: each batch begins by emptying it.
+            with (
+                transaction.atomic(),
+                connection.cursor() as cursor,
+                cursor.copy("COPY staged FROM STDIN") as copy,
+            ):
+                copy.write("\n".join(rows) + "\n")
         except psycopg.DataError as fault:  # Django does not translate errors of a COPY
             if len(rows) == 1:
                 named = _COLUMN_NAMED.search(fault.diag.context or "")

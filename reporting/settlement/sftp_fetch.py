@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-import paramiko
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -37,6 +36,9 @@ from reporting.settlement.watched_folder import INCOMPLETE_SUFFIXES, INTAKE_TIME
 from reporting.sftp import SftpUnreachableError
 
 RemoteFileState = RemoteFile.State
+
+if TYPE_CHECKING:
+    import paramiko
 
 UNCHANGED_BEFORE_FETCH: Final = timedelta(seconds=10)
 """Least time between the two polls that find a file unchanged: as for files of the watched folder."""
@@ -229,13 +231,15 @@ class _SourceSession:
     def _finish_file(self, row: RemoteFile, there: RemoteFileInfo) -> str:
         """Take the file in unless that is done, and move it away if configured. Returns the failure, which is retried,
         or ''."""
+        from paramiko import SSHException
+
         self._renew_lease()
         try:
             if row.state == RemoteFileState.SEEN and not self._take_in(row, there):
                 return ""
             if self._source.then == SftpSource.Then.MOVE:
                 self._move_away(row)
-        except (EOFError, TimeoutError, ConnectionError, paramiko.SSHException) as fault:
+        except (EOFError, TimeoutError, ConnectionError, SSHException) as fault:
             raise SftpUnreachableError(f"reading {row.name} failed: {fault or type(fault).__name__}") from None
         except OSError as fault:
             row.why = f"{row.name}: {fault}"[:500]

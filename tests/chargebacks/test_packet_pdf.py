@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import resource
 import signal
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client, override_settings
 from fpdf import FPDF
 from PIL import Image
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject, TextStringObject
 
-from chargebacks import evidence, evidence_images, ledger, packet_job, packet_pdf
+from chargebacks import evidence, evidence_images, ledger, packet_job, packet_pdf, packet_process
 from chargebacks.models import Chargeback, Evidence
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
@@ -311,3 +316,20 @@ def test_a_packet_beyond_its_bound_is_given_up_with_a_reason(case: Chargeback, c
         with pytest.raises(queue.WorkFailedError, match="take too much"):
             packet_job.build_packet_slice(row, AttemptFolder(path=tmp_path, attempt=1), lambda: None)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_a_worker_with_threads_a_packet_is_made_by_a_process_of_its_own(
+    case: Chargeback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits hold for a whole process, and only a main thread hears that its time is up."""
+    parts = urlsplit(os.environ["DATABASE_URL"])
+    monkeypatch.setenv("DATABASE_URL", urlunsplit(parts._replace(path=f"/{connection.settings_dict['NAME']}")))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        made = pool.submit(packet_job._write_packet, case, tmp_path / "packet.pdf").result()
+    assert made
+    assert PdfReader(tmp_path / "packet.pdf").pages
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    with pytest.raises(packet_process.PacketProcessError, match="exit code"):
+        packet_process.build_packet_in_process(uuid4().hex, tmp_path / "none.pdf")

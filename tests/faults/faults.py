@@ -299,13 +299,15 @@ def _ticks(stage: Stage) -> bool:
     return stage.recovers()
 
 
+POOL_CHILD_KILLED: Final = "Celery pool child: kill -9"
+"""Of a worker with processes; one with threads has no children."""
 FAULTS: Final = (
     Fault(name="web worker: kill -9", group="web", strike=partial(kill_child, role="web", works=serves)),
     Fault(name="web worker, acquirer slow: kill -9", group="web",
           strike=partial(_kill_slowly, strike=partial(kill_child, role="web", works=serves))),
     Fault(name="web server, acquirer slow: kill -9", group="web",
           strike=partial(_kill_slowly, strike=partial(kill_role, role="web", works=serves))),
-    Fault(name="Celery pool child: kill -9", group="worker", stops_ticks=True,
+    Fault(name=POOL_CHILD_KILLED, group="worker", stops_ticks=True,
           strike=partial(kill_child, role="worker", works=_ticks)),
     Fault(name="Celery worker: kill -9", group="worker", stops_ticks=True,
           strike=partial(kill_role, role="worker", works=_ticks)),

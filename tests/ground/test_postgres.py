@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from config.launcher.errors import LaunchError
-from config.launcher.postgres import Postgres
+from config.launcher.postgres import Postgres, size_settings
 
 
 @pytest.fixture
@@ -148,3 +148,16 @@ def test_a_database_url_that_does_not_work_says_so_in_one_line_without_the_passw
     assert said in str(fault.value)
     assert "\n" not in str(fault.value)
     assert "topsecret" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    "memory,connections,expected",
+    [
+        (2**29, 10, ("32MB", "100")),
+        (2**30, 150, ("64MB", "150")),
+        (24 * 2**30, 100, ("128MB", "100")),
+    ],
+)
+def test_the_server_fits_the_machine(memory: int, connections: int, expected: tuple[str, str]) -> None:
+    """`make run` on a machine with 1 GB; connections for every thread of ours."""
+    assert tuple(value for _, value in size_settings(memory, connections)) == expected

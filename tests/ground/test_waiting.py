@@ -157,7 +157,8 @@ def test_lines_are_read_whole_and_without_waiting_for_the_next() -> None:
     """A step that is half written is not shown; what was written last is not lost."""
     source = "import sys; print('one\\ntw', end='', flush=True); sys.stdin.readline(); print('o\\nthree')"
     with subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        lines = OutputLines(child)
+        assert child.stdout is not None
+        lines = OutputLines(os.dup(child.stdout.fileno()))
         seen: list[str] = []
 
         def has_read() -> bool:

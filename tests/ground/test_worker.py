@@ -30,12 +30,12 @@ def broker(var: Path) -> Iterator[Broker]:
 
 
 @contextmanager
-def worker(url: str, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = ["celery", "-A", "tests.support.worker_app", "worker", "--concurrency", "1", "--without-mingle"]
+def worker(url: str, log: Path, pool: str = "prefork", **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = ["celery", "-A", "tests.support.worker_app", "worker", "--pool", pool, "--concurrency", "1"]
     env = {**os.environ, "CELERY_BROKER_URL": url, "DJANGO_SETTINGS_MODULE": "config.settings", **environment}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "--without-gossip", "--loglevel", "INFO"],
+            [sys.executable, "-m", *command, "--without-mingle", "--without-gossip", "--loglevel", "INFO"],
             cwd=ROOT,
             env=env,
             stdout=out,
@@ -64,10 +64,13 @@ def send(url: str, name: str, *args: str) -> None:
         current_app.send_task(name, args=args, connection=line)
 
 
-def test_tasks_are_taken_again_when_the_broker_went_away_under_one_that_ran(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_tasks_are_taken_again_when_the_broker_went_away_under_one_that_ran(
+    broker: Broker, tmp_path: Path, pool: str
+) -> None:
     """Its acknowledgement fails, and with it must go the slot that it took."""
     url, started, until, after = broker.start(), tmp_path / "started", tmp_path / "until", tmp_path / "after"
-    with worker(url, tmp_path / "log", GATEWAY_WORKER_DEAF_S="0"):
+    with worker(url, tmp_path / "log", pool, GATEWAY_WORKER_DEAF_S="0"):
         send(url, "tests.hold", str(started), str(until))
         assert eventually(started.exists), (tmp_path / "log").read_text()
         assert broker.pid is not None
@@ -85,6 +88,16 @@ def test_a_worker_that_takes_no_more_tasks_ends(broker: Broker, tmp_path: Path) 
         send(url, "tests.note", str(never))
         assert eventually(lambda: process.poll() is not None), (tmp_path / "log").read_text()
     assert "worker_stalled" in (tmp_path / "log").read_text()
+
+
+def test_a_worker_with_threads_ends_when_a_task_runs_for_longer_than_it_may(broker: Broker, tmp_path: Path) -> None:
+    """No thread can be ended alone; what was claimed is leased, and the supervisor starts the worker again."""
+    url, started = broker.start(), tmp_path / "started"
+    with worker(url, tmp_path / "log", "threads", GATEWAY_TIMER_LIMIT_S="3", GATEWAY_WORKER_DEAF_S="0") as process:
+        send(url, "tests.hold", str(started), str(tmp_path / "never"))
+        assert eventually(started.exists), (tmp_path / "log").read_text()
+        assert eventually(lambda: process.poll() is not None), (tmp_path / "log").read_text()
+    assert "task_over_time_limit" in (tmp_path / "log").read_text()
 
 
 def test_who_is_busy_or_has_nothing_to_take_is_not_deaf() -> None:

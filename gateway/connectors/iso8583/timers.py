@@ -20,5 +20,8 @@ TIMER: Final = Timer(
     next_at=batch_planning.next_batch_run,
     every_s=5.0,
     at_once=2,
+    earliest_due="""
+        SELECT least((SELECT min(present_at) FROM gateway_batchedcapture WHERE state = 'WAITING'),
+            (SELECT min(due_at) FROM gateway_capturebatch WHERE state IN ('PRESENTING', 'CLOSING', 'UPLOADING')))""",
     about="Send the day's captures of card accounts that present them by batch, and compare sums.",
 )

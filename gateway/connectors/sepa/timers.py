@@ -20,6 +20,9 @@ FILE_TIMER: Final = Timer(
     next_at=file_planning.next_bank_file_run,
     every_s=5.0,
     about="Make and deliver the day's files of direct debits and transfers.",
+    earliest_due="""
+        SELECT least((SELECT min(file_at) FROM gateway_bankorder WHERE state = 'WAITING'),
+            (SELECT min(due_at) FROM gateway_bankfile WHERE state IN ('DECIDED', 'WRITTEN')))""",
 )
 BANK_TIMERS: Final = (
     Timer(

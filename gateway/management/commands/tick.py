@@ -11,12 +11,12 @@ from typing import Any, Final
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from gateway.db.environment import require_usable_database
-from gateway.timers import registry
+from gateway.timers import due_times, registry
 
-TICK_POLL_S: Final = 0.1
+TICK_POLL_S: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -40,15 +40,19 @@ class Command(BaseCommand):
 
 def _for_ever(timers: Mapping[str, registry.Timer]) -> None:
     """Run each timer in a thread of its own, so that one that waits delays no other."""
-    due_at = dict.fromkeys(timers, 0.0)
+    looks = due_times.DueLooks()
     running: dict[str, Future[None]] = {}
     with ThreadPoolExecutor(max_workers=max(1, len(timers)), thread_name_prefix="timer") as pool:
         while True:
-            now = time.monotonic()
-            for name, timer in timers.items():
-                if now >= due_at[name] and (name not in running or running[name].done()):
-                    due_at[name] = now + timer.every_s
-                    running[name] = pool.submit(_run, name)
+            free = [name for name in timers if name not in running or running[name].done()]
+            try:
+                chosen = looks.choose_timers({name: timers[name].every_s for name in free})
+            except (DatabaseError, InterfaceError):
+                log.warning("due_timers_not_read")
+                connection.close()
+                chosen = []
+            for name in chosen:
+                running[name] = pool.submit(_run, name)
             time.sleep(TICK_POLL_S)
 
 
