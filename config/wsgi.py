@@ -8,15 +8,15 @@ acquirer account gets half of them.
 import gc
 import os
 
-from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
+from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.db.environment import require_usable_database
 
 os.environ.setdefault("GATEWAY_ACQUIRER_MAX_IN_FLIGHT", str(max_threads_per_account()))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_wsgi_application()
+application = build_wsgi_application()
 require_usable_database()
 get_resolver().url_patterns  # noqa: B018 - views are loaded on first use: better now than in a payment
 gc.collect()
