@@ -24,10 +24,13 @@ def open_image(octets: bytes) -> Image.Image:
 
 
 def count_pixels(octets: bytes) -> int:
-    """Number of pixels; 0 for a file that cannot be opened."""
+    """Number of pixels; 0 for a file that cannot be opened. Pillow itself opens none of more than 179 million pixels:
+    those count as one above :data:`MAX_IMAGE_PIXELS`."""
     try:
         with open_image(octets) as picture:
             return picture.width * picture.height
+    except Image.DecompressionBombError:
+        return MAX_IMAGE_PIXELS + 1
     except Exception:  # a decoder raises anything on a broken upload
         return 0
 

@@ -234,6 +234,7 @@ INSTALLED_APPS = [
     "unfold.contrib.filters",
     "unfold.contrib.forms",
     "config.apps.TollhouseAdminConfig",
+    "gateway.access.apps.AccessConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -9,14 +9,14 @@ import gc
 import os
 
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
+from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.db.environment import require_usable_database
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_wsgi_application()
+application = build_wsgi_application()
 if "GATEWAY_ACQUIRER_MAX_IN_FLIGHT" not in os.environ:  # the settings may have been loaded before the fork
     settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT = max_threads_per_account()
     if "GATEWAY_ACQUIRER_MAX_ON_LINE" not in os.environ:

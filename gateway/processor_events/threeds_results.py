@@ -7,6 +7,7 @@ repeated one changes nothing.
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from gateway.threeds.external_server import THREEDS_SIGNATURE_HEADER, is_signed_
 from gateway.threeds.server_setup import open_threeds_server
 
 MAX_RESULT_BYTES: Final = 65_536
+_TRANS_ID: Final = re.compile(rb'"threeDSServerTransID"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}"([0-9A-Fa-f-]{32,36})"')
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +31,8 @@ log = structlog.get_logger(__name__)
 @csrf_exempt
 def receive_threeds_result(request: HttpRequest) -> JsonResponse:
     """200 with the RRes; 400 with Erro for what is no valid RReq; 401 for an unknown authentication or a wrong
-    signature, which look the same."""
+    signature, which look the same. The body is decoded once its signature fits: before that it is only searched for
+    the authentication whose server signs."""
     if request.method != "POST":
         return JsonResponse({"error": "send results by POST"}, status=405, headers={"Allow": "POST"})
     try:
@@ -37,14 +40,14 @@ def receive_threeds_result(request: HttpRequest) -> JsonResponse:
     except Exception:
         # The web server raises many kinds of exceptions for a closed connection.
         return _build_result_error("101", "the body could not be read")
-    rreq = _parse_rreq(body)
-    if rreq is None:
-        return _build_result_error("101", "no message of the type RReq")
-    row = _find_authentication(rreq.get("threeDSServerTransID"))
+    row = _find_authentication(body) if len(body) <= MAX_RESULT_BYTES else None
     access = open_threeds_server(server.load_threeds_configuration(row.channel)) if row is not None else None
     header = request.headers.get(THREEDS_SIGNATURE_HEADER, "")
     if row is None or access is None or not is_signed_by_server(access.secret, body, header, time.time()):
         return JsonResponse({"error": "the signature does not fit"}, status=401)
+    rreq = _parse_rreq(body)
+    if rreq is None or identifiers.parse_id(str(rreq.get("threeDSServerTransID")).replace("-", "")) != row.id:
+        return _build_result_error("101", "no message of the type RReq")
     outcome = server.apply_server_result(row.id, rreq)
     if outcome is None:
         return _build_result_error("203", "transStatus, acsTransID, authenticationValue or a length")
@@ -57,8 +60,6 @@ def receive_threeds_result(request: HttpRequest) -> JsonResponse:
 
 
 def _parse_rreq(body: bytes) -> dict[str, Any] | None:
-    if len(body) > MAX_RESULT_BYTES:
-        return None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -66,8 +67,10 @@ def _parse_rreq(body: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("messageType") == "RReq" else None
 
 
-def _find_authentication(ident: Any) -> Authentication | None:
-    known = identifiers.parse_id(ident.replace("-", "")) if isinstance(ident, str) else None
+def _find_authentication(body: bytes) -> Authentication | None:
+    """The authentication that the body names first."""
+    named = _TRANS_ID.search(body)
+    known = identifiers.parse_id(named[1].decode().replace("-", "")) if named else None
     if known is None:
         return None
     rows = Authentication.objects.exclude(server_url="").select_related("merchant", "channel")

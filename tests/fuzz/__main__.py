@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -51,8 +52,6 @@ def main() -> int:
     sys.stdout.write(f"{text}\n")
     if asked.table:
         _write(Path(asked.table), text)
-    for fault in sorted(set(found.faults))[:200]:
-        sys.stderr.write(f"✗ {fault}\n")
     return 1 if found.faults or not finished else 0
 
 
@@ -114,7 +113,7 @@ def _run(asked: argparse.Namespace) -> tuple[Found, bool]:
     for wanted in (signal.SIGTERM, signal.SIGINT):
         signal.signal(wanted, lambda *_: _stop(workers))
     latest: dict[int, Found] = {}
-    told = time.monotonic()
+    told, shown = time.monotonic(), Counter[int]()
     while True:
         running = any(worker.is_alive() for worker in workers)
         try:
@@ -124,6 +123,9 @@ def _run(asked: argparse.Namespace) -> tuple[Found, bool]:
                 break
             continue
         latest[seed] = found
+        for fault in found.faults[shown[seed] :]:
+            sys.stderr.write(f"✗ {fault}\n")
+        shown[seed] = len(found.faults)
         if time.monotonic() - told > PROGRESS_EVERY_S:
             told = time.monotonic()
             sent, faults = (
@@ -161,10 +163,18 @@ def _table(found: Found, asked: argparse.Namespace) -> str:
             f"| {name} | {row.number:,} | {row.cpu_s * 1000:.1f} ms | {bound.cpu_s * 1000:.0f} ms "
             f"| {row.memory / MB:.2f} MB ({row.exact:,}) | {bound.memory / MB:.0f} MB | {row.files:,} |"
         )
-    lines += ["", "The dearest of each:", ""]
+    lines += ["", *_kept(found), "The dearest of each:", ""]
     for name, row in sorted(found.rows.items()):
         lines += [f"- {name}: CPU by `{row.cpu_of}`; memory by `{row.memory_of}`"]
     return "\n".join(lines)
+
+
+def _kept(found: Found) -> list[str]:
+    """What a process holds over its requests: each of its looks."""
+    if not found.kept:
+        return []
+    head = ["What a process holds:", "", "| after requests | blocks of Python's memory | resident |", "|---|---|---|"]
+    return [*head, *(f"| {k.number:,} | {k.blocks:,} | {k.resident / MB:.0f} MB |" for k in found.kept), ""]
 
 
 def _write(path: Path, text: str) -> None:

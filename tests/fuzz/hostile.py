@@ -11,12 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from tests.fuzz.routes import Route
+from tests.fuzz.routes import Route, unused
 
 URLENCODED: Final = "application/x-www-form-urlencoded"
 SIZES: Final = (0, 1, 100, 8_191, 8_193, 65_535, 65_537, 262_144, 1_048_577, 4_194_304, 4_194_305, 33_554_432)
 COMMON: Final = (100, 1_000, 8_000, 16_000)
 """Most bodies are small; the edges come now and then."""
+EDGES: Final = 0.07
+"""Of all bodies, those of :data:`SIZES`."""
+UNUSED: Final = 0.1
+"""Of all names, values and headers: texts that no request had before."""
 NAMES: Final = (
     "entityId", "amount", "currency", "paymentType", "paymentBrand", "card.number", "card.holder", "cart.items[0].name",
     "customParameters[abc]", "merchantTransactionId", "username", "password", "csrfmiddlewaretoken", "token", "outcome",
@@ -80,12 +84,14 @@ class Request:
         return found
 
 
-def made(chance: random.Random, route: Route, known: Mapping[str, Sequence[str]], entity: str) -> Request:
-    """A request to ``route``; ``entity``: an entityId that there is."""
+def made(
+    chance: random.Random, route: Route, known: Mapping[str, Sequence[str]], entity: str, edges: float = EDGES
+) -> Request:
+    """A request to ``route``; ``entity``: an entityId that there is; ``edges``: see :data:`EDGES`."""
     method = chance.choice(METHODS)
     about, body, kind = "no body", b"", ""
     if method in ("POST", "PUT", "PATCH") or chance.random() < 0.05:
-        size = chance.choice(COMMON) if chance.random() < 0.93 else chance.choice(SIZES)
+        size = chance.choice(SIZES) if chance.random() < edges else chance.choice(COMMON)
         about, make = chance.choice(BODIES)
         kind, body = make(chance, size, entity)
     headers = _headers(chance)
@@ -111,9 +117,7 @@ def _query(chance: random.Random) -> str:
     if kind < 0.5:
         return ""
     if kind < 0.85:
-        return urlencode([(chance.choice(NAMES), chance.choice(VALUES)[:800]) for _ in range(chance.randint(1, 6))])[
-            :3_500
-        ]
+        return urlencode([_field(chance, 800) for _ in range(chance.randint(1, 6))])[:3_500]
     return chance.choice(
         ("%41" * 1_100, "a=b&" * 800, "&" * 3_000, "%", "=\xff", "[" * 3_000, "4112 " * 700, "a" * 3_500)
     )
@@ -123,8 +127,13 @@ def _headers(chance: random.Random) -> dict[str, str]:
     found = {"Accept": chance.choice(("*/*", "text/html", "application/json", ",".join(["a/b;q=0.1"] * 600)))}
     for name, values in _HEADERS.items():
         if chance.random() < 0.12:
-            found[name] = chance.choice(values)
+            found[name] = chance.choice(values) + (unused(chance) if chance.random() < UNUSED else "")
     return found
+
+
+def _field(chance: random.Random, longest: int) -> tuple[str, str]:
+    name = unused(chance) if chance.random() < UNUSED else chance.choice(NAMES)
+    return name, (unused(chance) if chance.random() < UNUSED else chance.choice(VALUES))[:longest]
 
 
 _KINDS: Final = (
@@ -134,23 +143,32 @@ _KINDS: Final = (
     "multipart/form-data; boundary=" + "b" * 3_000,
 )  # fmt: skip
 _HEADERS: Final[Mapping[str, Sequence[str]]] = {
-    "Authorization": ("Bearer x", "Bearer " + "a" * 512, "Basic eDp5", "Bearer", "bearer " * 900, "4112 " * 1_000),
+    "Authorization": (
+        "4112 " * 11_000,
+        "Bearer x",
+        "Bearer " + "a" * 512,
+        "Basic eDp5",
+        "Bearer",
+        "bearer " * 900,
+        "4112 " * 1_000,
+    ),
     "Cookie": (
+        "a=b; " * 10_000,
         "sessionid=" + "a" * 32,
         "sessionid=x; csrftoken=y",
         "a=b; " * 900,
         "=" * 4_000,
         "messages=" + "W" * 4_000,
     ),
-    "Accept-Language": ("de", "x" * 4_000, ",".join(["de;q=0.1"] * 500), "-" * 4_000),
-    "X-Forwarded-For": ("1.2.3.4", "1.2.3.4, " * 500, "[" * 4_000, "::ffff:1.2.3.4%eth0"),
+    "Accept-Language": ("de;q=0.1," * 6_000, "de", "x" * 4_000, ",".join(["de;q=0.1"] * 500), "-" * 4_000),
+    "X-Forwarded-For": ("1.2.3.4, " * 6_000, "1.2.3.4", "1.2.3.4, " * 500, "[" * 4_000, "::ffff:1.2.3.4%eth0"),
     "Idempotency-Key": ("key-1", "k" * 4_000, "\xe9", ""),
     "If-None-Match": ('"x"', '"x", ' * 1_000),
     "Range": ("bytes=0-1", "bytes=" + "0-1," * 1_000),
     "Origin": ("https://evil.example", "null", "x" * 4_000, "http://["),
     "Referer": ("https://testserver/", "http://[", "x" * 4_000),
     "X-CSRFToken": ("x", "y" * 64, "z" * 4_000),
-    "User-Agent": ("Mozilla/5.0", "4112 " * 1_000),
+    "User-Agent": ("4112 " * 11_000, "Mozilla/5.0", "4112 " * 1_000),
     "Stripe-Signature": ("t=1,v1=x", "t=1," + "v1=x," * 1_000),
     "Forwarded": ("for=1.2.3.4",),
     "X-Forwarded-Proto": ("https", "x"),
@@ -165,7 +183,7 @@ Made = tuple[str, bytes]
 def _form(chance: random.Random, size: int, entity: str) -> Made:
     fields = [("entityId", entity)] if chance.random() < 0.7 else []
     while sum(len(name) + len(value) for name, value in fields) < min(size, 4_000):
-        fields.append((chance.choice(NAMES), chance.choice(VALUES)))
+        fields.append(_field(chance, 3_000))
     return URLENCODED, urlencode(fields).encode()
 
 

@@ -18,6 +18,11 @@ HOSTILE: Final = (
 _PARAMETER: Final = re.compile(r"<(?:(?P<kind>\w+):)?(?P<name>\w+)>")
 
 
+def unused(chance: random.Random) -> str:
+    """A text that no request had before: what keeps something for each value it meets grows by it."""
+    return f"u{chance.getrandbits(64):016x}"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A route as the table writes it: ``/v1/payments/<str:target>``."""
@@ -29,7 +34,10 @@ class Route:
 
         def value(found: re.Match[str]) -> str:
             own = known.get(found["kind"] or "str") or known["str"]
-            return chance.choice(own) if chance.random() < 0.6 else chance.choice(HOSTILE)
+            kind = chance.random()
+            if kind < 0.6:
+                return chance.choice(own)
+            return chance.choice(HOSTILE) if kind < 0.9 else unused(chance)
 
         return _PARAMETER.sub(value, self.text)
 

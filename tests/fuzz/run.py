@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.contrib.auth.models import User
-from django.core.wsgi import get_wsgi_application
 from django.test import Client
 
 from gateway.api.middleware import is_api_path
+from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.models import Division, Psp
-from tests.fuzz.hostile import Request, made
-from tests.fuzz.meter import Cost, measured
-from tests.fuzz.routes import Route, routes
+from tests.fuzz.hostile import EDGES, Request, made
+from tests.fuzz.meter import Cost, Kept, kept, measured, traced
+from tests.fuzz.routes import routes
 from tests.support.client import payment
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import signed_in
@@ -42,10 +44,13 @@ STRANGERS: Final = 0.6
 """Of all requests. The others of an API route carry a token, those of a page the session of a superuser."""
 API_ROUNDS: Final = 4
 """The routes of the API are a tenth of all, and have the most to parse: they come so often in a round."""
-EXACT_EVERY: Final = 16
-EXACT_FROM_BYTES: Final = 32_768
-CHECKED_AGAIN: Final = 2
-"""A request that took too much is sent again so often, alone, and the least counts: the first loads what all need, and
+EXACT_ROUNDS: Final = 16
+"""In the first of so many rounds of all routes memory is counted exactly, and more bodies are large."""
+EXACT_EDGES: Final = 0.4
+KEPT_EVERY: Final = 10_000
+"""After so many requests, at a round's end: what does the process hold?"""
+CHECKED_AGAIN: Final = 8
+"""A request that took too much is sent again up to so often, and the least counts: the first loads what all need, and
 on a busy machine the thread's CPU includes what others cost it (caches, interrupts)."""
 REPORT_EVERY_S: Final = 15.0
 
@@ -73,6 +78,7 @@ class Found:
     touched: Counter[str] = field(default_factory=Counter)
     rows: dict[str, Row] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
         """Take the result of another process in."""
@@ -81,6 +87,7 @@ class Found:
         self.statuses += other.statuses
         self.touched += other.touched
         self.faults += other.faults
+        self.kept += other.kept
         for name, row in other.rows.items():
             own = self.rows.setdefault(name, Row())
             own.number += row.number
@@ -98,7 +105,7 @@ class Fuzz:
     def __init__(self, seed: int, *, judges_cpu: bool = True) -> None:
         self._chance = random.Random(seed)
         self._judges_cpu = judges_cpu
-        self._application = get_wsgi_application()
+        self._application = build_wsgi_application()
         self._routes = routes()
         division = Division.objects.create(name=f"Fuzz {seed}", psp=Psp.objects.create(name=f"Fuzz {seed}"))
         self._shop: Shop = open_shop(division, f"Fuzz {seed}")
@@ -115,6 +122,7 @@ class Fuzz:
         api = self._shop.api
         paid = api.pay().id
         checkout = api.post("/v1/checkouts", {"amount": "1.00", "currency": "EUR", "paymentType": "DB"}).id
+        self._checkout = checkout
         asked = api.post("/v1/payments", payment(paymentBrand="PAYPAL", card__number=None)).body
         texts = [paid, checkout, self._shop.channel.entity_id, str(asked.get("id") or paid), "en", "payment", "gateway"]
         ids = [paid, self._shop.merchant.pk.hex, self._shop.channel.pk.hex]
@@ -131,15 +139,16 @@ class Fuzz:
         """``number`` requests, or fewer when the time is over or :meth:`stop` was called. ``report``: is called with
         what was found so far, every few seconds and at the end."""
         started = reported = time.monotonic()
-        for at, request in enumerate(self._requests()):
-            now = time.monotonic()
-            self.found.seconds = now - started
-            if at >= number or now - started > seconds or self._stopped:
-                break
-            if now - reported > REPORT_EVERY_S:
-                reported = now
-                report(self.found)
-            self._judge(request, at)
+        with closing(self._requests()) as requests:
+            for request in requests:
+                now = time.monotonic()
+                self.found.seconds = now - started
+                if self.found.number >= number or now - started > seconds or self._stopped:
+                    break
+                if now - reported > REPORT_EVERY_S:
+                    reported = now
+                    report(self.found)
+                self._judge(request)
         report(self.found)
         return self.found
 
@@ -147,18 +156,23 @@ class Fuzz:
         """End after the request that is being made."""
         self._stopped = True
 
-    def _requests(self) -> Iterator[Request]:
-        while True:
-            order = [route for route in self._routes for _ in range(API_ROUNDS if is_api_path(route.text) else 1)]
-            self._chance.shuffle(order)
-            for route in order:
-                request = self._request(route)
-                self.found.touched[route.text] += 1
-                insider = "token" if is_api_path(route.text) else "clerk"
-                yield self._as(request, "stranger" if self._chance.random() < STRANGERS else insider)
+    def _requests(self) -> Generator[Request, None, None]:
+        for round_number in itertools.count():
+            exactly = round_number % EXACT_ROUNDS == 0
+            with traced(exactly):
+                yield from self._round(edges=EXACT_EDGES if exactly else EDGES)
+            if self.found.number // KEPT_EVERY > len(self.found.kept):
+                self.found.kept.append(kept(self.found.number))
 
-    def _request(self, route: Route) -> Request:
-        return made(self._chance, route, self._known, self._shop.channel.entity_id)
+    def _round(self, edges: float) -> Iterator[Request]:
+        """A request to each route, several to those of the API, in any order."""
+        order = [route for route in self._routes for _ in range(API_ROUNDS if is_api_path(route.text) else 1)]
+        self._chance.shuffle(order)
+        for route in order:
+            request = made(self._chance, route, self._known, self._shop.channel.entity_id, edges)
+            self.found.touched[route.text] += 1
+            insider = "token" if is_api_path(route.text) else "clerk"
+            yield self._as(request, "stranger" if self._chance.random() < STRANGERS else insider)
 
     def _as(self, request: Request, who: str) -> Request:
         if who == "token":
@@ -170,7 +184,8 @@ class Fuzz:
             return replace(
                 request, who=who, sent={"Cookie": cookie, "X-CSRFToken": token, "Origin": "http://testserver"}
             )
-        return request
+        # The id of an open checkout is what lets a shopper in; no stranger can guess its 128 bits.
+        return replace(request, who="shopper") if self._checkout in request.path else request
 
     def _answered(self, request: Request) -> tuple[int, int]:
         """The status, and how many bytes the answer has."""
@@ -182,50 +197,49 @@ class Fuzz:
             answer.close()
         return int(got[0].split()[0]), length
 
-    def _judge(self, request: Request, at: int) -> None:
-        exactly = at % EXACT_EVERY == 0 or len(request.body) >= EXACT_FROM_BYTES
-        (status, _), cost = measured(lambda: self._answered(request), exactly=exactly)
+    def _judge(self, request: Request) -> None:
+        (status, _), cost = measured(lambda: self._answered(request))
         bound = REFUSED if request.who == "stranger" and status >= 300 else ADMITTED
-        if self._is_over(cost, bound, exactly):
-            cost = self._least(request, cost, exactly)
-        self._keep(request, status, cost, bound, exactly)
+        if self._is_over(cost, bound):
+            cost = self._least(request, cost, bound)
+        self._keep(request, status, cost, bound)
         if request.who == "clerk" and (status in (302, 403)):
             self._client = self._signed_in()
 
-    def _is_over(self, cost: Cost, bound: Bound, exactly: bool) -> bool:
+    def _is_over(self, cost: Cost, bound: Bound) -> bool:
         # The process grows by whole arenas and by what others leave behind: only Python's own count is exact to 2 MB.
-        memory = cost.memory > bound.memory and (exactly or bound is ADMITTED)
+        memory = cost.memory > bound.memory and (cost.exact or bound is ADMITTED)
         return (self._judges_cpu and cost.cpu_s > bound.cpu_s) or memory or (bool(cost.files) and not bound.files)
 
-    def _least(self, request: Request, cost: Cost, exactly: bool) -> Cost:
-        costs = [cost]
+    def _least(self, request: Request, cost: Cost, bound: Bound) -> Cost:
         for _ in range(CHECKED_AGAIN):
-            costs.append(measured(lambda: self._answered(request), exactly=exactly)[1])
-        return Cost(
-            cpu_s=min(one.cpu_s for one in costs),
-            memory=min(one.memory for one in costs),
-            files=next((one.files for one in costs if one.files), ()),
-        )
+            again = measured(lambda: self._answered(request))[1]
+            cost = replace(
+                cost,
+                cpu_s=min(cost.cpu_s, again.cpu_s),
+                memory=min(cost.memory, again.memory),
+                files=cost.files or again.files,
+            )
+            if not self._is_over(cost, bound):
+                break
+        return cost
 
-    def _keep(self, request: Request, status: int, cost: Cost, bound: Bound, exactly: bool) -> None:
+    def _keep(self, request: Request, status: int, cost: Cost, bound: Bound) -> None:
         found, name = self.found, f"{request.who}: {'turned away' if bound is REFUSED else 'answered'}"
         found.number += 1
         found.statuses[status] += 1
         row = found.rows.setdefault(name, Row())
         row.number += 1
-        row.exact += exactly
+        row.exact += cost.exact
         row.files += bool(cost.files)
         told = f"{request.method} {request.path[:80]} ({request.about}, {len(request.body):,} bytes) → {status}"
         if cost.cpu_s > row.cpu_s:
             row.cpu_s, row.cpu_of = cost.cpu_s, told
-        if exactly and cost.memory > row.memory:
+        if cost.exact and cost.memory > row.memory:
             row.memory, row.memory_of = cost.memory, told
-        if status >= 500 and status != 501:
-            found.faults.append(
-                f"{told}, by a {request.who}, query {request.query[:200]!r}, headers {request.headers!r:.300}"
-            )
-        elif self._is_over(cost, bound, exactly):
+        if (status >= 500 and status != 501) or self._is_over(cost, bound):
+            headers = {key: f"{value[:40]} ({len(value):,})" for key, value in request.headers.items()}
             found.faults.append(
                 f"{told}, by a {request.who}: {cost.cpu_s * 1000:.1f} ms, {cost.memory / MB:.1f} MB, "
-                f"{list(cost.files)[:3]}"
+                f"{list(cost.files)[:3]}, query {request.query[:200]!r} ({len(request.query):,}), headers {headers}"
             )

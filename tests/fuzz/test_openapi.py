@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import schemathesis
 from django.core.signals import request_finished, request_started
-from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
 
+from gateway.api.wsgi_handler import build_wsgi_application
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
 
-schema = schemathesis.openapi.from_wsgi("/v1/openapi.json", get_wsgi_application())
+schema = schemathesis.openapi.from_wsgi("/v1/openapi.json", build_wsgi_application())
 
 EXAMPLES = 20
 """Random requests per endpoint in the usual run."""

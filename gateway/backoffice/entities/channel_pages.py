@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
@@ -64,6 +65,7 @@ def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies
             form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
 
 
+CHANGE_THREEDS_SERVER_PERMISSION: Final = "gateway.change_threedsserver"
 NO_SERVER_TEXT: Final = gettext_lazy(
     "In the live environment a channel authenticates only with a 3DS server: give its address and secret on the page "
     "3-D Secure first."
@@ -286,6 +288,8 @@ class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "networks")
         composite_field.capitalize_labels(self)
+        if "server_secret" not in self.fields:
+            return
         at = self.instance.server_secret_set_at
         self.fields["server_secret"].help_text = (
             _("Set on %s. Empty keeps it.") % date_format(at, "DATE_FORMAT")
@@ -307,6 +311,8 @@ class ThreeDSecureForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
         return found
 
     def _check_server(self, found: Mapping[str, Any]) -> None:
+        if "server_url" not in self.fields:  # the user may not change it
+            return
         url, secret = found.get("server_url") or "", found.get("server_secret") or ""
         if url and (why := find_server_url_fault(url)):
             self.add_error("server_url", why)
@@ -349,11 +355,17 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
     search_fields = ("channel__name",)
     autocomplete_fields = ("channel",)
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """A form's own fields are in it whatever the page shows: that of the secret is taken out."""
+        form = super().get_form(request, obj, change, **kwargs)
+        if not self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
+            form.base_fields.pop("server_secret", None)
+        return form
+
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """A user who may only look has no field for a new secret."""
+        """Without the right to set the server there is no field for its secret."""
         shown = super().get_fieldsets(request, obj)
-        allowed = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
-        if allowed:
+        if self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
             return shown
         return [
             (title, {**options, "fields": tuple(name for name in options["fields"] if name != "server_secret")})
@@ -364,6 +376,10 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         """Seal a new secret with the row; the audit entry says that it was set, never what it is."""
         obj.server_url = obj.server_url.rstrip("/")
         secret = form.cleaned_data.get("server_secret")
+        # The right may be one on another PSP than that of the channel that was chosen.
+        names_server = secret or "server_url" in form.changed_data
+        if names_server and not self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, obj):
+            raise PermissionDenied
         if secret:
             set_server_secret(obj, secret)
         super().save_model(request, obj, form, change)
@@ -375,7 +391,9 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         return row.channel.three_d_secure
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return () if obj is None else ("channel",)
+        """The server is shown to all, and set by those who set up acquirers: it is sent whole card numbers."""
+        sets_server = self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj))
+        return (*(() if obj is None else ("channel",)), *(() if sets_server else ("server_url",)))
 
 
 @admin.register(WalletKey)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.wsgi import get_wsgi_application
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from gateway.api.base_view import MAX_PREREAD_BYTES
 from gateway.api.body_limits import MAX_ANONYMOUS_FORM_BYTES, MAX_FORM_BYTES
+from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.catalogue import forms
 from tests.support.client import Api, form, payment
 from tests.support.database import statements
@@ -54,7 +54,7 @@ def sent(path: str, body: bytes, *, length: int | None, kind: str = FORM, **head
         **{f"HTTP_{name}": value for name, value in headers.items()},
     }
     environ |= {"HTTP_TRANSFER_ENCODING": "chunked"} if length is None else {"CONTENT_LENGTH": str(length)}
-    b"".join(get_wsgi_application()(environ, lambda status, _headers, _fault=None: got.append(status)))
+    b"".join(build_wsgi_application()(environ, lambda status, _headers, _fault=None: got.append(status)))
     return int(got[0].split()[0]), stream
 
 
@@ -63,6 +63,30 @@ def sent(path: str, body: bytes, *, length: int | None, kind: str = FORM, **head
 def test_a_strangers_body_is_not_read_whatever_its_framing(shop: Shop, length: int | None) -> None:
     status, stream = sent("/v1/payments", b"z=" + b"%41" * 30_000, length=length, AUTHORIZATION="Bearer nonsense")
     assert (status, stream.read_bytes) == (403, 0)
+
+
+@pytest.mark.usefixtures("same_connection")
+def test_a_content_type_of_thousands_of_parameters_is_not_parsed(shop: Shop) -> None:
+    """Django parses it before any check; the same form with a short one is taken."""
+    body = form({"entityId": shop.api.entity, **payment()}.items())
+    known = {"length": len(body), "AUTHORIZATION": f"Bearer {shop.api.token}"}
+    assert sent("/v1/payments", body, kind=f"{FORM}; charset=utf-8", **known)[0] == 200
+    assert sent("/v1/payments", body, kind=FORM + ";c=d" * 1_000, **known)[0] == 400
+
+
+@pytest.mark.usefixtures("same_connection")
+def test_more_cookies_than_a_line_holds_are_not_parsed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The web server joins lines of a name to one of up to 64 KB."""
+    parsed: list[int] = []
+
+    def counted(text: str) -> dict[str, str]:
+        parsed.append(len(text))
+        return {}
+
+    monkeypatch.setattr("django.core.handlers.wsgi.parse_cookie", counted)
+    sent("/admin/login/", b"a=b", length=3, COOKIE="a=b; " * 1_600)
+    sent("/admin/login/", b"a=b", length=3, COOKIE="a=b; " * 10_000)
+    assert parsed == [8_000, 0]
 
 
 @pytest.mark.usefixtures("same_connection")

@@ -180,8 +180,16 @@ def test_a_result_without_the_right_signature_changes_nothing(api: Api, fake: Fa
     assert report(rreq, secret="x" * 40).status_code == 401
     assert report(rreq, at=int(time.time()) - 301).status_code == 401
     assert report(rreq | {"threeDSServerTransID": "00000000-0000-4000-8000-000000000000"}).status_code == 401
-    assert report({"messageType": "CRes"}).status_code == 400
+    assert report(rreq | {"messageType": "CRes"}).status_code == 400
+    assert report({"messageType": "CRes"}).status_code == 401
     assert the_row().step == AuthenticationStep.CHALLENGE
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b'{"threeDSServerTransID": "%s", ' % (b"0" * 32), b"x" * 70_000])
+def test_a_result_without_a_signature_is_not_decoded(body: bytes) -> None:
+    """What is no JSON is not noticed before the signature is wrong: a stranger's bytes are only searched."""
+    answer = Client().post("/connectors/threeds/results", body, "application/json")
+    assert answer.status_code == 401
 
 
 @pytest.mark.parametrize(

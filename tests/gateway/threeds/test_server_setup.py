@@ -52,6 +52,11 @@ def boss(shop: Shop) -> Client:
     return signed_in(person("boss", Role.MANAGER, shop.merchant))
 
 
+@pytest.fixture
+def staff(shop: Shop) -> Client:
+    return signed_in(person("staff", Role.PSP, shop.merchant.division.psp))
+
+
 def test_a_document_cannot_switch_it_on_without_a_server(live: None, shop: Shop, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"threeDSecure\.enabled: cannot be on in the live environment"):
         configure(shop.channel, tmp_path, {"enabled": True})
@@ -138,27 +143,47 @@ def threeds_form(shop: Shop, **changes: str) -> dict[str, str]:
     } | changes
 
 
-def test_the_3ds_page_cannot_take_the_server_away(live: None, boss: Client, shop: Shop) -> None:
+def test_the_3ds_page_cannot_take_the_server_away(live: None, staff: Client, shop: Shop) -> None:
     served(shop.channel)
     Channel.objects.filter(pk=shop.channel.pk).update(three_d_secure=True)
     path = f"/admin/gateway/threedsecureconfiguration/{shop.channel.pk}/change/"
-    page = boss.post(path, threeds_form(shop, server_url=""), secure=True)
+    page = staff.post(path, threeds_form(shop, server_url=""), secure=True)
     assert "only with a 3DS server" in page.content.decode()
-    assert SECRET not in boss.get(path, secure=True).content.decode()
+    assert SECRET not in staff.get(path, secure=True).content.decode()
     other = "https://other.example"
-    assert boss.post(path, threeds_form(shop, server_url=other), secure=True).status_code == 302
+    assert staff.post(path, threeds_form(shop, server_url=other), secure=True).status_code == 302
     row = ThreeDSecureConfiguration.objects.get()
     found = open_threeds_server(row)
     assert found is not None
     assert (found.url, found.secret.reveal()) == (other, SECRET)
     new = SECRET[::-1]
-    assert boss.post(path, threeds_form(shop, server_url=other, server_secret=new), secure=True).status_code == 302
+    assert staff.post(path, threeds_form(shop, server_url=other, server_secret=new), secure=True).status_code == 302
     row.refresh_from_db()
     found = open_threeds_server(row)
     assert found is not None
     assert found.secret.reveal() == new
     assert places_of(new) == set()
     assert AuditEntry.objects.filter(action="set secrets").count() == 1
+
+
+def test_a_merchants_manager_cannot_choose_where_card_numbers_are_sent(boss: Client, shop: Shop) -> None:
+    """An external 3DS server gets whole numbers: PSP staff name it, as they name acquirers. The rest of the page is the
+    merchant's."""
+    path = f"/admin/gateway/threedsecureconfiguration/{shop.channel.pk}/change/"
+    own = {"server_url": "https://own.example", "server_secret": SECRET[::-1]}
+    assert boss.post("/admin/gateway/threedsecureconfiguration/add/", threeds_form(shop, **own)).status_code == 302
+    row = ThreeDSecureConfiguration.objects.get()
+    assert (row.server_url, row.server_secret_sealed) == ("", None)
+    row.delete()
+    served(shop.channel)
+    page = boss.get(path).content.decode()
+    assert SERVER in page
+    assert 'name="server_' not in page
+    assert boss.post(path, threeds_form(shop, **own, challenge_minutes="7")).status_code == 302
+    row = ThreeDSecureConfiguration.objects.get()
+    found = open_threeds_server(row)
+    assert found is not None
+    assert (row.challenge_minutes, found.url, found.secret.reveal()) == (7, SERVER, SECRET)
 
 
 def test_who_may_only_look_sees_the_server_and_no_field_for_its_secret(shop: Shop) -> None:
