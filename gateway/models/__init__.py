@@ -17,6 +17,7 @@ from gateway.models.mandates import MandateMail
 from gateway.models.payments import (
     AcquirerExchange,
     AuthorizationRelease,
+    ChainState,
     OpenPayment,
     Payment,
     PaymentEvent,
@@ -49,7 +50,16 @@ from gateway.models.sepa import (
 from gateway.models.simulator import SelfTest, SimulatedOrder
 from gateway.models.threeds import Authentication, AuthenticationStep, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
-from gateway.models.users import ENTITY_LEVELS, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
+from gateway.models.users import (
+    ENTITY_LEVELS,
+    FactorSecret,
+    Grant,
+    Role,
+    SignIn,
+    UsedPassword,
+    UserHandling,
+    UserPreference,
+)
 from gateway.models.wallets import UsedWalletToken, WalletKey
 from gateway.models.webhooks import FanOutPosition, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
@@ -78,6 +88,7 @@ __all__ = [
     "CaptureBatch",
     "CardDecline",
     "CardTestingCount",
+    "ChainState",
     "Channel",
     "ClerkLimitCounter",
     "ClerkLimitUsage",
@@ -122,6 +133,7 @@ __all__ = [
     "UsedPassword",
     "UsedWalletToken",
     "UserHandling",
+    "UserPreference",
     "WalletKey",
     "WebhookAttempt",
     "WebhookDelivery",
