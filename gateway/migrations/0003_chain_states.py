@@ -2,6 +2,7 @@
 an approval."""
 
 import django.db.models.deletion
+import django.db.models.functions.datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -121,6 +122,11 @@ class Migration(migrations.Migration):
             model_name="approval",
             name="reason",
             field=models.CharField(blank=True, db_default="", default="", max_length=9),
+        ),
+        migrations.AddField(
+            model_name="webhookattempt",
+            name="tried_at",
+            field=models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
         ),
         migrations.CreateModel(
             name="ChainState",

@@ -1,4 +1,4 @@
-"""The state of a whole payment as people speak of it: authorized, partly refunded, charged back …
+"""The state of a whole payment as people speak of it, such as authorized, partly refunded or charged back.
 
 Answers of the API have the status of one transaction. People ask about the chain: this module is the one place that
 says it, for pages, lists, filters, search and exports. Of a chain that moved on, the database keeps the state

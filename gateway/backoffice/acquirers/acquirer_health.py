@@ -47,8 +47,8 @@ FAILED_OVER: Final = "LEFT"
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
     SELECT p.id, p.connector, p.acquirer_merchant_id AS account, p.channel_id, p.status,
-           p.created_at - m.clock_offset AS at, p.route -> 'tried' AS tried
-    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+           {ROW_TIME_SQL.format(id="p.id")} AS at, p.route -> 'tried' AS tried
+    FROM gateway_payment p
     WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND p.connector NOT IN ('simulator', 'nobody', '')
       AND {SCOPE_CONDITION.format(table="p")}
     ORDER BY p.id DESC LIMIT {MAX_HEALTH_PAYMENTS}

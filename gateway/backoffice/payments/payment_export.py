@@ -23,6 +23,7 @@ from django.db.models import QuerySet
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, FilePart
+from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.timeline import format_payment_title
@@ -102,7 +103,7 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
     scope, rows = _select_payments(row)
     if "sheets" not in cursor:
         cursor = {
-            "until": payment_search.first_id_at(clock.real_now()).hex,
+            "until": first_id_at(clock.real_now()).hex,
             "after": "",
             "sheets": [[]],
             "rows": 0,

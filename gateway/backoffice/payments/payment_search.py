@@ -23,11 +23,13 @@ from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
 from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
 from gateway.core.masking import looks_like_pan, mask_text
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
+from gateway.payments.chain_states import is_found_by_row
 
 SEARCH_PAGE_ROWS: Final = 50
 """Rows of one page."""
@@ -377,11 +379,13 @@ def _list_newest(
         return _list_newest_of_all(scope, where, filters, since, place, size)
     if place is not None:
         where &= place.time_condition()
+    by_row = is_found_by_row(filters.state)
+    order = ("-standing__created_at", "-standing__chain") if by_row else ("-created_at", "-id")
     each = [
-        Payment.objects.filter(merchant=merchant)
+        Payment.objects.filter(merchant=merchant, **({"standing__merchant": merchant} if by_row else {}))
         .filter(scope.where())
         .filter(where)
-        .order_by("-created_at", "-id")
+        .order_by(*order)
         .values_list("pk", "created_at")[: size + 1]
         for merchant in merchants
     ]
@@ -404,7 +408,8 @@ def _list_newest_of_all(
         rows = rows.filter(pk__lt=first_id_at(filters.until))
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
-    return _build_page(list(rows.order_by("-id")[: size + 1]), size)
+    by_row = is_found_by_row(filters.state)
+    return _build_page(list(rows.order_by("-standing__chain" if by_row else "-id")[: size + 1]), size)
 
 
 def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
@@ -423,11 +428,6 @@ def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | Non
         for merchant in merchants
     ]
     return max((at for at in found if at is not None), default=None)
-
-
-def first_id_at(at: datetime) -> UUID:
-    """The smallest id that a row made at ``at``, real time, can have."""
-    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
 
 
 def _find_largest_clock_offset() -> timedelta:
@@ -456,7 +456,7 @@ def _select_reached_merchants(scope: AccessScope) -> QuerySet[Merchant, UUID]:
 
 
 def _select_shown() -> QuerySet[Payment]:
-    rows = Payment.objects.select_related("merchant", "channel")
+    rows = Payment.objects.select_related("merchant", "channel", "standing")
     return rows.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 

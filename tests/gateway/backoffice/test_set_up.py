@@ -23,7 +23,7 @@ from chargebacks import ledger
 from checkout import offer_rules
 from checkout.models import OfferRule
 from gateway.background import queue
-from gateway.backoffice.payments.payment_search import first_id_at
+from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.risk.rule_fields import CONDITION_INPUTS
 from gateway.core import clock
 from gateway.models import (
