@@ -60,8 +60,8 @@ def clerk_from_request(request: HttpRequest, target: Payment, right: str = OPERA
 
 def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origin: Payment, code: str) -> HttpResponse:
     """The follow-up's page. ``origin``, the payment whose page it was opened from, comes with its merchant and channel,
-    and the caller has checked the permission. The follow-up goes to the member of its chain that the form names, or that
-    fits best. It needs a recent authentication."""
+    and the caller has checked the permission. The follow-up goes to the member of its chain that the form names, or
+    that fits best. It needs a recent authentication."""
     if (ask := session.require_reauthentication(request)) is not None:
         return ask
     chain = _load_chain(origin)

@@ -1,4 +1,4 @@
-"""How values look on pages: money and times in the reader's language and zone, states as coloured pills, JSON as text."""
+"""How values look on pages: money and times in the reader's language and zone, states as coloured pills, JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def format_number(value: Decimal | int, decimals: int = 0) -> str:
 
 
 def format_money(amount: Decimal | int | None, currency: str = "") -> str:
-    """An amount with two decimals and its currency, for a reader. Forms, files and the API have `money.format_amount`."""
+    """An amount with two decimals and its currency, for a reader. Forms, files and the API have format_amount."""
     if amount is None:
         return "–"
     return f"{format_number(amount, 2)} {currency}".rstrip()

@@ -187,7 +187,7 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
 
 def build_first_payments_url(**filters: str) -> str:
     """Address of the list behind a figure of the dashboard: the first payments that it counts, by real time."""
-    return build_payments_url(**{"part": "first", "real_from": format_filter_time(_find_first_hour()), **filters})
+    return build_payments_url(**filters, **{"real_from": format_filter_time(_find_first_hour()), "part": "first"})
 
 
 def build_payments_url(**filters: str) -> str:
@@ -196,26 +196,26 @@ def build_payments_url(**filters: str) -> str:
 
 
 def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
-    """Chart of approved and declined payments by hour."""
+    """Chart of approved, declined and open payments by hour."""
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
-    figures = {hour: [0, 0] for hour in hours}
+    figures = {hour: [0, 0, 0] for hour in hours}
     for hour, status, _brand, _code, count in rows:
-        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status)
+        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status, 2)
         at = hour.astimezone(UTC) if hour is not None else None
-        if place is not None and at in figures:
+        if at in figures:
             figures[at][place] += count
     shown = [(f"{timezone.localtime(hour):%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
     return charts.draw_stacked_bars(
         shown,
-        (("good", _("approved")), ("bad", _("declined"))),
+        (("good", _("approved")), ("bad", _("declined")), ("note", _("open"))),
         title=_("Payments by hour (%s), the last 24 hours") % name_zone(),
     )
 
 
 def _build_hour_url(hour: datetime) -> str:
     until = format_filter_time(hour + timedelta(hours=1))
-    return build_first_payments_url(real_from=format_filter_time(hour), real_to=until)
+    return build_payments_url(real_from=format_filter_time(hour), real_to=until, part="first")
 
 
 def _find_first_hour() -> datetime:

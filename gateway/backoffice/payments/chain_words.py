@@ -25,8 +25,8 @@ ChainText = str | Promise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainWords:
-    """A state's pill (``tone``, ``name``), its sentence about the ``money``, and what to tell the ``shopper`` (None: the
-    result code's own advice)."""
+    """A state's pill (``tone``, ``name``), its sentence about the ``money``, and what to tell the ``shopper`` (None:
+    the result code's own advice)."""
 
     tone: str
     name: ChainText
@@ -105,8 +105,8 @@ def build_chain_pill(status: ChainStatus) -> dict[str, Any]:
 
 
 def build_payment_pill(row: Payment) -> dict[str, Any]:
-    """The pill of a payment in a list: a first payment has its chain's state, a follow-up its own. ``row`` is loaded with
-    ``select_related("standing")``."""
+    """The pill of a payment in a list: a first payment has its chain's state, a follow-up its own. ``row`` is loaded
+    with ``select_related("standing")``."""
     return build_chain_pill(resolve_chain_status(row)) if row.chain == row.pk else build_state_pill(row.status)
 
 

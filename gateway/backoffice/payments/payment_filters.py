@@ -23,8 +23,8 @@ from gateway.payments.chain_states import ChainStatus, build_chain_status_condit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentFilters:
-    """Filters of a list; empty means all. ``since`` and ``until`` are times of the merchants' clocks, ``real_since`` and
-    ``real_until`` real ones, which figures by hour are counted in; the ends are exclusive. ``state``: of the chain
+    """Filters of a list; empty means all. ``since`` and ``until`` are times of the merchants' clocks, ``real_since``
+    and ``real_until`` real ones, which figures by hour are counted in; the ends are exclusive. ``state``: of the chain
     (ChainStatus); ``status``: of the single payment; ``part``: one of CHAIN_PARTS."""
 
     status: str = ""
