@@ -38,6 +38,12 @@ class BackOffice(UnfoldAdminSite):
         response: HttpResponse = super().index(request, context)
         return response
 
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+        from gateway.backoffice.kit.autocomplete import NamedAutocomplete
+
+        answer: HttpResponse = NamedAutocomplete.as_view(admin_site=self)(request)
+        return answer
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views
 

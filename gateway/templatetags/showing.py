@@ -32,6 +32,12 @@ def show_count(number: Any) -> str:
     return formatting.format_number(int(number)) if number is not None else "–"
 
 
+@register.filter("figure")
+def show_figure(value: Any) -> str:
+    """A figure of a chart: a count, or an amount of money where it is a Decimal."""
+    return formatting.format_money(value) if isinstance(value, Decimal) else formatting.format_number(value)
+
+
 @register.filter("moment")
 def show_moment(at: datetime | None, form: str = "seconds") -> SafeString:
     """A time with its zone. ``form``: seconds, minutes or short."""

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 from gateway.access import permissions
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTooBroadError, parse_search_term
@@ -161,7 +161,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{record.record_type} {record.amount} {record.currency}",
+            "title": f"{record.record_type} {format_money(record.amount, record.currency)}",
             "opts": self.opts,
             "original": record,
             "record": record,
@@ -328,7 +328,7 @@ def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Invoice"), mask_text(record.merchant_invoice_id)),
         (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
-        (_("Paid out"), f"{record.settlement_amount} {record.settlement_currency}"),
+        (_("Paid out"), format_money(record.settlement_amount, record.settlement_currency)),
         (
             _("Fee"),
             f"{file_columns.format_decimal(record.settlement_fee)} {record.settlement_currency}"

@@ -44,6 +44,8 @@ _PILLS: Final[Mapping[str, tuple[str, PillText]]] = MappingProxyType(
 _TONES: Final = frozenset({"good", "bad", "wait", "plain"})
 
 
+MAX_AMOUNT_DECIMALS: Final = 4
+"""Of fees, which are parts of a cent."""
 TIME_FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {"seconds": "%Y-%m-%d %H:%M:%S", "minutes": "%Y-%m-%d %H:%M", "short": "%m-%d %H:%M:%S"}
 )
@@ -55,10 +57,11 @@ def format_number(value: Decimal | int, decimals: int = 0) -> str:
 
 
 def format_money(amount: Decimal | int | None, currency: str = "") -> str:
-    """An amount with two decimals and its currency, for a reader. Forms, files and the API have format_amount."""
+    """An amount with its currency, for a reader. Forms, files and the API have format_amount."""
     if amount is None:
         return "–"
-    return f"{format_number(amount, 2)} {currency}".rstrip()
+    places = 2 if Decimal(amount) == round(Decimal(amount), 2) else MAX_AMOUNT_DECIMALS
+    return f"{format_number(amount, places)} {currency}".rstrip()
 
 
 def read_typed_amount(text: str) -> str:

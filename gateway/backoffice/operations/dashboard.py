@@ -187,7 +187,7 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
 
 def build_first_payments_url(**filters: str) -> str:
     """Address of the list behind a figure of the dashboard: the first payments that it counts, by real time."""
-    return build_payments_url(**filters, **{"real_from": format_filter_time(_find_first_hour()), "part": "first"})
+    return build_payments_url(**filters, real_from=format_filter_time(_find_first_hour()), part="first")
 
 
 def build_payments_url(**filters: str) -> str:
