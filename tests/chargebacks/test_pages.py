@@ -296,7 +296,7 @@ def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_germa
         "Erinnerung, 7 Tage vorher",
         "UTC, disputes@shop.example",
         "Erinnerung, 3 Tage vorher",
-        "wird gesendet",
+        "fällig",
         "M: stimmt",
     ):
         assert told in page, told

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
-from gateway.access.permissions import RowOwner
+from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.follow_ups import follow_up_form
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import (
@@ -116,11 +116,9 @@ class PaymentAdmin(ReadOnlyPage):
             return redirect(reverse("admin:gateway_payment_changelist"))
         filters, wrong = parse_payment_filters(request.GET)
         page, too_much = payment_search.SearchPage(rows=[]), False
-        if not wrong:
+        if not wrong and not asked.wrong:
             try:
-                page = payment_search.find_payments_page(
-                    self.scope(request), asked, filters, after=request.GET.get("after", "")
-                )
+                asked, page = _find_page(self.scope(request), asked, filters, request.GET.get("after", ""))
             except SearchTooBroadError:
                 too_much = True
         if page.sure and not request.GET.get("after"):
@@ -131,6 +129,7 @@ class PaymentAdmin(ReadOnlyPage):
             "opts": self.opts,
             "cl": None,
             "asked": asked,
+            "readings": _list_other_readings(request.GET.get("q", ""), asked),
             "q": request.GET.get("q", ""),
             "wrong": wrong,
             "too_much": too_much,
@@ -279,6 +278,23 @@ class PaymentAdmin(ReadOnlyPage):
         if not self.may(request, "gateway.export_payment"):
             raise PermissionDenied
         return background_work_pages.start_payment_export(request, actor_from_request(request))
+
+
+def _find_page(
+    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, after: str
+) -> tuple[SearchTerm, payment_search.SearchPage]:
+    """One page of the list. An order number that nothing has may be the beginning of one."""
+    page = payment_search.find_payments_page(scope, asked, filters, after=after)
+    if asked.shape == "order" and not page.rows and not after:
+        begin = parse_search_term(f"orderStart:{asked.value}")
+        if begin.shape:
+            return begin, payment_search.find_payments_page(scope, begin, filters)
+    return asked, page
+
+
+def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
+    """What else a text may have meant than what it was read as."""
+    return [one for one in payment_search.list_search_readings(text) if one.shape != asked.shape] if text else []
 
 
 # --- what the pages are given -----------------------------------------------------------------------------------------

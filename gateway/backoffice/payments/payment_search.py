@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
 from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit.formatting import read_typed_amount
 from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
@@ -64,10 +66,16 @@ FULL_CARD_NUMBER_TEXT: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerm:
     """A parsed search: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` is the text as that row reads
-    it."""
+    it. ``wrong``: a prefix whose value is not of its kind; then nothing is searched."""
 
     shape: str = ""
     value: str = ""
+    wrong: str = ""
+
+    @property
+    def typed(self) -> str:
+        """What to type for this reading alone."""
+        return f"{self.shape}:{self.value}"
 
     @property
     def about(self) -> str:
@@ -90,7 +98,7 @@ class SearchPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchShape:
     """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
-    the condition on payments; ``one``: it names a single payment; ``older``: the condition on older rows, for kinds
+    the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a prefix; ``older``: the condition on older rows, for kinds
     with a time window; ``shared``: any number of payments may have it."""
 
     name: str
@@ -99,6 +107,7 @@ class SearchShape:
     parse_value: Callable[[str], str | None]
     where: Callable[[str, Sequence[UUID]], Q]
     one: bool = False
+    automatic: bool = True
     older: Callable[[str], Q] | None = None
     shared: bool = False
 
@@ -168,12 +177,26 @@ def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:
     return Q(merchant_id__in=merchants) & (Q(merchant_transaction_id=value) | Q(merchant_invoice_id=value))
 
 
+def _by_reference_start(value: str, merchants: Sequence[UUID]) -> Q:
+    # The condition on empty columns is that of the indexes.
+    order = Q(merchant_transaction_id__startswith=value) & ~Q(merchant_transaction_id="")
+    invoice = Q(merchant_invoice_id__startswith=value) & ~Q(merchant_invoice_id="")
+    return Q(merchant_id__in=merchants) & (order | invoice)
+
+
 _AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{2}))?(?: ?([A-Z]{3}))?")
 
 
 def _parse_search_amount(text: str) -> str | None:
-    found = _AMOUNT.fullmatch(text.upper())
-    if found is None or not (found[2] or found[3]):
+    """An amount with its decimals or its currency: a number alone may be the end of a card, too."""
+    return found if (found := _parse_any_amount(text)) and not text.isdecimal() else None
+
+
+def _parse_any_amount(text: str) -> str | None:
+    number, _, currency = text.upper().rpartition(" ") if text[-3:].isalpha() else (text, "", "")
+    plain = " ".join(part for part in (read_typed_amount(number or text), currency) if part)
+    found = _AMOUNT.fullmatch(plain.upper())
+    if found is None:
         return None
     return " ".join(part for part in (f"{found[1]}.{found[2] or '00'}", found[3]) if part)
 
@@ -224,30 +247,57 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         older=_by_asked_amount,
     ),
     SearchShape(
+        name="amountOnly", about=lazy("an amount"), example="1500", parse_value=_parse_any_amount, where=_by_amount,
+        older=_by_asked_amount, automatic=False,
+    ),
+    SearchShape(
+        name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
+        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
+    ),
+    SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
         parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
 )  # fmt: skip
 """In the order in which a text is tried; the last one accepts every text."""
 _BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
+_PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly"})
+"""Prefix → the shape that reads what follows it, where that is not the one of the same name."""
 MAX_SEARCH_CHARS: Final = 255
 
 
 def parse_search_term(text: str) -> SearchTerm:
-    """Recognise the shape of a text; a prefix such as ``email:`` chooses it. Raises FullCardNumberError."""
+    """Recognise the shape of a text; a prefix such as ``email:`` chooses it, and a wrong value behind one is ``wrong``.
+    Raises FullCardNumberError."""
     text = text.strip()[:MAX_SEARCH_CHARS].replace("\0", "")
     if contains_card_number(text):
         raise FullCardNumberError
     if not text:
         return SearchTerm()
     name, colon, rest = text.partition(":")
-    chosen = _BY_NAME.get(name) if colon else None
-    if chosen is not None and (value := chosen.parse_value(rest.strip())) is not None:
-        return SearchTerm(shape=name, value=value)
+    chosen = _BY_NAME.get(_PREFIXES.get(name, name)) if colon else None
+    if chosen is not None:
+        value = chosen.parse_value(rest.strip())
+        return SearchTerm(shape=chosen.name, value=value) if value is not None else SearchTerm(wrong=name, value=rest)
     for shape in SEARCH_SHAPES:
-        if (value := shape.parse_value(text)) is not None:
+        if shape.automatic and (value := shape.parse_value(text)) is not None:
             return SearchTerm(shape=shape.name, value=value)
     return SearchTerm(shape="order", value=text)
+
+
+def list_search_readings(text: str) -> list[SearchTerm]:
+    """All that a text may be, the likeliest first: 1500 is the end of a card, an amount and an order number. Raises
+    FullCardNumberError."""
+    first = parse_search_term(text)
+    if not first.shape or ":" in text or _BY_NAME[first.shape].one:
+        return [first] if first.shape else []
+    text, found = text.strip()[:MAX_SEARCH_CHARS].replace("\0", ""), [first]
+    for shape in SEARCH_SHAPES:
+        value = shape.parse_value(text)
+        known = {(one.shape, one.value) for one in found} | {("amountOnly", one.value) for one in found}
+        if value is not None and (shape.name, value) not in known:
+            found.append(SearchTerm(shape=shape.name, value=value))
+    return found
 
 
 def contains_card_number(text: str) -> bool:
