@@ -50,8 +50,12 @@ class BackOffice(UnfoldAdminSite):
         from config import navigation
         from gateway.backoffice.operations import office_search
 
+        pages = [
+            office_search.OfficeHit(title=title, description=group, link=address, icon=icon)
+            for title, group, address, icon in navigation.list_reachable_pages(request)
+        ]
         try:
-            found = office_search.search_office(request, request.GET.get("s", ""), navigation.list_page_hits(request))
+            found = office_search.search_office(request, request.GET.get("s", ""), pages)
         except office_search.FullCardNumberError:
             found = []
         return TemplateResponse(request, "admin/search_results.html", {"results": found})

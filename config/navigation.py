@@ -16,7 +16,6 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from gateway.access import permissions
-from gateway.backoffice.operations.office_search import OfficeHit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,10 +272,10 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
 """Grouped by work. A line appears for users with its permission, if its page exists."""
 
 
-def list_page_hits(request: HttpRequest) -> list[OfficeHit]:
-    """The pages of the navigation that this user may open, as results of the search."""
+def list_reachable_pages(request: HttpRequest) -> list[tuple[str, str, str, str]]:
+    """(title, group, address, icon) of the pages that this user may open."""
     return [
-        OfficeHit(title=str(item.title), description=str(group), link=item.address, icon=item.icon)
+        (str(item.title), str(group), item.address, item.icon)
         for group, items in NAVIGATION
         for item in items
         if item.address is not None and item.is_for(request)

@@ -54,8 +54,8 @@ class FollowUpNotPossibleError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOrder:
-    """The follow-up that a form asks for: ``code`` is its payment type, ``amount`` in the payment's currency, ``reason``
-    one of gateway.backoffice.follow_ups.reasons, ``note`` the clerk's own words."""
+    """The follow-up that a form asks for: ``code`` is its payment type, ``amount`` in the payment's currency,
+    ``reason`` one of gateway.backoffice.follow_ups.reasons, ``note`` the clerk's own words."""
 
     target: Payment
     code: str

@@ -1,5 +1,5 @@
-"""One search for the whole back office: payments by whatever is at hand, merchants, channels, pages, and what other apps
-add. It stands in the header of every page, and opens with / and Ctrl-K.
+"""One search for the whole back office: payments by whatever is at hand, merchants, channels, pages, and what other
+apps add. It stands in the header of every page, and opens with / and Ctrl-K.
 """
 
 from __future__ import annotations

@@ -98,8 +98,9 @@ class SearchPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchShape:
     """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
-    the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a prefix; ``older``: the condition on older rows, for kinds
-    with a time window; ``shared``: any number of payments may have it."""
+    the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a
+    prefix; ``older``: the condition on older rows, for kinds with a time window; ``shared``: any number of payments may
+    have it."""
 
     name: str
     about: str | Promise
@@ -251,15 +252,15 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         older=_by_asked_amount, automatic=False,
     ),
     SearchShape(
-        name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
-        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
-    ),
-    SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
         parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
+    SearchShape(
+        name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
+        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
+    ),
 )  # fmt: skip
-"""In the order in which a text is tried; the last one accepts every text."""
+"""In the order in which a text is tried; the last automatic one accepts every text."""
 _BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
 _PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly"})
 """Prefix → the shape that reads what follows it, where that is not the one of the same name."""

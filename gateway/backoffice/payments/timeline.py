@@ -299,8 +299,8 @@ def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]
 
 
 def list_chain_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
-    """What a clerk may do from the page of ``payment``: one offer for each kind, to the payment itself where that
-    is possible, else to another one of its chain (:func:`list_member_offers`). A rebill is offered at its payment alone."""
+    """What a clerk may do from the page of ``payment``: one offer for each kind, to the payment itself where that is
+    possible, else to another one of its chain (:func:`list_member_offers`). A rebill is for the payment alone."""
     best = {code: offers[0] for code in CHAIN_FOLLOW_UPS if (offers := list_member_offers(chain, payment, code))}
     own = {offer.code: offer for offer in list_follow_up_offers(chain, payment)}
     return [found for code in MANUAL_FOLLOW_UPS if (found := own.get(code) or best.get(code)) is not None]
