@@ -41,25 +41,25 @@ def show_figure(value: Any) -> str:
 @register.filter("moment")
 def show_moment(at: datetime | None, form: str = "seconds") -> SafeString:
     """A time with its zone. ``form``: seconds, minutes or short."""
-    return formatting.render_moment(at, form)
+    return formatting.render_moment(at if isinstance(at, datetime) else None, form)
 
 
 @register.filter("clock")
 def show_clock(at: datetime | None, form: str = "seconds") -> SafeString:
     """A time without its zone, for a column whose head names it."""
-    return formatting.render_moment(at, form, named=False)
+    return formatting.render_moment(at if isinstance(at, datetime) else None, form, named=False)
 
 
 @register.filter("moment_text")
 def show_moment_text(at: datetime, form: str = "minutes") -> str:
     """A time with its zone as plain text, for sentences and attributes."""
-    return formatting.format_moment(at, form)
+    return formatting.format_moment(at, form) if isinstance(at, datetime) else "–"
 
 
 @register.filter("clock_text")
 def show_clock_text(at: datetime, form: str = "seconds") -> str:
     """A time without its zone as plain text: in pictures."""
-    return formatting.format_local(at, form)
+    return formatting.format_local(at, form) if isinstance(at, datetime) else "–"
 
 
 @register.simple_tag(name="zone")

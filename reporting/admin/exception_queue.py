@@ -83,7 +83,9 @@ class SettlementRecordAdmin(ReadOnlyPage):
         lists = {name: title for name, title in EXCEPTION_LISTS.items() if file is not None or name != "lines"}
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
-        kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
+        matched = "yes" if chosen == "lines" and request.GET.get("matched") else ""
+        own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
+        kept = {name: value for name, value in own if value}
         missed = self._list_missing_payments(request) if chosen == "missing" else None
         rows, pages = self._read_list_page(request, chosen, file, kind, kept) if missed is None else ([], None)
         context = {
@@ -125,6 +127,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, marked=chosen == "marked")
+        elif "matched" in kept:
+            rows = rows.filter(state=MatchState.MATCHED, marked=False)
         page = keyset.read_keyset_page(rows, FILE_LINE_ORDER if chosen == "lines" else RECORD_ORDER, request.GET, own)
         return [_render_line(row) for row in page.rows], page
 

@@ -71,6 +71,8 @@ UNAUDITED_COLUMNS: Final = frozenset({"password", "user_permissions", "groups"})
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
     """A paginator that counts up to MAX_COUNTED_LIST_ROWS rows: counting a million costs more than showing fifty."""
 
+    most_counted = MAX_COUNTED_LIST_ROWS
+
     @cached_property
     def count(self) -> int:
         rows = self.object_list
