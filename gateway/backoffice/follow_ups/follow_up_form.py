@@ -20,7 +20,7 @@ from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceeded
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TYPES, parse_reason
 from gateway.backoffice.kit.base import actor_from_request
-from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.formatting import format_money, format_typed_amount
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.timeline import (
     CHAIN_FOLLOW_UPS,
@@ -99,7 +99,7 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "most": format_amount(most) if most is not None else "",
         "most_text": format_money(most, target.currency) if most is not None else "",
         "note": request.POST.get("note", ""),
-        "amount": asked or format_amount(most if most is not None else target.amount),
+        "amount": asked or format_typed_amount(most if most is not None else target.amount),
         "key": manual_follow_up.sign_form_key(clerk, target, code),
         "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
         "above": asked,

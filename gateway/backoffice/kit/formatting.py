@@ -64,6 +64,11 @@ def format_money(amount: Decimal | int | None, currency: str = "") -> str:
     return f"{format_number(amount, places)} {currency}".rstrip()
 
 
+def format_typed_amount(amount: Decimal) -> str:
+    """An amount as the reader would type it into a field: with their decimal sign, without groups."""
+    return formats.number_format(amount, decimal_pos=2, use_l10n=True)
+
+
 def read_typed_amount(text: str) -> str:
     """An amount as a person types it, as the API writes it: 1,234.50 in English and 1.234,50 in German is 1234.50, and
     either decimal sign is taken. Groups are read by the reader's own sign alone: 1.000 is a thousand in German, and in
