@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver
 from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
@@ -37,6 +38,27 @@ class BackOffice(UnfoldAdminSite):
         context = {**dashboard.build_dashboard_context(request), **(extra_context or {})}
         response: HttpResponse = super().index(request, context)
         return response
+
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+        from gateway.backoffice.kit.autocomplete import NamedAutocomplete
+
+        answer: HttpResponse = NamedAutocomplete.as_view(admin_site=self)(request)
+        return answer
+
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """The theme's palette, filled by our own search: nothing of what was typed is kept."""
+        from config import navigation
+        from gateway.backoffice.operations import office_search
+
+        pages = [
+            office_search.OfficeHit(title=title, description=group, link=address, icon=icon)
+            for title, group, address, icon in navigation.list_reachable_pages(request)
+        ]
+        try:
+            found = office_search.search_office(request, request.GET.get("s", ""), pages)
+        except office_search.FullCardNumberError:
+            found = []
+        return TemplateResponse(request, "admin/search_results.html", {"results": found})
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views

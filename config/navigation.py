@@ -278,6 +278,16 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
 """Grouped by work. A line appears for users with its permission, if its page exists."""
 
 
+def list_reachable_pages(request: HttpRequest) -> list[tuple[str, str, str, str]]:
+    """(title, group, address, icon) of the pages that this user may open."""
+    return [
+        (str(item.title), str(group), item.address, item.icon)
+        for group, items in NAVIGATION
+        for item in items
+        if item.address is not None and item.is_for(request)
+    ]
+
+
 def list_page_titles() -> dict[str, tuple[str | Promise, str | Promise]]:
     """URL of a page of the navigation → its group and its title."""
     return {address: (group, item.title) for group, items in NAVIGATION for item in items if (address := item.address)}

@@ -17,3 +17,12 @@ document.addEventListener("click", async (event) => {
   button.textContent = button.dataset.copied || "✓";
   setTimeout(() => { button.textContent = before; }, 1500);
 });
+
+// "/" opens the search of the back office, unless something is being typed or the list has a search box of its own.
+document.addEventListener("keydown", (event) => {
+  const at = /** @type {HTMLElement} */ (event.target);
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+  event.preventDefault();
+  dispatchEvent(new CustomEvent("opencommand"));
+});

@@ -40,15 +40,20 @@ if (amount) {
   const danger = button.classList.contains("danger");
   const over = /** @type {HTMLElement} */ (document.querySelector("[data-over]"));
   const approval = /** @type {HTMLElement | null} */ (document.querySelector("[data-approval]"));
+  const group = document.documentElement.lang === "de" ? "." : ",";
+  const grouped = new RegExp(`^[0-9]{1,3}(\\${group}[0-9]{3})+([.,][0-9]{2})?$`);
   /** @param {string} text */
-  const number = (text) => Number(text.replace(",", "."));
+  const number = (text) => Number((grouped.test(text) ? text.replaceAll(group, "") : text).replace(",", "."));
   const look = () => {
     const asked = number(amount.value);
     const above = amount.dataset.limit !== undefined && asked > number(amount.dataset.limit);
-    over.hidden = !(amount.dataset.most && asked > number(amount.dataset.most));
-    if (approval) approval.hidden = !above;
+    const beyond = Boolean(amount.dataset.most && asked > number(amount.dataset.most));
+    over.hidden = !beyond;
+    button.disabled = beyond;
+    amount.setAttribute("aria-invalid", String(beyond));
+    if (approval) approval.hidden = !above || beyond;
     button.classList.toggle("danger", danger && !above);
-    button.textContent = String(above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain?.split(" ").pop()}`);
+    button.textContent = beyond ? plain : String(above ? button.dataset.ask : `${plain} ${amount.value} ${button.dataset.plain?.split(" ").pop()}`);
   };
   amount.addEventListener("input", look);
   look();

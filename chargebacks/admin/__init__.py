@@ -1,5 +1,5 @@
 """Back-office pages of disputes."""
 
-from chargebacks.admin import disputes, home_disputes
+from chargebacks.admin import dispute_search, disputes, home_disputes
 
-__all__ = ["disputes", "home_disputes"]
+__all__ = ["dispute_search", "disputes", "home_disputes"]

@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from chargebacks import cases, evidence, evidence_images, ledger, packet_job
-from chargebacks.admin import alert_views, formatting, manual_entry
+from chargebacks.admin import alert_views, contact_pages, formatting, manual_entry
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import EvidenceRejectedError
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
@@ -38,6 +38,7 @@ from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_ur
 from gateway.background import queue
 from gateway.backoffice.kit import charts, keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
+from gateway.backoffice.kit.formatting import format_money
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_note
 from gateway.models import Payment
@@ -46,7 +47,6 @@ from gateway.payments.refusal import RequestRefusedError
 URGENCY_ORDER: Final = keyset.KeysetOrder(columns=(("due_at", datetime), ("id", UUID)))
 DISPUTE_ORDER: Final = keyset.KeysetOrder(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
 DISPUTE_CHART_PERIOD: Final = timedelta(days=90)
-MAX_CONTACT_MERCHANTS: Final = 50
 MAX_COUNTED_DISPUTES: Final = 99
 DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
@@ -78,6 +78,7 @@ class ChargebackAdmin(ReadOnlyPage):
             path("alerts/<uuid:alert>/", wrap(self.alert_view), name=f"{name}alert"),
             path("alert-entry/<uuid:payment>/", wrap(self.alert_entry_view), name=f"{name}alert_entry"),
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
+            path("contacts/", wrap(self.contacts_list_view), name=f"{name}contacts_list"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
         inherited: list[URLPattern] = super().get_urls()
@@ -95,7 +96,6 @@ class ChargebackAdmin(ReadOnlyPage):
         order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
         kept = [("list", chosen), *([("reason", reason)] if reason else [])]
         pages = keyset.read_keyset_page(rows, order, request.GET, kept)
-        merchants = permissions.list_permitted_merchants(request.user, "chargebacks.view_chargeback").order_by("name")
         context = {
             **self.admin_site.each_context(request),
             "title": _("Disputes"),
@@ -106,16 +106,7 @@ class ChargebackAdmin(ReadOnlyPage):
             "rows": [formatting.render_case_row(row) for row in pages.rows],
             "pages": pages,
             "picture": _draw_chart(own),
-            "contacts": [
-                (
-                    one,
-                    list(one.dispute_contacts.order_by("email")),
-                    permissions.has_permission(
-                        request.user, "chargebacks.change_contact", permissions.RowOwner(merchant=one.pk)
-                    ),
-                )
-                for one in merchants.prefetch_related("dispute_contacts")[:MAX_CONTACT_MERCHANTS]
-            ],
+            "unreminded": contact_pages.list_unreminded_merchants(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/disputes.html", context)
@@ -134,7 +125,7 @@ class ChargebackAdmin(ReadOnlyPage):
         more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
-            "title": _("Dispute of %s") % f"{case.amount} {case.currency}",
+            "title": _("Dispute of %s") % format_money(case.amount, case.currency),
             "opts": self.opts,
             "original": case,
             "case": formatting.render_case_row(case),
@@ -153,6 +144,7 @@ class ChargebackAdmin(ReadOnlyPage):
             "missing": evidence.list_missing_evidence(case),
             "open": open_,
             "reminders": formatting.render_reminders(case),
+            "reminds_nobody": open_ and not case.merchant.dispute_contacts.exists(),
             "may_change": self.may(request, "change", case),
             "decidable": not settings.IS_LIVE and case.test_mode == "INTERNAL" and case.state == DisputeState.SUBMITTED,
             "upload": build_upload_url(request, reverse("admin:chargebacks_chargeback_do", args=[case.pk])),
@@ -255,7 +247,7 @@ class ChargebackAdmin(ReadOnlyPage):
         row = self._get_case(request, str(case))
         if request.method != "POST":
             return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
-        title, arguments = _("Packet as PDF") + f" · {row.amount} {row.currency}", {"case": row.pk.hex}
+        title, arguments = _("Packet as PDF") + f" · {format_money(row.amount, row.currency)}", {"case": row.pk.hex}
         try:
             made = queue.enqueue_work(
                 packet_job.PACKET_JOB_KIND,
@@ -285,6 +277,20 @@ class ChargebackAdmin(ReadOnlyPage):
     def alert_entry_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         return alert_views.enter_alert_view(self, request, _get_payment_to_dispute(request, payment))
 
+    def contacts_list_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method == "POST":
+            contact_pages.add_contact(request)
+            return redirect(reverse("admin:chargebacks_chargeback_contacts_list"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Who is reminded"),
+            "opts": self.opts,
+            **contact_pages.build_contacts_context(request),
+        }
+        return TemplateResponse(request, "admin/books/contacts.html", context)
+
     def contacts_view(self, request: HttpRequest, merchant: Any) -> HttpResponse:
         row = (
             permissions.list_permitted_merchants(request.user, "chargebacks.change_contact").filter(pk=merchant).first()
@@ -293,7 +299,7 @@ class ChargebackAdmin(ReadOnlyPage):
             raise Http404
         if request.method == "POST":
             manual_entry.change_contact(request, row)
-        return redirect(reverse("admin:chargebacks_chargeback_changelist"))
+        return redirect(reverse("admin:chargebacks_chargeback_contacts_list"))
 
     def _get_case(self, request: HttpRequest, ident: str) -> Chargeback:
         if not self.has_view_permission(request):

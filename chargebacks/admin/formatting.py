@@ -17,6 +17,7 @@ from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback
 from chargebacks.stages import DisputeStage, choose_next_stage, describe_scheme_reason, find_stage_rule
 from chargebacks.states import DisputeEvent, DisputeState
+from gateway.backoffice.kit.formatting import format_moment
 from gateway.core import clock
 
 URGENT_DAYS_LEFT: Final = 3
@@ -83,9 +84,9 @@ def render_reminders(case: Chargeback) -> list[tuple[int, str]]:
         if row.sent_at is not None and not row.sent_to:
             reminders.append((row.days, _("nobody to be reminded")))
         elif row.sent_at is not None:
-            reminders.append((row.days, f"{row.sent_at:%Y-%m-%d %H:%M} UTC, {row.sent_to}"))
+            reminders.append((row.days, f"{format_moment(row.sent_at, 'minutes')}, {row.sent_to}"))
         elif case.state == DisputeState.OPEN:
-            reminders.append((row.days, _("will be sent %s UTC") % f"{row.due_at:%Y-%m-%d %H:%M}"))
+            reminders.append((row.days, _("due %s") % format_moment(row.due_at, "minutes")))
     return reminders
 
 

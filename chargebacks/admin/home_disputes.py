@@ -15,10 +15,10 @@ from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.operations import dashboard
 from gateway.backoffice.operations.dashboard import Figure, Panel, PanelSource
 from gateway.core import clock
-from gateway.core.money import format_amount
 
 MAX_PANEL_DISPUTES: Final = 10_000
 MAX_PANEL_CURRENCIES: Final = 3
@@ -58,9 +58,7 @@ def _build_dispute_panel(scope: AccessScope) -> Panel:
     for _left, days, *_rest in open_:
         columns[next((at for at, until in enumerate(DEADLINE_BUCKET_DAYS) if days <= until), len(names) - 1)] += 1
     urgent = sum(1 for _left, days, *_rest in open_ if days <= URGENT_DAYS_LEFT)
-    money = ", ".join(
-        f"{format_amount(total)} {currency}" for currency, total in sorted(sums.items())[:MAX_PANEL_CURRENCIES]
-    )
+    money = ", ".join(format_money(total, currency) for currency, total in sorted(sums.items())[:MAX_PANEL_CURRENCIES])
     link = f"{disputes}?list=open"
     return Panel(
         title=_("Disputes"),
@@ -87,7 +85,7 @@ def _describe_most_urgent(first: tuple[Any, ...], many: int) -> tuple[str, str, 
     one = _("1 dispute, answer by %(until)s") % {"until": until}
     several = _("%(many)s disputes, the first to answer by %(until)s") % {"many": many, "until": until}
     address = reverse("admin:chargebacks_chargeback_change", args=[ident])
-    return one if many == 1 else several, f"{format_amount(amount)} {currency}, {describe_days_left(days)}", address
+    return one if many == 1 else several, f"{format_money(amount, currency)}, {describe_days_left(days)}", address
 
 
 DISPUTE_PANEL: Final = dashboard.register_panel(

@@ -9,6 +9,7 @@ from django import template
 from django.utils.translation import gettext as _
 
 from config import navigation
+from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.models import Approval, Notification, Payment, Registration, WebhookEndpoint
 from gateway.payments.operations import OPERATIONS
@@ -16,8 +17,8 @@ from gateway.payments.operations import OPERATIONS
 register = template.Library()
 
 _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
-    Payment: lambda row: f"{format_payment_title(row)} {row.amount} {row.currency}",
-    Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}",
+    Payment: lambda row: f"{format_payment_title(row)} {format_money(row.amount, row.currency)}",
+    Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
     Registration: lambda row: row.brand or _("Registration"),
     Notification: lambda row: f"{row.kind} {row.action}",
     WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
+from django.contrib import admin
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
+from django.utils.translation import gettext_lazy
 
 from gateway.api.envelope import build_plain_response
 from gateway.api.errors import INTERNAL_ERROR_CODE
@@ -19,6 +21,7 @@ from gateway.api.middleware import is_api_path
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 
+_TITLES: Final = {404: gettext_lazy("There is nothing here"), 403: gettext_lazy("This page is not for you")}
 log = structlog.get_logger(__name__)
 
 
@@ -34,7 +37,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
             answer["Location"] = f"/v1{request.get_full_path()}"
             return answer
         if _is_browser(request):
-            return render(request, "404.html", status=404)
+            return _render_in_backoffice(request, 404) or render(request, "404.html", status=404)
     return build_plain_response(404, "200.300.404", "no such path or version")
 
 
@@ -73,8 +76,19 @@ def _unknown_host(request: HttpRequest) -> HttpResponseBase:
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """403, as a page for browsers and as JSON for API clients."""
     if _is_browser(request) and not is_api_path(request.path):
-        return render(request, "403.html", status=403)
+        return _render_in_backoffice(request, 403) or render(request, "403.html", status=403)
     return build_plain_response(403, "800.900.300")
+
+
+def _render_in_backoffice(request: HttpRequest, status: int) -> HttpResponse | None:
+    """The error within the back office's own frame, for users of it; None for anybody else."""
+    user = getattr(request, "user", None)
+    if not request.path.startswith("/admin/") or not getattr(user, "is_staff", False):
+        return None
+    if getattr(request, "has_to_set_up", False):
+        return None  # no second factor yet: no page of the back office, its navigation included
+    context = {**admin.site.each_context(request), "status": status, "title": str(_TITLES[status])}
+    return render(request, "admin/error.html", context, status=status)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:

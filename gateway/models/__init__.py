@@ -19,6 +19,7 @@ from gateway.models.payments import (
     AcquirerExchange,
     AuthorizationExpiry,
     AuthorizationRelease,
+    ChainState,
     OpenPayment,
     Payment,
     PaymentEvent,
@@ -51,7 +52,16 @@ from gateway.models.sepa import (
 from gateway.models.simulator import SelfTest, SimulatedOrder
 from gateway.models.threeds import Authentication, AuthenticationStep, ThreeDSecureConfiguration
 from gateway.models.timers import TimerRun
-from gateway.models.users import ENTITY_LEVELS, FactorSecret, Grant, Role, SignIn, UsedPassword, UserHandling
+from gateway.models.users import (
+    ENTITY_LEVELS,
+    FactorSecret,
+    Grant,
+    Role,
+    SignIn,
+    UsedPassword,
+    UserHandling,
+    UserPreference,
+)
 from gateway.models.wallets import UsedWalletToken, WalletKey
 from gateway.models.webhooks import FanOutPosition, InspectedWebhook, WebhookAttempt, WebhookDelivery, WebhookEndpoint
 
@@ -82,6 +92,7 @@ __all__ = [
     "CaptureBatch",
     "CardDecline",
     "CardTestingCount",
+    "ChainState",
     "Channel",
     "ClerkLimitCounter",
     "ClerkLimitUsage",
@@ -126,6 +137,7 @@ __all__ = [
     "UsedPassword",
     "UsedWalletToken",
     "UserHandling",
+    "UserPreference",
     "WalletKey",
     "WebhookAttempt",
     "WebhookDelivery",

@@ -19,8 +19,8 @@ class Approval(models.Model):
 
     ``payment``: the payment that the follow-up refers to. ``follow_up``: the follow-up's id, given by the statement
     that approves, so that there is one however often it is carried out. ``asked_by``/``decided_by``: users' keys; the
-    names next to them stay when a user is deleted. ``over``: which limit of the requester was exceeded; ``over_limit``
-    its amount and ``moved`` what of it was used before.
+    names next to them stay when a user is deleted. ``reason``: one of gateway.backoffice.follow_ups.reasons. ``over``:
+    which limit of the requester was exceeded; ``over_limit`` its amount and ``moved`` what of it was used before.
     """
 
     class Over(models.TextChoices):
@@ -41,6 +41,7 @@ class Approval(models.Model):
     payment_type = models.CharField(max_length=2)
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
+    reason = models.CharField(max_length=9, blank=True, default="", db_default="")
     note = models.CharField(max_length=500, blank=True, default="")
     state = models.CharField(max_length=9, choices=State, default=State.ASKED)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -193,6 +193,52 @@ class OpenPayment(models.Model):
     void_attempted = models.BooleanField(default=False, db_default=False)
 
 
+class ChainState(models.Model):
+    """The state of a chain as it stands, for lists and filters: one row per authorization and per chain with an
+    approved follow-up. A first payment without one is in the state that its own type and status say
+    (gateway.payments.chain_states).
+
+    ``state``: never written by a program: the database derives it whenever the row changes, from the approved payments
+    of the chain and from ``disputed`` and ``expired`` (function gateway_chain_state, migration 0003). A trigger touches
+    the row with each approval, in the statement that makes it. ``disputed``: a dispute of the chain is open;
+    ``expired``: its authorization has ended without being used up. ``created_at``: of the first payment.
+    Source: docs/decisions/0076.
+    """
+
+    class State(models.TextChoices):
+        AUTHORIZED = "authorized"
+        PARTLY_CAPTURED = "partly_captured"
+        CAPTURED = "captured"
+        PARTLY_REFUNDED = "partly_refunded"
+        REFUNDED = "refunded"
+        VOIDED = "voided"
+        EXPIRED = "expired"
+        DISPUTED = "disputed"
+        CHARGED_BACK = "charged_back"
+        WON_BACK = "won_back"
+        PAID_OUT = "paid_out"
+
+    chain = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="standing", db_constraint=False
+    )
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
+    state = models.CharField(max_length=16, choices=State)
+    disputed = models.BooleanField(default=False, db_default=False)
+    expired = models.BooleanField(default=False, db_default=False)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["merchant", "state", "created_at", "chain"], name="chain_state_merchant_time"),
+            models.Index(fields=["state", "chain"], name="chain_state_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.state
+
+
 class AuthorizationExpiry(models.Model):
     """An authorization, or its renewal, whose end is to be looked at (gateway.payments.authorization_expiry).
 

@@ -103,6 +103,23 @@ class Grant(models.Model):
         return node
 
 
+class UserPreference(models.Model):
+    """How one user wants the back office to look. ``time_zone``: a name of the IANA database, in which times are shown
+    and read; '' for UTC."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
+    )
+    time_zone = models.CharField(_("time zone"), max_length=64, blank=True, default="")
+
+    class Meta:
+        verbose_name = _("preference")
+        verbose_name_plural = _("preferences")
+
+    def __str__(self) -> str:
+        return self.time_zone
+
+
 class FactorSecret(models.Model):
     """A secret of a second factor (allauth.mfa.models.Authenticator), sealed for this row: the key of an app, the seed
     of recovery codes. The authenticator holds this row's id in place of the secret."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
@@ -150,7 +151,7 @@ class WebhookDelivery(models.Model):
 
 class WebhookAttempt(models.Model):
     """One delivery attempt: ``status`` of the answer and its first bytes, or the ``failure`` and why. ``at``: the
-    merchant's clock."""
+    merchant's clock; ``tried_at``: real time, for figures by hour, which a moved clock does not change."""
 
     id = models.BigAutoField(primary_key=True)
     delivery = models.ForeignKey(
@@ -158,6 +159,7 @@ class WebhookAttempt(models.Model):
     )
     number = models.SmallIntegerField()
     at = models.DateTimeField()
+    tried_at = models.DateTimeField(db_default=Now(), editable=False)
     status = models.SmallIntegerField(null=True)
     failure = models.CharField(max_length=12, default="")
     answer = models.CharField(max_length=512, default="")

@@ -95,5 +95,6 @@ TIMER: Final = Timer(
     run=expire_authorizations,
     next_at=find_next_expiry,
     every_s=5.0,
+    earliest_due="SELECT min(due_at) FROM gateway_authorizationexpiry",
     about="End authorizations whose time has passed, and have their rest released.",
 )

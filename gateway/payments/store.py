@@ -30,6 +30,7 @@ from gateway.models import (
     Suspension,
 )
 from gateway.payments import acquirer_message_store, wallet_tokens
+from gateway.payments.chain_states import mark_authorization_expired
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.outcomes import Approved, OutcomeUnknown, PaymentOutcome, Suspended
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
@@ -315,6 +316,7 @@ def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, 
     for name, value in changes.items():
         setattr(first, name, value)
     write.delete(AuthorizationExpiry, {"id": expiry})
+    mark_authorization_expired(write, first)
     if release:
         write.insert(AuthorizationRelease, **build_release_row(first, AuthorizationRelease.Cause.EXPIRY, at))
     _insert_event(write, first, LifecycleEvent.EXPIRE, at)

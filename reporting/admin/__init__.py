@@ -1,6 +1,7 @@
 """The back office's pages of settlement: files, exceptions, payouts, reconciliation files."""
 
 from reporting.admin import (
+    book_search,
     exception_queue,
     home_reconciliation,
     home_settlements,
@@ -10,6 +11,7 @@ from reporting.admin import (
 )
 
 __all__ = [
+    "book_search",
     "exception_queue",
     "home_reconciliation",
     "home_settlements",

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 from gateway.access import permissions
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTooBroadError, parse_search_term
@@ -83,7 +83,9 @@ class SettlementRecordAdmin(ReadOnlyPage):
         lists = {name: title for name, title in EXCEPTION_LISTS.items() if file is not None or name != "lines"}
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
-        kept = {name: value for name, value in (("file", file.hex if file else ""), ("kind", kind)) if value}
+        matched = "yes" if chosen == "lines" and request.GET.get("matched") else ""
+        own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
+        kept = {name: value for name, value in own if value}
         missed = self._list_missing_payments(request) if chosen == "missing" else None
         rows, pages = self._read_list_page(request, chosen, file, kind, kept) if missed is None else ([], None)
         context = {
@@ -125,6 +127,8 @@ class SettlementRecordAdmin(ReadOnlyPage):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
             rows = rows.filter(state__in=states, marked=chosen == "marked")
+        elif "matched" in kept:
+            rows = rows.filter(state=MatchState.MATCHED, marked=False)
         page = keyset.read_keyset_page(rows, FILE_LINE_ORDER if chosen == "lines" else RECORD_ORDER, request.GET, own)
         return [_render_line(row) for row in page.rows], page
 
@@ -161,7 +165,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{record.record_type} {record.amount} {record.currency}",
+            "title": f"{record.record_type} {format_money(record.amount, record.currency)}",
             "opts": self.opts,
             "original": record,
             "record": record,
@@ -328,7 +332,7 @@ def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Invoice"), mask_text(record.merchant_invoice_id)),
         (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
-        (_("Paid out"), f"{record.settlement_amount} {record.settlement_currency}"),
+        (_("Paid out"), format_money(record.settlement_amount, record.settlement_currency)),
         (
             _("Fee"),
             f"{file_columns.format_decimal(record.settlement_fee)} {record.settlement_currency}"

@@ -185,11 +185,31 @@ def test_contacts_are_added_and_removed(max_: Client, clara: Client, shop: Shop)
     for _ in range(2):
         max_.post(address, {"verb": "add", "email": "A@shop.example"})
     assert [row.email for row in Contact.objects.all()] == ["a@shop.example"]
-    assert "a@shop.example" in text(clara.get(LIST))
+    assert "a@shop.example" in text(clara.get(f"{LIST}contacts/"))
     max_.post(address, {"verb": "remove", "email": "a@shop.example"})
     assert not Contact.objects.exists()
     actions = AuditEntry.objects.filter(subject="contact", actor="max").order_by("id").values_list("action", flat=True)
     assert list(actions) == ["create", "delete"]
+
+
+def test_disputes_that_nobody_is_reminded_of_are_named_until_somebody_is(
+    max_: Client, clara: Client, shop: Shop
+) -> None:
+    """A deadline must not pass because no address was registered."""
+    warning = "nobody is reminded"
+    assert warning not in text(max_.get(LIST))
+    case = ledger.record_chargeback(payment_of(shop.api.pay().id), Decimal("92.00"), by=BY)
+    assert warning in text(max_.get(LIST))
+    assert "no mail will be sent" in text(max_.get(f"{LIST}{case.pk}/change/"))
+    assert warning not in text(clara.get(LIST)), "who cannot add an address is not asked to"
+    page = f"{LIST}contacts/"
+    max_.post(page, {"verb": "add", "merchant": "Nobody Ltd", "email": "a@shop.example"})
+    assert not Contact.objects.exists()
+    max_.post(page, {"verb": "add", "merchant": shop.merchant.entity_id, "email": "a@shop.example"})
+    max_.post(page, {"verb": "add", "merchant": shop.merchant.name, "email": "b@shop.example"})
+    assert sorted(row.email for row in Contact.objects.all()) == ["a@shop.example", "b@shop.example"]
+    assert warning not in text(max_.get(LIST))
+    assert "no mail will be sent" not in text(max_.get(f"{LIST}{case.pk}/change/"))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +296,7 @@ def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_germa
         "Erinnerung, 7 Tage vorher",
         "UTC, disputes@shop.example",
         "Erinnerung, 3 Tage vorher",
-        "wird gesendet",
+        "fällig",
         "M: stimmt",
     ):
         assert told in page, told

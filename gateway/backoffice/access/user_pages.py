@@ -23,7 +23,13 @@ from unfold.decorators import display
 
 from gateway.access import permissions, signin, unused_accounts
 from gateway.backoffice.access import independence
-from gateway.backoffice.kit.base import BackofficePage, actor_from_request, collect_audit_values, remove_popups
+from gateway.backoffice.kit.base import (
+    BackofficePage,
+    actor_from_request,
+    collect_audit_values,
+    label_channel,
+    remove_popups,
+)
 from gateway.backoffice.sign_in import lockout, session
 from gateway.backoffice.sign_in.account_views import build_invitation_link
 from gateway.backoffice.sign_in.user_agent import describe_browser
@@ -129,6 +135,7 @@ class GrantInline(StackedInline):
     model = Grant
     form = GrantForm
     formset = GrantFormSet
+    autocomplete_fields = ("merchant", "channel")
     fields = ("role", ("merchant", "channel"), ("psp", "division"), tuple(permissions.FOUR_EYES_LIMITS))
 
     def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
@@ -184,7 +191,11 @@ class GrantInline(StackedInline):
         }
         if db_field.name in offered:
             kwargs["queryset"] = offered[db_field.name]
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if db_field.name == "channel" and field is not None:
+            field.queryset = field.queryset.select_related("merchant")
+            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+        return field
 
 
 def can_manage_user(request: HttpRequest, user: User) -> bool:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -21,7 +22,9 @@ from django.utils.translation import gettext_noop
 from gateway.access import permissions
 from gateway.backoffice.acquirers import capture_batch_pages
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.formatting import name_zone
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import (
     DASHBOARD_HOURS,
     SCOPE_CONDITION,
@@ -47,8 +50,8 @@ FAILED_OVER: Final = "LEFT"
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
     SELECT p.id, p.connector, p.acquirer_merchant_id AS account, p.channel_id, p.status,
-           p.created_at - m.clock_offset AS at, p.route -> 'tried' AS tried
-    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+           {ROW_TIME_SQL.format(id="p.id")} AS at, p.route -> 'tried' AS tried
+    FROM gateway_payment p
     WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND p.connector NOT IN ('simulator', 'nobody', '')
       AND {SCOPE_CONDITION.format(table="p")}
     ORDER BY p.id DESC LIMIT {MAX_HEALTH_PAYMENTS}
@@ -200,9 +203,11 @@ def _add_counts(found: Mapping[AcquirerAccountKey, AcquirerHealth], rows: Iterab
 def _chart_by_hour(own: AcquirerHealth) -> SafeString:
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
-    rows = [(f"{hour:%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
+    rows = [(f"{timezone.localtime(hour):%H}", tuple(own.hours.get(hour, [0, 0, 0, 0])), own.link) for hour in hours]
     kinds = (("good", _("approved")), ("bad", _("declined")), ("note", _("not decided")), ("gone", _("went on")))
-    return charts.draw_stacked_bars(rows, kinds, title=_("%s by hour (UTC)") % own.name)
+    return charts.draw_stacked_bars(
+        rows, kinds, title=_("%(name)s by hour (%(zone)s)") % {"name": own.name, "zone": name_zone()}
+    )
 
 
 def _chart_latencies(accounts: Sequence[AcquirerHealth]) -> SafeString:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
 from gateway.backoffice.kit.base import InstallationPage, ReadOnlyInline, ReadOnlyPage
+from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
@@ -76,7 +77,7 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("amount"))
     def money(self, row: BankOrder) -> str:
-        return f"{row.amount} {row.currency}"
+        return format_money(row.amount, row.currency)
 
     @admin.display(description=lazy("account"))
     def other_account(self, row: BankOrder) -> str:

@@ -24,6 +24,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.connectors.iso8583 import batch_close, batch_planning, batch_run, batch_totals
@@ -57,7 +58,7 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
                     "row": row,
                     "tone": {BatchState.BALANCED: "good", BatchState.DIFFERS: "bad"}.get(BatchState(row.state), "warn"),
                     "state": row.get_state_display(),
-                    "money": f"{format_amount(row.total)} {row.currency}",
+                    "money": format_money(row.total, row.currency),
                     "why": row.failure,
                     "address": reverse("admin:gateway_capturebatch_change", args=[row.pk]),
                 }
@@ -105,7 +106,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("amount"))
     def money(self, row: CaptureBatch) -> str:
-        return f"{format_amount(row.total)} {row.currency}"
+        return format_money(row.total, row.currency)
 
     @admin.display(description=lazy("state"), ordering="state")
     def how(self, row: CaptureBatch) -> str:
@@ -134,7 +135,7 @@ class CaptureBatchAdmin(ReadOnlyPage):
                 "account": one["acquirer_merchant_id"],
                 "channel": one["channel__name"],
                 "count": one["count"],
-                "money": f"{format_amount(one['total'])} {one['currency']}",
+                "money": format_money(one["total"], one["currency"]),
                 "first": one["first"],
                 "send": accounts.get((one["channel"], one["acquirer_merchant_id"])),
             }
@@ -268,7 +269,7 @@ def _render_captures(rows: Sequence[BatchedCapture] | QuerySet[BatchedCapture]) 
             "row": row,
             "address": build_payment_page_url(row.payment),
             "tone": tones.get(row.state, "wait"),
-            "money": f"{format_amount(row.amount)} {row.currency}",
+            "money": format_money(row.amount, row.currency),
             "words": row.get_state_display(),
         }
         for row in rows
@@ -298,7 +299,7 @@ class BatchedCaptureAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("amount"))
     def money(self, row: BatchedCapture) -> str:
-        return f"{format_amount(row.amount)} {row.currency}"
+        return format_money(row.amount, row.currency)
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BatchedCapture) -> str:

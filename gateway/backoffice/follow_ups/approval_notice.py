@@ -12,7 +12,7 @@ from django.core.mail import EmailMessage
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.core import clock
 from gateway.models import Approval
 from gateway.payments.operations import OPERATIONS
@@ -42,7 +42,7 @@ def list_recent_decisions(user: Any) -> list[dict[str, Any]]:
 
 def describe_approval(row: Approval) -> str:
     """The request in one line: operation, amount and currency."""
-    return f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}"
+    return f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}"
 
 
 def mail_decision(row: Approval) -> bool:

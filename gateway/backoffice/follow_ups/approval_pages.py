@@ -22,8 +22,9 @@ from gateway.backoffice.follow_ups import approval_notice as decided_about
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
+from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.timeline import format_payment_title, summarize_chain
 from gateway.backoffice.sign_in import session
@@ -92,7 +93,8 @@ class ApprovalAdmin(ReadOnlyPage):
         own = row.asked_by_id == request.user.pk
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{_(OPERATIONS[row.payment_type].title)} {row.amount} {row.currency}",
+            "title": f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
+            "reason": name_reason(row.reason),
             "opts": self.opts,
             "original": row,
             "approval": row,

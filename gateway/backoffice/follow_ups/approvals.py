@@ -49,6 +49,7 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
                 "payment_type": order.code,
                 "amount": order.amount,
                 "currency": order.target.currency,
+                "reason": order.reason,
                 "note": note.strip()[:500],
                 "asked_by_id": by.user,
                 "asked_by_name": by.name,
@@ -173,7 +174,7 @@ def execute_approval(row: Approval, by: audit_log.Actor) -> Approval:
     """Send the follow-up of an approved request and store its outcome. A follow-up sent before is not sent again."""
     assert row.follow_up is not None
     target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
-    order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount)
+    order = FollowUpOrder(target=target, code=row.payment_type, amount=row.amount, reason=row.reason, note=row.note)
     try:
         # The refusal is stored, and the audit log has one language whoever decides.
         with translation.override("en"):
@@ -246,4 +247,6 @@ def _build_audit_values(row: Approval) -> dict[str, Any]:
         "follow-up": row.follow_up.hex if row.follow_up else "",
         "code": row.result_code,
         "over": str(row.over),
+        "reason": row.reason,
+        "note": row.note,
     }

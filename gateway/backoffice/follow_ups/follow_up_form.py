@@ -18,11 +18,19 @@ from gateway.access import permissions
 from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
+from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TYPES, parse_reason
 from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.kit.formatting import format_money, format_typed_amount
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.payments.timeline import build_chain_nodes, format_payment_title, summarize_chain
+from gateway.backoffice.payments.timeline import (
+    CHAIN_FOLLOW_UPS,
+    build_chain_nodes,
+    format_payment_title,
+    list_member_offers,
+    summarize_chain,
+)
 from gateway.backoffice.sign_in import session
-from gateway.core import result_codes
+from gateway.core import identifiers, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.core.money import format_amount
 from gateway.models import Approval, Payment, Status
@@ -31,7 +39,6 @@ from gateway.payments.operations import OPERATIONS
 from gateway.payments.rendering import resolve_result_code
 
 OPERATE_PAYMENT_PERMISSION: Final = "gateway.operate_payment"
-MAX_FOLLOW_UP_NOTE_CHARS: Final = 500
 _EFFECTS: Final = {
     "CP": "takes this amount from the shopper's account. Money that is captured can be refunded later.",
     "RF": "gives this amount back to the shopper. A refund cannot be undone.",
@@ -51,19 +58,22 @@ def clerk_from_request(request: HttpRequest, target: Payment, right: str = OPERA
     return Clerk(user=int(request.user.pk or 0), name=by.name, ip=by.ip, limit=limit, day=day)
 
 
-def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, target: Payment, code: str) -> HttpResponse:
-    """The follow-up's page. ``target`` comes with its merchant and channel, and the caller has checked the permission.
-    It needs a recent authentication."""
+def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origin: Payment, code: str) -> HttpResponse:
+    """The follow-up's page. ``origin``, the payment whose page it was opened from, comes with its merchant and channel,
+    and the caller has checked the permission. The follow-up goes to the member of its chain that the form names, or
+    that fits best. It needs a recent authentication."""
     if (ask := session.require_reauthentication(request)) is not None:
         return ask
+    chain = _load_chain(origin)
+    target = _choose_target(request, chain, origin, code)
     clerk = clerk_from_request(request, target)
     fault = ""
     if request.method == "POST":
         try:
-            return _submit_form(request, target, code, clerk)
+            return _submit_form(request, origin, target, code, clerk)
         except FollowUpNotPossibleError as refused:
             fault = str(refused)
-    chain = _load_chain(target)
+            chain = _load_chain(target)
     offer = manual_follow_up.find_follow_up_offer(chain, target, code)
     asked = request.POST.get("amount", "") if request.method == "POST" else ""
     most = offer.most if offer is not None else None
@@ -73,31 +83,59 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, targe
         "title": _(OPERATIONS[code].title),
         "opts": page.opts,
         "payment": target,
-        "original": target,
+        "original": origin,
+        "origin": origin,
+        "others": _list_other_targets(chain, origin, target, code),
+        "reasons": list(FOLLOW_UP_REASONS.items()) if code in REASONED_TYPES else [],
+        "reason": request.POST.get("reason", ""),
         "offer": offer,
         "fault": fault,
         "code": code,
         "sums": summarize_chain(chain),
         "nodes": build_chain_nodes(chain, target.id),
         "used": used[0] if used else None,
-        "moved": format_amount(used[0].moved) if used else "",
-        "named": f"{format_payment_title(target)} {target.amount} {target.currency}",
+        "moved": used[0].moved if used else None,
+        "named": f"{format_payment_title(target)} {format_money(target.amount, target.currency)}",
         "most": format_amount(most) if most is not None else "",
+        "most_text": format_money(most, target.currency) if most is not None else "",
         "note": request.POST.get("note", ""),
-        "amount": asked or format_amount(most if most is not None else target.amount),
+        "amount": asked or format_typed_amount(most if most is not None else target.amount),
         "key": manual_follow_up.sign_form_key(clerk, target, code),
         "effect": _(_EFFECTS[code]) if code in _EFFECTS else "",
         "above": asked,
-        "back": build_payment_page_url(target.pk),
-        "note_max": MAX_FOLLOW_UP_NOTE_CHARS,
+        "back": build_payment_page_url(origin.pk),
+        "note_max": manual_follow_up.MAX_FOLLOW_UP_NOTE_CHARS,
     }
     return TemplateResponse(request, "admin/clerk/follow_up.html", context, status=400 if fault else 200)
 
 
-def _submit_form(request: HttpRequest, target: Payment, code: str, clerk: Clerk) -> HttpResponse:
-    """Send the follow-up or request an approval, then redirect to the payment. Raises FollowUpNotPossibleError."""
+def _choose_target(request: HttpRequest, chain: Chain, origin: Payment, code: str) -> Payment:
+    """The member of the chain that the form names; without one, the best that the follow-up is possible for."""
+    asked = identifiers.parse_id((request.POST.get("member") or request.GET.get("member", "")).replace("-", ""))
+    named = chain.find(asked) if asked is not None else None
+    offers = list_member_offers(chain, origin, code) if named is None and code in CHAIN_FOLLOW_UPS else []
+    found = named or (offers[0].target if offers else origin)
+    found.merchant, found.channel = origin.merchant, origin.channel
+    return found
+
+
+def _list_other_targets(chain: Chain, origin: Payment, target: Payment, code: str) -> list[dict[str, str]]:
+    """Other payments of the chain that this follow-up is possible for, each with the address of its form."""
+    return [
+        {
+            "title": f"{format_payment_title(offer.target)} {format_money(offer.target.amount, offer.target.currency)}",
+            "left": format_money(offer.most, offer.target.currency) if offer.most is not None else "",
+            "address": f"?member={offer.target.pk.hex}",
+        }
+        for offer in (list_member_offers(chain, origin, code) if code in CHAIN_FOLLOW_UPS else [])
+        if offer.target.pk != target.pk
+    ]
+
+
+def _submit_form(request: HttpRequest, origin: Payment, target: Payment, code: str, clerk: Clerk) -> HttpResponse:
+    """Send the follow-up or request an approval, then redirect to ``origin``. Raises FollowUpNotPossibleError."""
     key = manual_follow_up.read_form_key(request.POST.get("key", ""), clerk, target, code)
-    back = redirect(build_payment_page_url(target.pk))
+    back = redirect(build_payment_page_url(origin.pk))
     made = manual_follow_up.find_sent_follow_up(clerk, key)
     if made is not None:
         # Sent before (a double click, a reload, the back button): its outcome is shown again.
@@ -106,9 +144,16 @@ def _submit_form(request: HttpRequest, target: Payment, code: str, clerk: Clerk)
     if (before := Approval.objects.filter(pk=key).first()) is not None:
         _show_earlier_request(request, before)
         return back
-    order = manual_follow_up.parse_follow_up_order(_load_chain(target), target, code, request.POST.get("amount", ""))
+    order = manual_follow_up.parse_follow_up_order(
+        _load_chain(target),
+        target,
+        code,
+        request.POST.get("amount", ""),
+        reason=parse_reason(request.POST.get("reason", "")),
+        note=request.POST.get("note", ""),
+    )
     if code == "RB" and order.amount > target.amount and request.POST.get("above") != request.POST.get("amount"):
-        values = {"amount": order.text, "was": f"{format_amount(target.amount)} {target.currency}"}
+        values = {"amount": order.text, "was": format_money(target.amount, target.currency)}
         words = _("%(amount)s is more than the payment itself, of %(was)s. Send it once more if that is meant.")
         raise FollowUpNotPossibleError(words % values)
     try:
@@ -121,7 +166,7 @@ def _submit_form(request: HttpRequest, target: Payment, code: str, clerk: Clerk)
 
 
 def _request_approval(request: HttpRequest, order: FollowUpOrder, clerk: Clerk, key: Any, met: LimitUse) -> None:
-    row, made = approvals.request_approval(order, request.POST.get("note", ""), by=clerk, key=key, met=met)
+    row, made = approvals.request_approval(order, order.note, by=clerk, key=key, met=met)
     if made:
         values = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
         words = _("%(what)s of %(amount)s is over %(limit)s. A manager has been asked; nothing was sent yet.")
@@ -136,7 +181,7 @@ def _show_earlier_request(request: HttpRequest, row: Approval) -> None:
 
 def _show_outcome(request: HttpRequest, made: Payment, *, again: bool) -> None:
     code = resolve_result_code(made)
-    what = f"{_(OPERATIONS[made.payment_type].title)} {format_amount(made.amount)} {made.currency}"
+    what = f"{_(OPERATIONS[made.payment_type].title)} {format_money(made.amount, made.currency)}"
     if again:
         messages.info(request, _("%s was sent by this form before. Nothing was sent twice.") % what)
     elif made.status == Status.APPROVED:

@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from gateway.access import audit_log
 from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
+from gateway.backoffice.kit.formatting import format_money, read_typed_amount
 from gateway.backoffice.payments.timeline import FollowUpOffer, list_follow_up_offers, summarize_chain
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError
@@ -39,6 +40,7 @@ from gateway.payments.request_builder import build_condition_facts
 from gateway.payments.store import IdempotencyKeyTakenError
 from gateway.vault.sealing import current_vault
 
+MAX_FOLLOW_UP_NOTE_CHARS: Final = 500
 MAX_FORM_KEY_AGE_S: Final = 12 * 3600
 """How long an opened form can be sent, in seconds; less than idempotency keys are stored."""
 _SALT: Final = "gateway.backoffice.follow_ups.manual_follow_up"
@@ -52,11 +54,14 @@ class FollowUpNotPossibleError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOrder:
-    """The follow-up that a form asks for: ``code`` is its payment type, ``amount`` in the payment's currency."""
+    """The follow-up that a form asks for: ``code`` is its payment type, ``amount`` in the payment's currency,
+    ``reason`` one of gateway.backoffice.follow_ups.reasons, ``note`` the clerk's own words."""
 
     target: Payment
     code: str
     amount: Decimal
+    reason: str = ""
+    note: str = ""
 
     @property
     def title(self) -> str:
@@ -64,7 +69,7 @@ class FollowUpOrder:
 
     @property
     def text(self) -> str:
-        return f"{money.format_amount(self.amount)} {self.target.currency}"
+        return format_money(self.amount, self.target.currency)
 
 
 # --- forms --------------------------------------------------------------------------------------------------------
@@ -93,7 +98,9 @@ def read_form_key(text: str, clerk: Clerk, target: Payment, code: str) -> UUID:
     return UUID(key)
 
 
-def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str) -> FollowUpOrder:
+def parse_follow_up_order(
+    chain: Chain, target: Payment, code: str, amount: str, *, reason: str = "", note: str = ""
+) -> FollowUpOrder:
     """Validate the form's fields as an order that is possible now. Raises FollowUpNotPossibleError."""
     offer = find_follow_up_offer(chain, target, code)
     if offer is None:
@@ -101,7 +108,7 @@ def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str)
             _("%s is not possible for this payment as it stands now.") % _(OPERATIONS[code].title)
         )
     try:
-        asked = money.parse_amount(amount.strip().replace(",", "."))
+        asked = money.parse_amount(read_typed_amount(amount))
     except ValueError:
         raise FollowUpNotPossibleError(_("Give the amount with none or two decimals, e.g. 92.00.")) from None
     if asked <= 0:
@@ -109,9 +116,11 @@ def parse_follow_up_order(chain: Chain, target: Payment, code: str, amount: str)
     if not money.fits_currency(asked, target.currency):
         raise FollowUpNotPossibleError(_("%s has no decimals: give a whole amount.") % target.currency)
     if offer.most is not None and asked > offer.most:
-        most = f"{money.format_amount(offer.most)} {target.currency}"
+        most = format_money(offer.most, target.currency)
         raise FollowUpNotPossibleError(_("At most %s can still be moved by this. Nothing was sent.") % most)
-    return FollowUpOrder(target=target, code=code, amount=asked)
+    return FollowUpOrder(
+        target=target, code=code, amount=asked, reason=reason, note=note.strip()[:MAX_FOLLOW_UP_NOTE_CHARS]
+    )
 
 
 def find_follow_up_offer(chain: Chain, target: Payment, code: str) -> FollowUpOffer | None:
@@ -197,6 +206,7 @@ def execute_follow_up(
     now = clock.merchant_now(merchant)
     ident = follow_up or identifiers.row_id()
     said = {"operation": order.code, "amount": money.format_amount(order.amount), "currency": target.currency}
+    said |= {name: text for name, text in (("reason", order.reason), ("note", order.note)) if text}
 
     def sent(chain: Chain) -> Callable[[WriteStatement], None]:
         count = clerk_limits.load_manual_counter(alone.user, merchant.id) if alone is not None else None

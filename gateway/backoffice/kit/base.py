@@ -27,6 +27,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise, cached_property
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
 
 from gateway.access import audit_log, permissions
@@ -34,7 +35,7 @@ from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit import edit_conflict
 from gateway.backoffice.sign_in import session
 from gateway.core.client_address import resolve_client_ip
-from gateway.models import AuditEntry
+from gateway.models import AuditEntry, Channel
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -70,6 +71,8 @@ UNAUDITED_COLUMNS: Final = frozenset({"password", "user_permissions", "groups"})
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
     """A paginator that counts up to MAX_COUNTED_LIST_ROWS rows: counting a million costs more than showing fifty."""
 
+    most_counted = MAX_COUNTED_LIST_ROWS
+
     @cached_property
     def count(self) -> int:
         rows = self.object_list
@@ -86,6 +89,9 @@ class ScopedRelatedFilter(admin.RelatedFieldListFilter):
     ) -> list[tuple[str, str | _StrPromise]]:
         related = model_admin.admin_site._registry.get(field.remote_field.model)
         rows = related.get_queryset(request) if related is not None else field.remote_field.model.objects.none()
+        if issubclass(field.remote_field.model, Channel):
+            named = rows.select_related("merchant").order_by("merchant__name", "name")
+            return [(row.pk, label_channel(row)) for row in named[:MAX_FILTER_CHOICES]]
         return [(row.pk, str(row)) for row in rows[:MAX_FILTER_CHOICES]]
 
 
@@ -97,6 +103,11 @@ def remove_popups(field: Any) -> Any:
         widget.can_add_related = widget.can_change_related = False
         widget.can_delete_related = widget.can_view_related = False
     return field
+
+
+def label_channel(channel: Channel) -> str:
+    """A channel's name with its merchant's: twenty merchants have a channel "main"."""
+    return f"{channel.merchant.name}: {channel.name}"
 
 
 class SingleAutocomplete(AutocompleteSelect):
@@ -165,6 +176,23 @@ class BackofficePage(ModelAdmin):
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         raise Http404
 
+    @admin.display(description=gettext_lazy("channel"), ordering="channel__name")
+    def named_channel(self, row: Any) -> str:
+        return label_channel(row.channel) if row.channel_id is not None else "–"
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """A list without a column of merchants names its channels with them."""
+        shown = list(super().get_list_display(request))
+        if "merchant" in shown:
+            return shown
+        return ["named_channel" if each == "channel" else each for each in shown]
+
+    def get_list_select_related(self, request: HttpRequest) -> Any:
+        own = super().get_list_select_related(request)
+        if "named_channel" not in self.get_list_display(request) or own is True:
+            return own
+        return [*(own or ()), "channel__merchant"]
+
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return [self._own_filter(each) for each in super().get_list_filter(request)]
 
@@ -201,7 +229,11 @@ class BackofficePage(ModelAdmin):
                 kwargs["initial"] = only[0].pk
         if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
             kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if field is not None and issubclass(db_field.remote_field.model, Channel):
+            field.queryset = field.queryset.select_related("merchant")
+            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+        return field
 
     # --- what is kept of changes and views --------------------------------------------------------------------------
 

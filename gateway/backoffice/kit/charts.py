@@ -11,6 +11,8 @@ from typing import Final
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from gateway.backoffice.kit.formatting import format_money, format_number
+
 CHART_WIDTH: Final = 480
 CHART_HEIGHT: Final = 140
 CHART_FOOT: Final = 18
@@ -55,7 +57,7 @@ def draw_stacked_bars(
             begins = above if figure > 0 else below
             below += high if figure < 0 else 0.0
             box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
-            parts.append((kind, *box, f"{label}: {name} {figure:,}"))
+            parts.append((kind, *box, f"{label}: {name} {_format_figure(figure)}"))
         written = label if len(label) <= room else f"{label[: room - 1]}…"
         # A label wider than its column stays inside the chart, and clear of its neighbour.
         half = min(len(written) * LABEL_CHARACTER_WIDTH, (every + 0.5) * step / 1.5) / 2
@@ -83,6 +85,10 @@ def draw_stacked_bars(
         "empty": top == low,
     }
     return SafeString(render_to_string("admin/plot.html", context))
+
+
+def _format_figure(figure: int | Decimal) -> str:
+    return format_money(figure) if isinstance(figure, Decimal) else format_number(figure)
 
 
 def draw_bars(rows: Sequence[tuple[str, int]], *, title: str) -> SafeString:

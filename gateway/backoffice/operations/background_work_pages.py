@@ -23,7 +23,11 @@ from gateway.background.files import public_file_name
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.payments import payment_export
-from gateway.backoffice.payments.payment_filters import PAYMENT_FILTER_NAMES, parse_payment_filters
+from gateway.backoffice.payments.payment_filters import (
+    PAYMENT_FILTER_NAMES,
+    fix_filter_times,
+    parse_payment_filters,
+)
 from gateway.backoffice.payments.payment_search import FullCardNumberError, parse_search_term
 from gateway.models import BackgroundWork
 
@@ -45,7 +49,11 @@ def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpRespo
     if wrong:
         messages.error(request, "; ".join(f"{name} {fault}" for name, fault in wrong.items()))
         return back
-    parameters = {"format": as_, "filters": values, "asked": {"shape": asked.shape, "value": asked.value}}
+    parameters = {
+        "format": as_,
+        "filters": fix_filter_times(values),
+        "asked": {"shape": asked.shape, "value": asked.value},
+    }
     narrowed = ", ".join(f"{name}: {value}" for name, value in values.items())
     title = _("Payments as %s") % as_.upper() + (f" ({narrowed})" if narrowed else "")
     try:

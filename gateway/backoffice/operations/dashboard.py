@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
@@ -25,8 +26,9 @@ from gateway.access import permissions
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
-from gateway.backoffice.payments.payment_filters import FILTER_TIME_FORMAT
-from gateway.backoffice.payments.payment_search import first_id_at
+from gateway.backoffice.kit.formatting import format_number, name_zone
+from gateway.backoffice.kit.real_time import ROW_TIME_SQL, first_id_at
+from gateway.backoffice.payments.payment_filters import format_filter_time
 from gateway.core import clock, result_codes
 from gateway.db.statement import execute_sql
 from gateway.models import Status
@@ -42,9 +44,8 @@ SCOPE_CONDITION: Final = (
     "(%(all)s OR {table}.merchant_id = ANY(%(merchants)s::uuid[]) OR {table}.channel_id = ANY(%(channels)s::uuid[]))"
 )
 _PAYMENTS: Final = f"""
-SELECT date_trunc('hour', created_at - clock_offset, 'UTC'), status, brand, result_code, count(*) FROM (
-    SELECT p.created_at, m.clock_offset, p.status, p.brand, p.result_code
-    FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id
+SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), status, brand, result_code, count(*) FROM (
+    SELECT p.id, p.status, p.brand, p.result_code FROM gateway_payment p
     WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {SCOPE_CONDITION.format(table="p")}
     ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
 ) AS recent GROUP BY 1, 2, 3, 4
@@ -141,16 +142,17 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
 
 def _build_figures(first: Counter[str]) -> list[Figure]:
     """Number of first payments by status, each with a link to its list."""
-    begins = f"{_find_first_hour():{FILTER_TIME_FORMAT}}"
     shown = (
-        (_("approved"), first[Status.APPROVED], Status.APPROVED, ""),
-        (_("declined"), first[Status.DECLINED], Status.DECLINED, ""),
-        (_("waiting for shoppers"), first[Status.PENDING] + first[Status.STARTED], Status.PENDING, ""),
-        (_("in doubt"), first[Status.IN_DOUBT], Status.IN_DOUBT, "warn" if first[Status.IN_DOUBT] else ""),
+        (_("approved"), Status.APPROVED, ""),
+        (_("declined"), Status.DECLINED, ""),
+        (_("waiting for shoppers"), Status.PENDING, ""),
+        (_("being sent"), Status.STARTED, ""),
+        (_("in doubt"), Status.IN_DOUBT, "warn" if first[Status.IN_DOUBT] else ""),
     )
     return [
-        Figure(name=name, value=str(count), tone=tone, link=build_payments_url(status=status, **{"from": begins}))
-        for name, count, status, tone in shown
+        Figure(name=name, value=format_number(first[status]), tone=tone, link=build_first_payments_url(status=status))
+        for name, status, tone in shown
+        if first[status] or status != Status.STARTED
     ]
 
 
@@ -168,7 +170,13 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
 
 def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
     """The result of ``ask``, cached for DASHBOARD_CACHE_S by scope and language."""
-    reach = (scope.everything, sorted(scope.merchants), sorted(scope.channels), get_language())
+    reach = (
+        scope.everything,
+        sorted(scope.merchants),
+        sorted(scope.channels),
+        get_language(),
+        timezone.get_current_timezone_name(),
+    )
     key = f"home-{name}-{hashlib.sha256(repr(reach).encode()).hexdigest()}"
     found = cache.get(key)
     if found is None:
@@ -177,31 +185,37 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
     return found
 
 
+def build_first_payments_url(**filters: str) -> str:
+    """Address of the list behind a figure of the dashboard: the first payments that it counts, by real time."""
+    return build_payments_url(**filters, real_from=format_filter_time(_find_first_hour()), part="first")
+
+
 def build_payments_url(**filters: str) -> str:
     """Address of the list of payments with these filters."""
     return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
 
 
 def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
-    """Chart of approved and declined payments by hour."""
+    """Chart of approved, declined and open payments by hour."""
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
-    figures = {hour: [0, 0] for hour in hours}
+    figures = {hour: [0, 0, 0] for hour in hours}
     for hour, status, _brand, _code, count in rows:
-        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status)
+        place = {Status.APPROVED: 0, Status.DECLINED: 1}.get(status, 2)
         at = hour.astimezone(UTC) if hour is not None else None
-        if place is not None and at in figures:
+        if at in figures:
             figures[at][place] += count
-    shown = [(f"{hour:%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
+    shown = [(f"{timezone.localtime(hour):%H}", tuple(figures[hour]), _build_hour_url(hour)) for hour in hours]
     return charts.draw_stacked_bars(
-        shown, (("good", _("approved")), ("bad", _("declined"))), title=_("Payments by hour (UTC), the last 24 hours")
+        shown,
+        (("good", _("approved")), ("bad", _("declined")), ("note", _("open"))),
+        title=_("Payments by hour (%s), the last 24 hours") % name_zone(),
     )
 
 
 def _build_hour_url(hour: datetime) -> str:
-    return build_payments_url(
-        **{"from": f"{hour:{FILTER_TIME_FORMAT}}", "to": f"{hour + timedelta(hours=1):{FILTER_TIME_FORMAT}}"}
-    )
+    until = format_filter_time(hour + timedelta(hours=1))
+    return build_payments_url(real_from=format_filter_time(hour), real_to=until, part="first")
 
 
 def _find_first_hour() -> datetime:
@@ -223,9 +237,9 @@ def summarize_brands(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "approved": good,
             "declined": bad,
             "rate": round(100 * good / (good + bad), 1),
-            "link": build_payments_url(
-                **({"brand": brand} if brand else {}), **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}
-            ),
+            "link": build_first_payments_url(**({"brand": brand} if brand else {})),
+            "approved_link": build_first_payments_url(**({"brand": brand} if brand else {}), status=Status.APPROVED),
+            "declined_link": build_first_payments_url(**({"brand": brand} if brand else {}), status=Status.DECLINED),
         }
         for brand, (good, bad) in largest
     ]
@@ -244,7 +258,7 @@ def summarize_declines(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
             "words": result_codes.find_result_code(code).description,
             "count": count,
             "share": round(100 * count / total),
-            "link": build_payments_url(code=code, **{"from": f"{_find_first_hour():{FILTER_TIME_FORMAT}}"}),
+            "link": build_first_payments_url(code=code, status=Status.DECLINED),
         }
         for code, count in codes.most_common(MAX_SHOWN_REASONS)
     ]

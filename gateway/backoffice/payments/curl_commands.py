@@ -25,7 +25,7 @@ def build_payment_curls(payment: Payment, offers: Sequence[FollowUpOffer]) -> li
     for offer in offers:
         amount = format_amount(offer.most if offer.most is not None else payment.amount)
         fields = {"paymentType": offer.code, "amount": amount, "currency": payment.currency}
-        commands.append((offer.title, _format_command("POST", path, fields, entity)))
+        commands.append((offer.title, _format_command("POST", f"/v1/payments/{offer.target.id.hex}", fields, entity)))
     return commands
 
 

@@ -15,11 +15,14 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.payments import route_explanation
+from gateway.backoffice.payments.chain_words import describe_chain
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.core import result_codes
 from gateway.core.advice import get_developer_advice, get_shopper_message
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Authentication, Payment, RiskDecision, Status
+from gateway.payments.chain import Chain
+from gateway.payments.chain_states import ChainStatus
 from gateway.payments.rendering import resolve_result_code
 from gateway.risk.evaluation import RiskOutcome
 
@@ -42,7 +45,8 @@ class DecisionMaker(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentExplanation:
     """The explanation of one payment. ``shopper``: what the shopper may be told, None if only the merchant can act;
-    ``more``: stored details, one a line; ``money``: whether money moved."""
+    ``more``: stored details, one a line; ``money``: what became of the money of its whole chain; ``step``: of a
+    follow-up, what it did to the money itself."""
 
     who: DecisionMaker
     happened: str
@@ -52,6 +56,7 @@ class PaymentExplanation:
     code: str
     description: str
     more: tuple[str, ...] = ()
+    step: str = ""
 
 
 FAMILY_EXPLANATIONS: Final[Mapping[ResultFamily, tuple[DecisionMaker, str]]] = MappingProxyType(
@@ -146,8 +151,11 @@ def explain_payment(
     decision: RiskDecision | None = None,
     authentication: Authentication | None = None,
     was_asked: bool = True,
+    chain: Chain | None = None,
+    status: ChainStatus | None = None,
 ) -> PaymentExplanation:
-    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it."""
+    """The explanation of a payment. ``was_asked``: whether an acquirer was called for it; ``chain``, ``status``: its
+    chain and that chain's state, of which money and the words to the shopper speak."""
     code = resolve_result_code(payment)
     who, happened = _BY_CODE.get(code) or FAMILY_EXPLANATIONS[result_codes.find_result_family(code)]
     more: list[str] = []
@@ -169,12 +177,15 @@ def explain_payment(
             _("Acquirer account: %s") % payment.route.get("name", payment.acquirer_merchant_id),
         ]
     more += _list_acquirer_messages(payment)
+    own = _(_describe_money_effect(payment))
+    money, shopper = describe_chain(status, chain) if chain is not None and status is not None else (own, None)
     return PaymentExplanation(
         who=who,
         happened=_(happened),
         todo=_(get_developer_advice(code)),
-        shopper=_translate(get_shopper_message(code)),
-        money=_(_describe_money_effect(payment)),
+        shopper=shopper if shopper and payment.status == Status.APPROVED else _translate(get_shopper_message(code)),
+        money=money,
+        step=own if payment.pk != payment.chain else "",
         code=code,
         description=result_codes.find_result_code(code).description,
         more=tuple(more),

@@ -12,6 +12,7 @@ import gzip
 import io
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -23,6 +24,7 @@ from django.db.models import QuerySet
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, FilePart
+from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.timeline import format_payment_title
@@ -30,6 +32,7 @@ from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.core.spreadsheet_cells import escape_csv_formula, escape_formula
 from gateway.models import BackgroundWork, Payment
+from gateway.payments.chain_states import resolve_chain_status
 
 EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
 EXPORT_SLICE_ROWS: Final = 2_000
@@ -37,18 +40,19 @@ EXPORT_SLICE_ROWS: Final = 2_000
 MAX_SHEET_ROWS: Final = 1_048_576
 """Rows of one sheet with its heading; the format's limit."""
 EXPORT_FORMATS: Final = ("csv", "xlsx")
-ExportCell = str | Decimal | None
+ExportCell = str | Decimal | datetime | None
 EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
     ("id", lambda p: p.id.hex),
     ("shortId", lambda p: identifiers.format_short_id(p.number)),
-    ("created (UTC)", lambda p: f"{p.created_at:%Y-%m-%d %H:%M:%S}"),
-    ("completed (UTC)", lambda p: f"{p.completed_at:%Y-%m-%d %H:%M:%S}" if p.completed_at else ""),
+    ("created (UTC)", lambda p: p.created_at),
+    ("completed (UTC)", lambda p: p.completed_at),
     ("merchant", lambda p: p.merchant.name),
     ("channel", lambda p: p.channel.name),
     ("entityId", lambda p: p.channel.entity_id),
     ("type", lambda p: p.payment_type),
     ("operation", format_payment_title),
     ("status", lambda p: str(p.status)),
+    ("state of the whole payment", lambda p: str(resolve_chain_status(p)).replace("_", " ") if p.chain == p.pk else ""),
     ("amount", lambda p: p.amount),
     ("approved", lambda p: p.approved),
     ("currency", lambda p: p.currency),
@@ -71,6 +75,7 @@ _READ: Final = (
     "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved",
     "currency", "brand", "method", "result_code", "merchant_transaction_id", "merchant_invoice_id", "merchant_memo",
     "request", "answer", "chain", "referenced", "registration", "test_mode", "merchant__name", "channel__name",
+    "standing__state",
 )  # fmt: skip
 
 
@@ -102,7 +107,7 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
     scope, rows = _select_payments(row)
     if "sheets" not in cursor:
         cursor = {
-            "until": payment_search.first_id_at(clock.real_now()).hex,
+            "until": first_id_at(clock.real_now()).hex,
             "after": "",
             "sheets": [[]],
             "rows": 0,
@@ -142,7 +147,7 @@ def _select_payments(row: BackgroundWork) -> tuple[permissions.AccessScope, Quer
     asked = row.parameters.get("asked", {})
     filters, _ = parse_payment_filters(row.parameters.get("filters", {}))
     where = payment_search.build_search_condition(scope, payment_search.SearchTerm(**asked), filters)
-    return scope, Payment.objects.filter(where).select_related("merchant", "channel").only(*_READ)
+    return scope, Payment.objects.filter(where).select_related("merchant", "channel", "standing").only(*_READ)
 
 
 # --- CSV ----------------------------------------------------------------------------------------------------------
@@ -168,14 +173,25 @@ def escape_cell(cell: ExportCell) -> str:
     """A cell as text that no spreadsheet runs as a formula."""
     if cell is None:
         return ""
+    if isinstance(cell, datetime):
+        return f"{cell.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     return f"{cell:.2f}" if isinstance(cell, Decimal) else escape_csv_formula(cell)
 
 
 # --- XLSX ---------------------------------------------------------------------------------------------------------
 
 EXPORT_XLSX_NAME: Final = "payments.xlsx"
+_SHEET_EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets know no zones; the column's head says UTC
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_STYLES: Final = (
+    f'<?xml version="1.0" encoding="UTF-8"?><styleSheet xmlns="{_MAIN}">'
+    '<numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts>'
+    '<fonts count="1"><font/></fonts><fills count="1"><fill/></fills><borders count="1"><border/></borders>'
+    '<cellStyleXfs count="1"><xf/></cellStyleXfs>'
+    '<cellXfs count="2"><xf/><xf numFmtId="164" applyNumberFormat="1"/></cellXfs></styleSheet>'
+)
+"""Style 1 is that of times."""
 _HEAD: Final = f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>'
 _FOOT: Final = "</sheetData></worksheet>"
 _CONTROL: Final = {
@@ -216,8 +232,16 @@ def _build_xlsx_cell(cell: ExportCell) -> str:
         return "<c/>"
     if isinstance(cell, Decimal):
         return f"<c><v>{cell:.2f}</v></c>"
+    if isinstance(cell, datetime):
+        return f'<c s="1"><v>{_count_sheet_days(cell)}</v></c>'
     text = escape(escape_formula(cell).translate(_CONTROL))
     return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+
+
+def _count_sheet_days(at: datetime) -> str:
+    """A time as a spreadsheet counts it: days since 1899-12-30, to the second, in UTC."""
+    seconds = (at.astimezone(UTC).replace(tzinfo=None, microsecond=0) - _SHEET_EPOCH).total_seconds()
+    return f"{seconds / 86_400:.9f}"
 
 
 def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:
@@ -253,14 +277,19 @@ def _build_workbook_parts(sheets: int) -> Iterator[tuple[str, str]]:
             '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
             '<Override PartName="/xl/workbook.xml" '
             'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+            '<Override PartName="/xl/styles.xml" '
+            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"/>'
             f"{types}</Types>"
         ),
     )
     yield "_rels/.rels", _build_relations([("officeDocument", "xl/workbook.xml")])
     yield (
         "xl/_rels/workbook.xml.rels",
-        _build_relations([("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)]),
+        _build_relations(
+            [*(("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)), ("styles", "styles.xml")]
+        ),
     )
+    yield "xl/styles.xml", _STYLES
     named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
     yield (
         "xl/workbook.xml",

@@ -20,18 +20,27 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
-from gateway.access.permissions import RowOwner
+from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.follow_ups import follow_up_form
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json, normalize_tone
+from gateway.backoffice.kit.formatting import (
+    build_state_pill,
+    format_masked_json,
+    format_money,
+    name_zone,
+    normalize_tone,
+)
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_search
+from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill, build_payment_pill
 from gateway.backoffice.payments.curl_commands import build_payment_curls
 from gateway.backoffice.payments.payment_filters import (
+    CHAIN_PARTS,
     FILTER_PAYMENT_TYPES,
     FILTER_TEST_MODES,
     PAYMENT_FILTER_NAMES,
+    PERIODS,
     PaymentFilters,
     parse_payment_filters,
 )
@@ -45,15 +54,17 @@ from gateway.backoffice.payments.payment_search import (
 from gateway.backoffice.payments.request_details import build_request_details
 from gateway.backoffice.payments.timeline import (
     PAYMENT_TYPE_TITLES,
+    FollowUpOffer,
     PaymentStory,
     TimelineEvent,
     build_payment_story,
     format_payment_title,
 )
-from gateway.core import brands, clock, identifiers
+from gateway.core import brands, clock, identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status
+from gateway.payments.chain_states import ChainStatus
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
@@ -61,9 +72,18 @@ from gateway.scheduling.models import JobRun
 MAX_ENTITY_CHOICES = 100
 """Channels and merchants that a filter offers."""
 QUICK_FILTERS = (
-    (gettext_lazy("Declined"), {"status": Status.DECLINED}),
-    (gettext_lazy("Waiting"), {"status": Status.PENDING}),
-    (gettext_lazy("In doubt"), {"status": Status.IN_DOUBT}),
+    *(
+        (CHAIN_WORDS[state].name, {"state": state.value})
+        for state in (
+            ChainStatus.AUTHORIZED,
+            ChainStatus.PARTLY_CAPTURED,
+            ChainStatus.PARTLY_REFUNDED,
+            ChainStatus.REFUNDED,
+            ChainStatus.DISPUTED,
+            ChainStatus.DECLINED,
+            ChainStatus.IN_DOUBT,
+        )
+    ),
     (gettext_lazy("Refunds"), {"type": "RF"}),
     (gettext_lazy("To review"), {"family": ResultFamily.REVIEW.value}),
 )
@@ -96,11 +116,9 @@ class PaymentAdmin(ReadOnlyPage):
             return redirect(reverse("admin:gateway_payment_changelist"))
         filters, wrong = parse_payment_filters(request.GET)
         page, too_much = payment_search.SearchPage(rows=[]), False
-        if not wrong:
+        if not wrong and not asked.wrong:
             try:
-                page = payment_search.find_payments_page(
-                    self.scope(request), asked, filters, after=request.GET.get("after", "")
-                )
+                asked, page = _find_page(self.scope(request), asked, filters, request.GET.get("after", ""))
             except SearchTooBroadError:
                 too_much = True
         if page.sure and not request.GET.get("after"):
@@ -111,6 +129,7 @@ class PaymentAdmin(ReadOnlyPage):
             "opts": self.opts,
             "cl": None,
             "asked": asked,
+            "readings": _list_other_readings(request.GET.get("q", ""), asked),
             "q": request.GET.get("q", ""),
             "wrong": wrong,
             "too_much": too_much,
@@ -136,7 +155,10 @@ class PaymentAdmin(ReadOnlyPage):
         ]
         channels = permissions.list_permitted_channels(request.user, "gateway.view_payment").select_related("merchant")
         chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
-            "status": (_("Status"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
+            "state": (_("State"), [(state.value, words.name) for state, words in CHAIN_WORDS.items()]),
+            "part": (_("Part of the chain"), [(value, _(title)) for value, title in CHAIN_PARTS.items()]),
+            "status": (_("Single step"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
+            "period": (_("Period"), [(value, _(title)) for value, title in PERIODS.items()]),
             "type": (_("Type"), [(code, f"{code} {_format_type_title(code)}") for code in FILTER_PAYMENT_TYPES]),
             "family": (_("Result"), [(family.value, family.value.replace("-", " ")) for family in ResultFamily]),
             "brand": (_("Brand"), [(code, code) for code in sorted(brands.PAYMENT_BRANDS)]),
@@ -155,7 +177,7 @@ class PaymentAdmin(ReadOnlyPage):
             ),
         }
         typed = {
-            "from": (_("From (UTC)"), "date"),
+            "from": (_("From (%s)") % name_zone(), "date"),
             "to": (_("To"), "date"),
             "currency": (_("Currency"), "text"),
             "least": (_("Amount from"), "text"),
@@ -164,9 +186,10 @@ class PaymentAdmin(ReadOnlyPage):
         }
         found = []
         for name in (
+            "period",
             "from",
             "to",
-            "status",
+            "state",
             "type",
             "least",
             "most",
@@ -178,6 +201,8 @@ class PaymentAdmin(ReadOnlyPage):
             "channel",
             "merchant",
             "mode",
+            "part",
+            "status",
         ):
             value = request.GET.get(name, "")
             if name in chosen:
@@ -210,13 +235,17 @@ class PaymentAdmin(ReadOnlyPage):
             "payment": payment,
             "original": payment,
             "story": story,
-            "pill": build_state_pill(payment.status),
+            "pill": build_chain_pill(story.status) if story.is_first else build_state_pill(payment.status),
+            "whole_pill": None if story.is_first else build_chain_pill(story.status),
+            "first_address": build_payment_page_url(payment.chain),
             "moments": [_render_event(moment, story) for moment in story.moments],
             "picture": chain_diagram.draw_chain(story.nodes),
             "particulars": build_request_details(payment),
             "card": _render_means(payment),
             "told": format_masked_json(rendered),
-            "offers": story.offers if self.may(request, "gateway.operate_payment", payment) else [],
+            "offers": [_render_offer(payment, offer) for offer in story.offers]
+            if self.may(request, "gateway.operate_payment", payment)
+            else [],
             "curls": build_payment_curls(payment, story.offers),
             "ids": _list_ids(payment),
             "title_of": format_payment_title(payment),
@@ -251,6 +280,23 @@ class PaymentAdmin(ReadOnlyPage):
         return background_work_pages.start_payment_export(request, actor_from_request(request))
 
 
+def _find_page(
+    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, after: str
+) -> tuple[SearchTerm, payment_search.SearchPage]:
+    """One page of the list. An order number that nothing has may be the beginning of one."""
+    page = payment_search.find_payments_page(scope, asked, filters, after=after)
+    if asked.shape == "order" and not page.rows and not after:
+        begin = parse_search_term(f"orderStart:{asked.value}")
+        if begin.shape:
+            return begin, payment_search.find_payments_page(scope, begin, filters)
+    return asked, page
+
+
+def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
+    """What else a text may have meant than what it was read as."""
+    return [one for one in payment_search.list_search_readings(text) if one.shape != asked.shape] if text else []
+
+
 # --- what the pages are given -----------------------------------------------------------------------------------------
 
 
@@ -272,10 +318,22 @@ def _render_row(row: Payment) -> dict[str, Any]:
         "row": row,
         "address": build_payment_page_url(row.id),
         "title": format_payment_title(row),
-        "pill": build_state_pill(row.status),
+        "pill": build_payment_pill(row),
+        "why": describe_decline(row),
         "last": card.get("last4Digits", ""),
         "is_first": row.chain == row.pk,
     }
+
+
+def describe_decline(row: Payment) -> str:
+    """Why a payment was declined, in words, for the row of a list; '' for any other."""
+    return result_codes.find_result_code(row.result_code).description if row.status == Status.DECLINED else ""
+
+
+def _render_offer(payment: Payment, offer: FollowUpOffer) -> dict[str, str]:
+    """A button of the payment's page; the form finds the member of the chain that it is for."""
+    address = reverse("admin:gateway_payment_do", args=[payment.pk, offer.code])
+    return {"title": offer.title, "address": address}
 
 
 def _format_type_title(code: str) -> str:
@@ -285,7 +343,7 @@ def _format_type_title(code: str) -> str:
 
 
 def _format_heading(payment: Payment) -> str:
-    amount = f" {payment.amount} {payment.currency}" if payment.amount else ""
+    amount = f" {format_money(payment.amount, payment.currency)}" if payment.amount else ""
     return f"{format_payment_title(payment)}{amount}"
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -23,11 +24,14 @@ from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
 from gateway.access.permissions import AccessScope
+from gateway.backoffice.kit.formatting import read_typed_amount
+from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
 from gateway.core.masking import looks_like_pan, mask_text
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
+from gateway.payments.chain_states import is_found_by_row
 
 SEARCH_PAGE_ROWS: Final = 50
 """Rows of one page."""
@@ -62,10 +66,16 @@ FULL_CARD_NUMBER_TEXT: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerm:
     """A parsed search: ``shape`` names a row of SEARCH_SHAPES ('' for none), ``value`` is the text as that row reads
-    it."""
+    it. ``wrong``: a prefix whose value is not of its kind; then nothing is searched."""
 
     shape: str = ""
     value: str = ""
+    wrong: str = ""
+
+    @property
+    def typed(self) -> str:
+        """What to type for this reading alone."""
+        return f"{self.shape}:{self.value}"
 
     @property
     def about(self) -> str:
@@ -88,8 +98,9 @@ class SearchPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchShape:
     """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
-    the condition on payments; ``one``: it names a single payment; ``older``: the condition on older rows, for kinds
-    with a time window; ``shared``: any number of payments may have it."""
+    the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a
+    prefix; ``older``: the condition on older rows, for kinds with a time window; ``shared``: any number of payments may
+    have it."""
 
     name: str
     about: str | Promise
@@ -97,6 +108,7 @@ class SearchShape:
     parse_value: Callable[[str], str | None]
     where: Callable[[str, Sequence[UUID]], Q]
     one: bool = False
+    automatic: bool = True
     older: Callable[[str], Q] | None = None
     shared: bool = False
 
@@ -166,12 +178,26 @@ def _by_reference(value: str, merchants: Sequence[UUID]) -> Q:
     return Q(merchant_id__in=merchants) & (Q(merchant_transaction_id=value) | Q(merchant_invoice_id=value))
 
 
+def _by_reference_start(value: str, merchants: Sequence[UUID]) -> Q:
+    # The condition on empty columns is that of the indexes.
+    order = Q(merchant_transaction_id__startswith=value) & ~Q(merchant_transaction_id="")
+    invoice = Q(merchant_invoice_id__startswith=value) & ~Q(merchant_invoice_id="")
+    return Q(merchant_id__in=merchants) & (order | invoice)
+
+
 _AMOUNT: Final = re.compile(r"([0-9]{1,10})(?:[.,]([0-9]{2}))?(?: ?([A-Z]{3}))?")
 
 
 def _parse_search_amount(text: str) -> str | None:
-    found = _AMOUNT.fullmatch(text.upper())
-    if found is None or not (found[2] or found[3]):
+    """An amount with its decimals or its currency: a number alone may be the end of a card, too."""
+    return found if (found := _parse_any_amount(text)) and not text.isdecimal() else None
+
+
+def _parse_any_amount(text: str) -> str | None:
+    number, _, currency = text.upper().rpartition(" ") if text[-3:].isalpha() else (text, "", "")
+    plain = " ".join(part for part in (read_typed_amount(number or text), currency) if part)
+    found = _AMOUNT.fullmatch(plain.upper())
+    if found is None:
         return None
     return " ".join(part for part in (f"{found[1]}.{found[2] or '00'}", found[3]) if part)
 
@@ -222,30 +248,57 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         older=_by_asked_amount,
     ),
     SearchShape(
+        name="amountOnly", about=lazy("an amount"), example="1500", parse_value=_parse_any_amount, where=_by_amount,
+        older=_by_asked_amount, automatic=False,
+    ),
+    SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
         parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
+    SearchShape(
+        name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
+        parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
+    ),
 )  # fmt: skip
-"""In the order in which a text is tried; the last one accepts every text."""
+"""In the order in which a text is tried; the last automatic one accepts every text."""
 _BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
+_PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly"})
+"""Prefix → the shape that reads what follows it, where that is not the one of the same name."""
 MAX_SEARCH_CHARS: Final = 255
 
 
 def parse_search_term(text: str) -> SearchTerm:
-    """Recognise the shape of a text; a prefix such as ``email:`` chooses it. Raises FullCardNumberError."""
+    """Recognise the shape of a text; a prefix such as ``email:`` chooses it, and a wrong value behind one is ``wrong``.
+    Raises FullCardNumberError."""
     text = text.strip()[:MAX_SEARCH_CHARS].replace("\0", "")
     if contains_card_number(text):
         raise FullCardNumberError
     if not text:
         return SearchTerm()
     name, colon, rest = text.partition(":")
-    chosen = _BY_NAME.get(name) if colon else None
-    if chosen is not None and (value := chosen.parse_value(rest.strip())) is not None:
-        return SearchTerm(shape=name, value=value)
+    chosen = _BY_NAME.get(_PREFIXES.get(name, name)) if colon else None
+    if chosen is not None:
+        value = chosen.parse_value(rest.strip())
+        return SearchTerm(shape=chosen.name, value=value) if value is not None else SearchTerm(wrong=name, value=rest)
     for shape in SEARCH_SHAPES:
-        if (value := shape.parse_value(text)) is not None:
+        if shape.automatic and (value := shape.parse_value(text)) is not None:
             return SearchTerm(shape=shape.name, value=value)
     return SearchTerm(shape="order", value=text)
+
+
+def list_search_readings(text: str) -> list[SearchTerm]:
+    """All that a text may be, the likeliest first: 1500 is the end of a card, an amount and an order number. Raises
+    FullCardNumberError."""
+    first = parse_search_term(text)
+    if not first.shape or ":" in text or _BY_NAME[first.shape].one:
+        return [first] if first.shape else []
+    text, found = text.strip()[:MAX_SEARCH_CHARS].replace("\0", ""), [first]
+    for shape in SEARCH_SHAPES:
+        value = shape.parse_value(text)
+        known = {(one.shape, one.value) for one in found} | {("amountOnly", one.value) for one in found}
+        if value is not None and (shape.name, value) not in known:
+            found.append(SearchTerm(shape=shape.name, value=value))
+    return found
 
 
 def contains_card_number(text: str) -> bool:
@@ -377,11 +430,13 @@ def _list_newest(
         return _list_newest_of_all(scope, where, filters, since, place, size)
     if place is not None:
         where &= place.time_condition()
+    by_row = is_found_by_row(filters.state)
+    order = ("-standing__created_at", "-standing__chain") if by_row else ("-created_at", "-id")
     each = [
-        Payment.objects.filter(merchant=merchant)
+        Payment.objects.filter(merchant=merchant, **({"standing__merchant": merchant} if by_row else {}))
         .filter(scope.where())
         .filter(where)
-        .order_by("-created_at", "-id")
+        .order_by(*order)
         .values_list("pk", "created_at")[: size + 1]
         for merchant in merchants
     ]
@@ -404,7 +459,8 @@ def _list_newest_of_all(
         rows = rows.filter(pk__lt=first_id_at(filters.until))
     if place is not None:
         rows = rows.filter(pk__lt=place.id)
-    return _build_page(list(rows.order_by("-id")[: size + 1]), size)
+    by_row = is_found_by_row(filters.state)
+    return _build_page(list(rows.order_by("-standing__chain" if by_row else "-id")[: size + 1]), size)
 
 
 def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | None, count: int) -> datetime | None:
@@ -423,11 +479,6 @@ def _find_recent_start(merchants: Sequence[UUID] | None, place: PageCursor | Non
         for merchant in merchants
     ]
     return max((at for at in found if at is not None), default=None)
-
-
-def first_id_at(at: datetime) -> UUID:
-    """The smallest id that a row made at ``at``, real time, can have."""
-    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
 
 
 def _find_largest_clock_offset() -> timedelta:
@@ -456,7 +507,7 @@ def _select_reached_merchants(scope: AccessScope) -> QuerySet[Merchant, UUID]:
 
 
 def _select_shown() -> QuerySet[Payment]:
-    rows = Payment.objects.select_related("merchant", "channel")
+    rows = Payment.objects.select_related("merchant", "channel", "standing")
     return rows.defer("request", "merchant_memo", "means_sealed", "means_fingerprint")
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
+from gateway.backoffice.kit.formatting import format_money
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 
@@ -97,7 +100,7 @@ def _build_cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCa
     yield DetailCard(title="Billing address", facts=list(_list_address_facts(_read_structure(sent, "billing"))))
     shipping = _read_structure(sent, "shipping")
     facts = list(_list_address_facts(shipping)) + [
-        (name, str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)
+        (_(name), str(shipping[key])) for key, name in _SHIPPING if shipping.get(key)
     ]
     yield DetailCard(title="Shipping address", facts=facts)
     # The recipient may be another person than the payer (Part A, Shipping customer).
@@ -111,7 +114,7 @@ def _build_cards(payment: Payment, sent: Mapping[str, Any]) -> Iterator[DetailCa
         ("Statement text", str(sent.get("descriptor", ""))),
         ("Category", str(sent.get("transactionCategory", ""))),
     )
-    yield DetailCard(title="References", facts=[(name, value) for name, value in references if value])
+    yield DetailCard(title="References", facts=[(_(name), value) for name, value in references if value])
     custom = _read_structure(sent, "customParameters")
     yield DetailCard(title="Your own parameters", facts=[(name, str(value)) for name, value in custom.items()])
 
@@ -123,16 +126,16 @@ def _read_structure(sent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _list_person_facts(person: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if name := " ".join(str(person[key]) for key in _NAMES if person.get(key)):
-        yield "Name", name
+        yield _("Name"), name
     for key, title in _PERSON:
         if value := person.get(key):
-            yield title, str(value)
+            yield _(title), str(value)
 
 
 def _list_address_facts(address: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     street = " ".join(str(address[key]) for key in ("street1", *_ADDRESS[:2]) if address.get(key))
     place = " ".join(str(address[key]) for key in _ADDRESS[3:] if address.get(key))
-    for name, value in (("Street", street), ("", str(address.get("street2", ""))), ("Place", place)):
+    for name, value in ((_("Street"), street), ("", str(address.get("street2", ""))), (_("Place"), place)):
         if value:
             yield name, value
 
@@ -160,13 +163,19 @@ def _build_cart_lines(sent: Mapping[str, Any]) -> tuple[list[CartLine], int]:
             reference=mask_text(str(item.get("merchantItemId") or item.get("sku") or "")),
             quantity=str(item.get("quantity", "")),
             price=str(item.get("price", "")),
-            total=str(item.get("totalAmount", "")),
+            total=str(item.get("totalAmount") or _multiply_price(item)),
             seller=mask_text(str(item.get("sellerId", ""))),
             warnings=tuple(_check_item(item)),
         )
         for item in items[:MAX_SHOWN_CART_ITEMS]
     ]
     return found, max(0, len(items) - MAX_SHOWN_CART_ITEMS)
+
+
+def _multiply_price(item: Mapping[str, Any]) -> str:
+    """The total of a line that came without one."""
+    price, quantity = _parse_number(item.get("price")), _parse_number(item.get("quantity"))
+    return f"{price * quantity:.2f}" if price is not None and quantity is not None else ""
 
 
 def _check_item(item: Mapping[str, Any]) -> Iterator[str]:
@@ -176,12 +185,14 @@ def _check_item(item: Mapping[str, Any]) -> Iterator[str]:
     if price is not None and quantity is not None and total is not None:
         product = (price * quantity).quantize(ONE_CENT)
         if abs(product - total) > ONE_CENT:
-            yield f"{quantity} × {price} is {product}, but totalAmount says {total}"
+            values = {"quantity": quantity, "price": price, "product": product, "total": total}
+            yield _("%(quantity)s × %(price)s is %(product)s, but totalAmount says %(total)s") % values
     tax, total_tax = _parse_number(item.get("taxAmount")), _parse_number(item.get("totalTaxAmount"))
     if tax is not None and quantity is not None and total_tax is not None:
         product = (tax * quantity).quantize(ONE_CENT)
         if abs(product - total_tax) > ONE_CENT * max(1, int(quantity)):
-            yield f"{quantity} × tax {tax} is {product}, but totalTaxAmount says {total_tax}"
+            values = {"quantity": quantity, "tax": tax, "product": product, "total": total_tax}
+            yield _("%(quantity)s × tax %(tax)s is %(product)s, but totalTaxAmount says %(total)s") % values
 
 
 def _list_warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[SellerSplit]) -> Iterator[str]:
@@ -192,7 +203,11 @@ def _list_warnings(payment: Payment, sent: Mapping[str, Any], splits: Sequence[S
         total = sum(totals, Decimal(0))
         possible = {total, total + shipping, total - discount, total + shipping - discount}
         if payment.amount not in possible:
-            yield f"The items come to {total} {payment.currency}, but the payment is of {payment.amount}."
+            values = {
+                name: format_money(each, payment.currency)
+                for name, each in (("total", total), ("amount", payment.amount))
+            }
+            yield _("The items come to %(total)s, but the payment is of %(amount)s.") % values
     for split in splits:
         if split.warning:
             yield split.warning
@@ -213,6 +228,7 @@ def _build_splits(sent: Mapping[str, Any]) -> list[SellerSplit]:
         items = sum(own, Decimal(0)) if own else None
         warning = ""
         if items is not None and (said := _parse_number(amount)) is not None and said != items:
-            warning = f"Seller {name} gets {amount}, but the seller's items come to {items}."
+            values = {"name": name, "amount": amount, "items": items}
+            warning = _("Seller %(name)s gets %(amount)s, but the seller's items come to %(items)s.") % values
         found.append(SellerSplit(seller=mask_text(name), amount=amount, items=items, warning=mask_text(warning)))
     return found

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.kit.formatting import format_moment, format_money
 from gateway.backoffice.payments import route_explanation
 from gateway.backoffice.payments.explanation import PaymentExplanation, explain_payment
 from gateway.core import clock, result_codes
@@ -42,6 +43,7 @@ from gateway.models import (
 from gateway.payments import chain as sums
 from gateway.payments.acquirer_message_store import restore_message
 from gateway.payments.chain import ZERO_AMOUNT, Chain
+from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from gateway.payments.operations import (
     CHAIN_FOLLOW_UP_TYPES,
     INDUSTRY_PRACTICE_OPERATIONS,
@@ -56,6 +58,8 @@ MAX_SHOWN_PARTS: Final = 200
 """Rows of one kind that a page shows of a chain."""
 MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
 """Payment types of manual follow-ups."""
+CHAIN_FOLLOW_UPS: Final = ("CP", "RF", "RV")
+"""Those that are offered on every page of a chain."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------
@@ -103,11 +107,13 @@ class ChainSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUpOffer:
-    """A follow-up that is possible now. ``most``: the largest amount, None: no limit."""
+    """A follow-up that is possible now. ``most``: the largest amount, None: no limit; ``target``: the payment of the
+    chain that it follows."""
 
     code: str
     title: str
     most: Decimal | None
+    target: Payment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,7 @@ class PaymentStory:
 
     payment: Payment
     chain: Chain
+    status: ChainStatus
     sums: Sequence[ChainSum]
     authorization: Sequence[tuple[str, str]]
     nodes: Sequence[ChainNode]
@@ -144,8 +151,10 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     members = list(
         Payment.objects.filter(chain=payment.chain)
         .defer("merchant_memo", "means_sealed", "means_fingerprint")
+        .select_related("standing")
         .order_by("id")[:MAX_SHOWN_PARTS]
     )
+    status = resolve_chain_status(Chain(members).first)
     members = [payment if member.id == payment.id else member for member in members]
     chain = Chain(members)
     at = clock.merchant_now(payment.merchant)
@@ -169,6 +178,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     return PaymentStory(
         payment=payment,
         chain=chain,
+        status=status,
         sums=summarize_chain(chain, at),
         authorization=describe_authorization(chain),
         nodes=build_chain_nodes(chain, payment.id),
@@ -178,8 +188,10 @@ def build_payment_story(payment: Payment) -> PaymentStory:
             decision=decisions.get(payment.id),
             authentication=authentications.get(payment.id),
             was_asked=any(row.payment_id == payment.id for row in exchanges),
+            chain=chain,
+            status=status,
         ),
-        offers=list_follow_up_offers(chain, payment),
+        offers=list_chain_offers(chain, payment),
         decision=decisions.get(payment.id),
         authentication=authentications.get(payment.id),
         approvals=approvals,
@@ -328,8 +340,28 @@ def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]
             settled=bool(operation.settled) and is_beyond_reversal(payment, at),
         )
         if asked > 0 and not decision.code:
-            found.append(FollowUpOffer(code=code, title=_(operation.title), most=most))
+            found.append(FollowUpOffer(code=code, title=_(operation.title), most=most, target=payment))
     return found
+
+
+def list_chain_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
+    """What a clerk may do from the page of ``payment``: one offer for each kind, to the payment itself where that is
+    possible, else to another one of its chain (:func:`list_member_offers`). A rebill is for the payment alone."""
+    best = {code: offers[0] for code in CHAIN_FOLLOW_UPS if (offers := list_member_offers(chain, payment, code))}
+    own = {offer.code: offer for offer in list_follow_up_offers(chain, payment)}
+    return [found for code in MANUAL_FOLLOW_UPS if (found := own.get(code) or best.get(code)) is not None]
+
+
+def list_member_offers(chain: Chain, payment: Payment, code: str) -> list[FollowUpOffer]:
+    """All offers of one kind in the chain, the best first: the payment itself, then the payment that it follows, then
+    the one with most left, the newest of equal ones."""
+    newest = [*chain.members][::-1]
+    found = [offer for member in newest for offer in list_follow_up_offers(chain, member) if offer.code == code]
+    here, above = payment.pk, payment.referenced
+    return sorted(
+        found,
+        key=lambda offer: (offer.target.pk != here, offer.target.pk != above, -(offer.most or ZERO_AMOUNT)),
+    )
 
 
 # --- the timeline -------------------------------------------------------------------------------------------------
@@ -374,8 +406,9 @@ def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> 
             else []
         )
         if row.event == LifecycleEvent.SUSPEND and (deadline := deadlines.get(row.payment_id)) is not None:
-            lines.append(_("Until %s UTC at the latest") % f"{deadline:%Y-%m-%d %H:%M:%S}")
-        amount = f" {sums.resolve_payment_amount(payment)} {payment.currency}" if payment.amount else ""
+            lines.append(_("Until %s at the latest") % format_moment(deadline))
+        moved = sums.resolve_payment_amount(payment)
+        amount = f" {format_money(moved, payment.currency)}" if payment.amount else ""
         found.append(
             TimelineEvent(
                 at=row.at,
@@ -519,7 +552,7 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
     payment = by_key[row.payment_id]
     what = _("%(operation)s of %(amount)s %(currency)s") % {
         "operation": _(OPERATIONS[row.payment_type].title),
-        "amount": row.amount,
+        "amount": format_money(row.amount),
         "currency": row.currency,
     }
     found = [
@@ -561,5 +594,7 @@ __all__ = [
     "TimelineEvent",
     "build_chain_nodes",
     "build_payment_story",
+    "list_chain_offers",
     "list_follow_up_offers",
+    "list_member_offers",
 ]

@@ -21,7 +21,7 @@ from unfold.decorators import display
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.backoffice.kit.base import ReadOnlyPage
-from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json
+from gateway.backoffice.kit.formatting import build_state_pill, format_masked_json, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.risk.replay_subject import (
     ACCOUNT_NOT_STORED,
@@ -33,7 +33,6 @@ from gateway.backoffice.risk.replay_subject import (
 from gateway.backoffice.risk.trial_figures import AVS_CVV_CHECK_PLACE
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
-from gateway.core.money import format_amount
 from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
 
 TRIAL_PAGE_ROWS: Final = 50
@@ -128,7 +127,7 @@ class RiskTrialAdmin(ReadOnlyPage):
                 "row": one,
                 "address": build_payment_page_url(one.payment),
                 "order": mask_text(orders.get(one.payment, "")),
-                "money": f"{format_amount(one.amount)} {one.currency}",
+                "money": format_money(one.amount, one.currency),
                 "was": {"tone": TRIAL_OUTCOME_TONES[one.was], "text": TRIAL_OUTCOME_TITLES[one.was]},
                 "state": build_state_pill(one.status),
                 "would": {"tone": TRIAL_OUTCOME_TONES[one.would], "text": TRIAL_OUTCOME_TITLES[one.would]},

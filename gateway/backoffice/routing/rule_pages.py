@@ -24,7 +24,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.backoffice.kit import config_backed_form
-from gateway.backoffice.kit.base import MerchantPage, actor_from_request
+from gateway.backoffice.kit.base import MerchantPage, actor_from_request, label_channel
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
@@ -146,7 +146,9 @@ class RoutingTargetInline(TabularInline):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer the accounts of the rule's channel; all that the user may use while no channel is chosen."""
         scope = permissions.find_access_scope(request.user, "gateway.view_acquireraccount")
-        rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related("channel")
+        rows = AcquirerAccount.objects.filter(scope.where("channel__merchant", "channel")).select_related(
+            "channel__merchant"
+        )
         match = request.resolver_match
         rule = match.kwargs.get("object_id") if match is not None else None
         if rule is not None:
@@ -170,7 +172,7 @@ class RoutingTargetInline(TabularInline):
 
 
 def _format_account(account: AcquirerAccount) -> str:
-    return f"{account} · {account.channel.name}" + ("" if account.active else f" ({_('switched off')})")
+    return f"{account} · {label_channel(account.channel)}" + ("" if account.active else f" ({_('switched off')})")
 
 
 class DryRunForm(forms.Form):
@@ -282,7 +284,8 @@ class RoutingRuleAdmin(MerchantPage):
         channels = permissions.list_permitted_channels(request.user, dry_run.VIEW_ROUTING_PERMISSION).select_related(
             "merchant"
         )
-        form.fields["channel"].queryset = channels.order_by("merchant__name", "name")  # type: ignore[attr-defined]
+        form.fields["channel"].queryset = channels.select_related("merchant").order_by("merchant__name", "name")  # type: ignore[attr-defined]
+        form.fields["channel"].label_from_instance = label_channel  # type: ignore[attr-defined]
         if request.method == "POST" and form.is_valid():
             title = _("Routing of past payments: %s") % form.cleaned_data["channel"]
             try:

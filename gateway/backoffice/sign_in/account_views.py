@@ -22,7 +22,7 @@ from unfold.forms import AdminPasswordChangeForm
 
 from gateway.access import audit_log, signin
 from gateway.backoffice.kit.base import actor_from_request
-from gateway.backoffice.sign_in import session, sign_in_views
+from gateway.backoffice.sign_in import session, sign_in_views, time_zones
 from gateway.backoffice.sign_in.user_agent import describe_browser
 from gateway.core.client_address import resolve_client_ip
 from gateway.models import SignIn
@@ -45,6 +45,8 @@ def show_account(site: Any, request: HttpRequest) -> HttpResponse:
         codes_left=signin.count_recovery_codes(request.user),
         passkeys=[one for one in factors if one.type == signin.PASSKEY_FACTOR],
         linked=_has_single_sign_on(request),
+        zone=time_zones.read_zone(request.user),
+        zones=time_zones.ZONES,
         grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
     )
     return TemplateResponse(request, "admin/account.html", context)
@@ -88,10 +90,20 @@ def _unlink_single_sign_on(_site: Any, request: HttpRequest) -> HttpResponse | N
     return None
 
 
+def _choose_zone(_site: Any, request: HttpRequest) -> HttpResponse | None:
+    chosen = request.POST.get("zone", "").strip()
+    if time_zones.store_zone(request.user, chosen):
+        messages.success(request, _("Times are shown in %s from now on.") % (chosen or "UTC"))
+    else:
+        messages.error(request, _("%s is no time zone. Choose one of the list, such as Europe/Berlin.") % chosen[:64])
+    return None
+
+
 _ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
     "end": (False, _end_one_session),
     "end others": (False, _end_other_sessions),
     "unlink": (True, _unlink_single_sign_on),
+    "zone": (False, _choose_zone),
 }
 """The page's actions: whether one needs a recent authentication, and its function."""
 

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
-from gateway.backoffice.sign_in import lockout
+from gateway.backoffice.sign_in import lockout, time_zones
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import looks_like_pan
 from gateway.models import SignIn
@@ -44,7 +44,8 @@ SETUP_URL_NAMES: Final = (
 
 
 class BackofficeSessionMiddleware:
-    """Signs out sessions that were ended or are too old, on every page of the back office."""
+    """Signs out sessions that were ended or are too old, on every page of the back office, and shows and reads times in
+    the user's own zone."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -57,7 +58,8 @@ class BackofficeSessionMiddleware:
             messages.info(request, _("You were signed out. Sign in again to go on."))
         if _has_to_set_up(request):
             return HttpResponseRedirect(reverse("admin:set_up"))
-        return self.get_response(request)
+        with time_zones.use_zone(getattr(request, "time_zone", "")):
+            return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         """Drop query parameters with a NUL, which no column holds, or with a full card number, by a redirect without
@@ -82,8 +84,10 @@ class BackofficeSessionMiddleware:
         factor."""
         if not request.user.is_staff:
             return False
-        row = _select_current_sign_in(request).filter(user=request.user.pk).first()
-        if row is None:
+        row = _select_current_sign_in(request).filter(user=request.user.pk).select_related("user__preference").first()
+        if row is not None:
+            request.time_zone = time_zones.read_zone(row.user)  # type: ignore[attr-defined]
+        else:
             # Begun by another way of signing in, which is enough if no second factor is required.
             if signin.is_second_factor_required() or signin.has_second_factor(request.user):
                 return False

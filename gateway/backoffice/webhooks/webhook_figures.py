@@ -13,6 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from gateway.backoffice.kit import charts
+from gateway.backoffice.kit.formatting import format_local, name_zone
+from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import WebhookEndpoint
@@ -22,24 +24,24 @@ MAX_ATTEMPTS_READ: Final = 20_000
 MAX_WAITING_COUNTED: Final = 10_000
 ATTEMPT_CHART_HOURS: Final = 24
 
-# Attempts have the merchant's clock; the chart's hours are real ones.
+# The chart's hours are real ones; the merchant's clock may have been moved since.
 _HOURS: Final = """
-SELECT date_trunc('hour', a.at - m.clock_offset) AS hour,
+SELECT date_trunc('hour', a.tried_at, 'UTC') AS hour,
     count(*) FILTER (WHERE a.status BETWEEN 200 AND 299), count(*) FILTER (WHERE a.status NOT BETWEEN 200 AND 299
         OR a.status IS NULL)
 FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
-JOIN gateway_webhookdelivery d ON d.id = a.delivery_id JOIN gateway_merchant m ON m.id = d.merchant_id
-WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.at - m.clock_offset >= %(since)s::timestamptz
+JOIN gateway_webhookdelivery d ON d.id = a.delivery_id
+WHERE d.endpoint_id = ANY(%(endpoints)s::uuid[]) AND a.tried_at >= %(since)s::timestamptz
 GROUP BY hour
 """
 # Deliveries made in an hour that still wait.
-_WAITING_HOURS: Final = """
-SELECT date_trunc('hour', d.created_at - m.clock_offset) AS hour, count(*)
-FROM (SELECT * FROM gateway_webhookdelivery WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting'
-    LIMIT %(most)s) d
-JOIN gateway_merchant m ON m.id = d.merchant_id
-WHERE d.created_at - m.clock_offset >= %(since)s::timestamptz GROUP BY hour
-"""
+_WAITING_HOURS: Final = f"""
+SELECT date_trunc('hour', at, 'UTC') AS hour, count(*) FROM (
+    SELECT {ROW_TIME_SQL.format(id="id")} AS at FROM gateway_webhookdelivery
+    WHERE endpoint_id = ANY(%(endpoints)s::uuid[]) AND state = 'waiting' LIMIT %(most)s
+) AS waiting
+WHERE at >= %(since)s::timestamptz GROUP BY hour
+"""  # noqa: S608 - put together out of the constant above
 _LAST: Final = """
 SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, a.at, a.status, a.failure
 FROM (SELECT * FROM gateway_webhookattempt ORDER BY id DESC LIMIT %(newest)s) a
@@ -95,9 +97,13 @@ def chart_attempts_by_hour(endpoints: Collection[UUID], chosen: WebhookEndpoint 
     hours = [since + timedelta(hours=number) for number in range(ATTEMPT_CHART_HOURS)]
     return charts.draw_stacked_bars(
         [
-            (f"{at:%H}:00", (*counted.get(at, (0, 0)), late.get(at, 0)), link if at in counted or at in late else "")
+            (
+                f"{format_local(at)[11:16]}",
+                (*counted.get(at, (0, 0)), late.get(at, 0)),
+                link if at in counted or at in late else "",
+            )
             for at in hours
         ],
         (("good", _("answered 2xx")), ("bad", _("failed")), ("note", _("made then, waits still"))),
-        title=_("Attempts by hour (UTC), the last 24 hours"),
+        title=_("Attempts by hour (%s), the last 24 hours") % name_zone(),
     )

@@ -11,6 +11,7 @@ from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, M
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import RELEASE_RETENTION, RELEASE_SWEEP_TIMER, release_authorizations
 from gateway.payments.chain import Chain
+from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver, messages, register
@@ -186,6 +187,22 @@ def test_a_capture_that_could_not_be_made_renews_nothing(renewing: Shop) -> None
     assert renewing.api.follow(held, "CP", "100.01").code == TOO_LATE
     assert renewing.api.follow(held, "CP", "1.00", currency="USD").code == "700.100.500"
     assert Payment.objects.filter(chain=held, payment_type="PA").count() == 1
+
+
+def state_of_chain(first: str) -> ChainStatus:
+    return resolve_chain_status(Payment.objects.select_related("standing").get(pk=first))
+
+
+def test_the_state_of_the_chain_is_expired_until_a_renewal(renewing: Shop) -> None:
+    """Lists and pages say it (docs/decisions/0076)."""
+    held, drawn = authorize(renewing), authorize(renewing)
+    assert renewing.api.follow(drawn, "CP", "30.00").code == OK
+    assert state_of_chain(drawn) is ChainStatus.PARTLY_CAPTURED
+    pass_time(renewing.api, days=11)
+    assert (state_of_chain(held), state_of_chain(drawn)) == (ChainStatus.EXPIRED, ChainStatus.CAPTURED)
+    assert renewing.api.follow(held, "PA", "100.00", **RENEW).code == OK
+    assert renewing.api.follow(drawn, "CP", "20.00").code == OK
+    assert (state_of_chain(held), state_of_chain(drawn)) == (ChainStatus.AUTHORIZED, ChainStatus.PARTLY_CAPTURED)
 
 
 def test_there_a_merchant_may_renew_late_too(renewing: Shop) -> None:

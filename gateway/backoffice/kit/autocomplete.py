@@ -1,0 +1,24 @@
+"""What boxes that are filled by typing offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin.views.autocomplete import AutocompleteJsonView
+from django.db.models import Model, QuerySet
+
+from gateway.backoffice.kit.base import label_channel
+from gateway.models import Channel
+
+
+class NamedAutocomplete(AutocompleteJsonView):
+    """Django's answer to a box, with channels named with their merchant."""
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset()
+        return rows.select_related("merchant") if issubclass(rows.model, Channel) else rows
+
+    def serialize_result(self, obj: Model, to_field_name: str) -> dict[str, str]:
+        named = {"text": label_channel(obj)} if isinstance(obj, Channel) else {}
+        found: dict[str, str] = super().serialize_result(obj, to_field_name)
+        return found | named

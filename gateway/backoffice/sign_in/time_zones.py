@@ -1,0 +1,39 @@
+"""The time zone in which a user reads the back office. Source: docs/decisions/0077."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.utils import timezone
+
+from gateway.models import UserPreference
+
+ZONES: Final = tuple(
+    sorted(name for name in available_timezones() if "/" in name and not name.startswith(("Etc", "SystemV")))
+)
+"""Zones that the account's page offers."""
+
+
+def read_zone(user: Any) -> str:
+    """The name of the user's zone, '' for UTC."""
+    try:
+        return str(user.preference.time_zone)
+    except ObjectDoesNotExist:
+        return ""
+
+
+def store_zone(user: Any, name: str) -> bool:
+    """Keep the user's zone; '' for UTC. False for a name that is no zone: then nothing is kept."""
+    if name and name != "UTC" and name not in ZONES:
+        return False
+    kept = "" if name == "UTC" else name
+    UserPreference.objects.update_or_create(user=user, defaults={"time_zone": kept})
+    return True
+
+
+def use_zone(name: str) -> AbstractContextManager[None]:
+    """Context in which times are shown and read in this zone; '' for UTC."""
+    return timezone.override(ZoneInfo(name) if name else None)
