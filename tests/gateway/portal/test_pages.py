@@ -376,6 +376,8 @@ class Reader:
             return "2026-05-14 17:00:00+0000"
         if key == "now":
             return "2026-05-15 17:00:00+0000"
+        if key == "authorizationExpiresAt":
+            return "2026-05-24 17:00:00+0000"
         if key == "buildNumber":
             return f"{'0' * 40}@2026-05-14 12:00:00 +0000"
         if key == "durationMs":
