@@ -23,7 +23,6 @@ from gateway.core.compact_json import encode_json
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.models import Channel, Payment
 from gateway.payments import token_limits
-from gateway.payments.chain import compute_authorized_amount
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.follow_ups import FollowUpRequest, load_chain, process_follow_up
 from gateway.payments.idempotency import (
@@ -234,6 +233,6 @@ def _resolve_max_amount(request: FollowUpRequest, limits: TokenLimits | None) ->
         return None, None
     if (amount := request.parameters.get("amount")) is not None:
         return Decimal(amount), target.currency
-    most = compute_authorized_amount(chain) if target.payment_type == "PA" else target.amount
+    most = chain.authorization.authorized if target.payment_type == "PA" else target.amount
     token_limits.check_token_limits(limits, {"amount": str(most)})
     return most, target.currency

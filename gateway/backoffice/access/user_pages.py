@@ -27,7 +27,7 @@ from gateway.backoffice.kit.base import (
     BackofficePage,
     actor_from_request,
     collect_audit_values,
-    label_channel,
+    name_channel_choices,
     remove_popups,
 )
 from gateway.backoffice.sign_in import lockout, session
@@ -193,8 +193,7 @@ class GrantInline(StackedInline):
             kwargs["queryset"] = offered[db_field.name]
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "channel" and field is not None:
-            field.queryset = field.queryset.select_related("merchant")
-            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+            name_channel_choices(field)
         return field
 
 

@@ -21,7 +21,7 @@ from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetW
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import models, transaction
-from django.forms import BaseModelFormSet, ModelForm
+from django.forms import BaseModelFormSet, ModelChoiceField, ModelForm
 from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -108,6 +108,13 @@ def remove_popups(field: Any) -> Any:
 def label_channel(channel: Channel) -> str:
     """A channel's name with its merchant's: twenty merchants have a channel "main"."""
     return f"{channel.merchant.name}: {channel.name}"
+
+
+def name_channel_choices(field: ModelChoiceField[Any]) -> None:
+    """Let a form's field name its channels so."""
+    if field.queryset is not None:
+        field.queryset = field.queryset.select_related("merchant")
+    field.label_from_instance = label_channel  # type: ignore[method-assign,assignment]  # Django's own way to name a choice
 
 
 class SingleAutocomplete(AutocompleteSelect):
@@ -231,8 +238,7 @@ class BackofficePage(ModelAdmin):
             kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if field is not None and issubclass(db_field.remote_field.model, Channel):
-            field.queryset = field.queryset.select_related("merchant")
-            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+            name_channel_choices(field)
         return field
 
     # --- what is kept of changes and views --------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def sum_chain(chain: Chain) -> dict[str, Decimal]:
 
     first = chain.first
     held = first.payment_type == "PA" and first.status == Status.APPROVED
-    authorizations = {member.id for member in sums.list_authorizations(chain)}
+    authorizations = {member.id for member in chain.authorization.members}
     undone = sums.sum_payment_amounts(
         each for each in done if each.payment_type == "RV" and each.referenced not in authorizations
     )
@@ -129,7 +129,7 @@ def sum_chain(chain: Chain) -> dict[str, Decimal]:
     captured, returned = total("DB", "CP", "RB") + received, total("RF") + undone
     charged_back = total("CB") - total("CR")
     return {
-        "authorized": sums.compute_authorized_amount(chain) if held else ZERO_AMOUNT,
+        "authorized": chain.authorization.authorized if held else ZERO_AMOUNT,
         "capturable": max(sums.compute_capturable_amount(chain, first), ZERO_AMOUNT) if held else ZERO_AMOUNT,
         "captured": captured,
         "returned": returned,
