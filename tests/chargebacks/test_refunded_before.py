@@ -128,4 +128,4 @@ def test_what_an_ended_dispute_left_is_refundable(shop: Shop, ended: str) -> Non
         shop.merchant.clock_offset = case.due_at - clock.real_now()
         shop.merchant.save()
         assert cases.expire_overdue_cases() == 1
-    assert shop.api.follow(payment.id.hex, "RV").body["amount"] == "70.00"
+    assert shop.api.follow(payment.id.hex, "RF", "70.00").code == "000.100.110"
