@@ -5,7 +5,7 @@ It is separate from gateway.admin: importing that package registers models, and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -42,8 +42,8 @@ class BackOffice(UnfoldAdminSite):
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
         from gateway.backoffice.kit.autocomplete import NamedAutocomplete
 
-        answer: HttpResponse = NamedAutocomplete.as_view(admin_site=self)(request)
-        return answer
+        answer = NamedAutocomplete.as_view(admin_site=self)(request)
+        return cast("HttpResponse", answer)
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The theme's palette, filled by our own search: nothing of what was typed is kept."""

@@ -193,8 +193,9 @@ class GrantInline(StackedInline):
             kwargs["queryset"] = offered[db_field.name]
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "channel" and field is not None:
-            field.queryset = field.queryset.select_related("merchant")
-            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+            named = field.queryset.select_related("merchant") if field.queryset is not None else None
+            field.queryset = named
+            field.label_from_instance = label_channel  # type: ignore[assignment, method-assign]  # Django's own way
         return field
 
 

@@ -231,8 +231,9 @@ class BackofficePage(ModelAdmin):
             kwargs["widget"] = SingleAutocomplete(db_field, self.admin_site)
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if field is not None and issubclass(db_field.remote_field.model, Channel):
-            field.queryset = field.queryset.select_related("merchant")
-            field.label_from_instance = label_channel  # type: ignore[method-assign]  # Django's own way to name a choice
+            offered = field.queryset.select_related("merchant") if field.queryset is not None else None
+            field.queryset = offered
+            field.label_from_instance = label_channel  # type: ignore[assignment, method-assign]  # Django's own way
         return field
 
     # --- what is kept of changes and views --------------------------------------------------------------------------

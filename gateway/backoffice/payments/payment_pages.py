@@ -155,7 +155,7 @@ class PaymentAdmin(ReadOnlyPage):
         ]
         channels = permissions.list_permitted_channels(request.user, "gateway.view_payment").select_related("merchant")
         chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
-            "state": (_("State"), [(state.value, words.name) for state, words in CHAIN_WORDS.items()]),
+            "state": (_("State"), [(state.value, str(words.name)) for state, words in CHAIN_WORDS.items()]),
             "part": (_("Part of the chain"), [(value, _(title)) for value, title in CHAIN_PARTS.items()]),
             "status": (_("Single step"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
             "period": (_("Period"), [(value, _(title)) for value, title in PERIODS.items()]),
