@@ -165,3 +165,11 @@ def test_a_worker_that_stalls_and_wakes_late_damages_nothing(
     row.refresh_from_db()
     assert row.state == BackgroundWork.State.DONE
     assert [each["id"] for each in cells(row)] == made
+
+
+def test_a_time_in_a_sheet_is_a_time(shop: Shop) -> None:
+    """Month end filters and pivots by date; a text would not be one."""
+    paid = Payment.objects.get(pk=shop.api.pay().id)
+    (row,) = cells(exported(shop, "xlsx"))
+    assert row["created (UTC)"] == paid.created_at.replace(tzinfo=None, microsecond=0)
+    assert row["state of the whole payment"] == "captured"
