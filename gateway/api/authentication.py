@@ -163,7 +163,7 @@ def admit_token(
         merchant=merchant,
         channel=channel,
         entity=entity,
-        payment=model_from_row(Payment, _PAYMENT, more) if has_joined_row and reads and entity is not None else None,
+        payment=model_from_row(Payment, _PAYMENT, more) if has_joined_row and reads else None,
         kept=more if has_joined_row and not reads else None,
         limits=_build_limits(*limits),
     )
