@@ -101,6 +101,7 @@ class Migration(migrations.Migration):
                     models.Index(fields=["merchant", "-opened_at"], name="chargeback_merchant_time"),
                     models.Index(fields=["chain"], name="chargeback_chain"),
                     models.Index(condition=models.Q(("state", "OPEN")), fields=["due_at"], name="chargeback_due"),
+                    models.Index(condition=models.Q(("stops_pending", True)), fields=["id"], name="chargeback_stops"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -260,8 +261,79 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("merchant", "email"), name="dispute_contact_once")],
             },
         ),
-        migrations.AddIndex(
-            model_name="chargeback",
-            index=models.Index(condition=models.Q(("stops_pending", True)), fields=["id"], name="chargeback_stops"),
+        migrations.CreateModel(
+            name="DisputeAlert",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("disputed", models.UUIDField(db_index=True)),
+                ("chain", models.UUIDField()),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("ALERT", "alert before a dispute"), ("INQUIRY", "inquiry (retrieval request)")],
+                        max_length=7,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("OPEN", "waits for a decision"),
+                            ("REFUNDING", "the refund is being sent"),
+                            ("REFUNDED", "refunded"),
+                            ("LET_GO", "let go"),
+                            ("ANSWERED", "documents were sent"),
+                            ("EXPIRED", "not answered in time"),
+                            ("DISPUTED", "a chargeback came"),
+                        ],
+                        max_length=9,
+                    ),
+                ),
+                ("provider", models.CharField(max_length=32)),
+                ("reference", models.CharField(max_length=64)),
+                ("reason_code", models.CharField(max_length=11)),
+                ("scheme_reason", models.CharField(default="", max_length=16)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("opened_at", models.DateTimeField()),
+                ("due_at", models.DateTimeField()),
+                ("closed_at", models.DateTimeField(null=True)),
+                ("moved_at", models.DateTimeField()),
+                ("refund", models.UUIDField(null=True)),
+                ("refund_by", models.CharField(default="", max_length=150)),
+                ("chargeback", models.UUIDField(null=True)),
+                ("note", models.CharField(default="", max_length=500)),
+                ("version", models.IntegerField(default=1)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "alert",
+                "indexes": [
+                    models.Index(fields=["merchant", "-opened_at"], name="alert_merchant_time"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["OPEN", "REFUNDING"])), fields=["due_at"], name="alert_open"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("merchant", "provider", "reference"), name="alert_once"),
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="alert_amount_above_zero"),
+                ],
+            },
         ),
     ]

@@ -3,6 +3,8 @@ import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.datetime
+import django.utils.timezone
 import gateway.core.identifiers
 import gateway.models.access
 import gateway.models.entities
@@ -242,6 +244,45 @@ class Migration(migrations.Migration):
                         default=dict,
                         help_text="The guard against card testing, where it differs from the settings.",
                         validators=[gateway.models.entities.validate_card_testing],
+                    ),
+                ),
+                (
+                    "authorization_days",
+                    models.JSONField(
+                        blank=True,
+                        db_default={},
+                        default=dict,
+                        validators=[gateway.models.entities.validate_authorization_days],
+                    ),
+                ),
+                (
+                    "authorization_kind",
+                    models.CharField(
+                        choices=[
+                            ("ESTIMATED", "preauthorization: the amount may change"),
+                            ("FINAL", "final authorization: it will be captured as it is"),
+                        ],
+                        db_default="ESTIMATED",
+                        default="ESTIMATED",
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "expired_captures",
+                    models.CharField(
+                        choices=[
+                            ("refuse", "refused; the rest is released at expiry"),
+                            ("renew", "the authorization is renewed first; nothing is released at expiry"),
+                        ],
+                        db_default="refuse",
+                        default="refuse",
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "reversal_hours",
+                    models.PositiveSmallIntegerField(
+                        db_default=24, default=24, validators=[django.core.validators.MaxValueValidator(8760)]
                     ),
                 ),
             ],
@@ -536,6 +577,9 @@ class Migration(migrations.Migration):
                 ("request_id", models.UUIDField()),
                 ("created_at", models.DateTimeField()),
                 ("completed_at", models.DateTimeField(null=True)),
+                ("authorization_kind", models.CharField(db_default="", default="", max_length=9)),
+                ("expired_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
             ],
             options={
                 "indexes": [
@@ -794,6 +838,7 @@ class Migration(migrations.Migration):
                 ),
                 ("over_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
                 ("moved", models.DecimalField(decimal_places=2, max_digits=16, null=True)),
+                ("reason", models.CharField(blank=True, db_default="", default="", max_length=9)),
             ],
             options={
                 "indexes": [
@@ -1066,50 +1111,6 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="batched_capture_positive")
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="Notification",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.merchant",
-                    ),
-                ),
-                (
-                    "channel",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.channel",
-                    ),
-                ),
-                ("kind", models.CharField(max_length=12)),
-                ("action", models.CharField(max_length=12)),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        db_constraint=False,
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        to="gateway.payment",
-                    ),
-                ),
-                ("registration", models.UUIDField(null=True)),
-                ("sequence", models.SmallIntegerField()),
-                ("created_at", models.DateTimeField()),
-            ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("payment", "sequence", "kind"), name="notification_sequence")
                 ],
             },
         ),
@@ -1716,7 +1717,11 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
+                        choices=[
+                            ("COLLECT", "direct debits (pain.008)"),
+                            ("PAY", "credit transfers (pain.001)"),
+                            ("REVERSE", "reversals of collections (pain.007)"),
+                        ],
                         max_length=7,
                     ),
                 ),
@@ -1747,6 +1752,7 @@ class Migration(migrations.Migration):
                 ("bank_status", models.CharField(default="", max_length=4)),
                 ("delivered_at", models.DateTimeField(null=True)),
                 ("removed_at", models.DateTimeField(null=True)),
+                ("written_try", models.SmallIntegerField(null=True)),
             ],
             options={
                 "indexes": [
@@ -1783,7 +1789,11 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("COLLECT", "direct debits (pain.008)"), ("PAY", "credit transfers (pain.001)")],
+                        choices=[
+                            ("COLLECT", "direct debits (pain.008)"),
+                            ("PAY", "credit transfers (pain.001)"),
+                            ("REVERSE", "reversals of collections (pain.007)"),
+                        ],
                         max_length=7,
                     ),
                 ),
@@ -2517,6 +2527,9 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("payment__isnull", False)), fields=["payment"], name="webhook_payment"
                     ),
+                    models.Index(
+                        condition=models.Q(("state", "waiting")), fields=["give_up_at"], name="webhook_give_up"
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(fields=("endpoint", "notification"), name="webhook_delivery_once")
@@ -2542,6 +2555,10 @@ class Migration(migrations.Migration):
                 ("failure", models.CharField(default="", max_length=12)),
                 ("answer", models.CharField(default="", max_length=512)),
                 ("duration_ms", models.IntegerField()),
+                (
+                    "tried_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                ),
             ],
             options={
                 "ordering": ["delivery_id", "id"],
@@ -2996,9 +3013,215 @@ class Migration(migrations.Migration):
             name="AuthorizationRelease",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("authorization", models.UUIDField()),
-                ("due_at", models.DateTimeField(db_index=True)),
+                ("authorization", models.UUIDField(db_index=True)),
+                ("due_at", models.DateTimeField(null=True)),
                 ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                (
+                    "cause",
+                    models.CharField(
+                        choices=[("FINAL", "a follow-up with sequence=FINAL"), ("EXPIRY", "expired")],
+                        default="",
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        default=None,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("currency", models.CharField(default="", max_length=3)),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        default=None,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                ("payment", models.UUIDField(null=True)),
+                ("result_code", models.CharField(db_default="", default="", max_length=11)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("OPEN", "to be released"),
+                            ("RELEASED", "released"),
+                            ("NOTHING", "nothing was left"),
+                            ("GIVEN_UP", "given up"),
+                        ],
+                        db_default="OPEN",
+                        default="OPEN",
+                        max_length=8,
+                    ),
+                ),
             ],
+            options={
+                "verbose_name": "released authorization",
+                "verbose_name_plural": "released authorizations",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("due_at__isnull", False)),
+                        fields=["due_at"],
+                        name="authorization_release_due",
+                    ),
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", False)),
+                        fields=["ended_at"],
+                        name="authorization_release_ended",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AuthorizationExpiry",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("authorization", models.UUIDField()),
+                ("due_at", models.DateTimeField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["due_at"], name="authorization_expiry_due"),
+                    models.Index(fields=["merchant", "due_at"], name="authorization_expiry_merchant"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Notification",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
+                    ),
+                ),
+                ("kind", models.CharField(max_length=12)),
+                ("action", models.CharField(max_length=12)),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("registration", models.UUIDField(null=True)),
+                ("sequence", models.SmallIntegerField()),
+                ("created_at", models.DateTimeField()),
+                ("subject", models.UUIDField(null=True)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("payment", "sequence", "kind"), name="notification_sequence")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserPreference",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="preference",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("time_zone", models.CharField(blank=True, default="", max_length=64, verbose_name="time zone")),
+            ],
+            options={
+                "verbose_name": "preference",
+                "verbose_name_plural": "preferences",
+            },
+        ),
+        migrations.CreateModel(
+            name="ChainState",
+            fields=[
+                (
+                    "chain",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="standing",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("authorized", "Authorized"),
+                            ("partly_captured", "Partly Captured"),
+                            ("captured", "Captured"),
+                            ("partly_refunded", "Partly Refunded"),
+                            ("refunded", "Refunded"),
+                            ("voided", "Voided"),
+                            ("expired", "Expired"),
+                            ("disputed", "Disputed"),
+                            ("charged_back", "Charged Back"),
+                            ("won_back", "Won Back"),
+                            ("paid_out", "Paid Out"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("disputed", models.BooleanField(db_default=False, default=False)),
+                ("expired", models.BooleanField(db_default=False, default=False)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["merchant", "state", "created_at", "chain"], name="chain_state_merchant_time"),
+                    models.Index(fields=["state", "chain"], name="chain_state_newest"),
+                ],
+            },
         ),
     ]

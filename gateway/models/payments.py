@@ -199,7 +199,7 @@ class ChainState(models.Model):
     (gateway.payments.chain_states).
 
     ``state``: never written by a program: the database derives it whenever the row changes, from the approved payments
-    of the chain and from ``disputed`` and ``expired`` (function gateway_chain_state, migration 0003). A trigger touches
+    of the chain and from ``disputed`` and ``expired`` (function gateway_chain_state, migration 0002). A trigger touches
     the row with each approval, in the statement that makes it. ``disputed``: a dispute of the chain is open;
     ``expired``: its authorization has ended without being used up. ``created_at``: of the first payment.
     Source: docs/decisions/0076.

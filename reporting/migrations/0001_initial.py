@@ -267,6 +267,8 @@ class Migration(migrations.Migration):
                 ("lease_until", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
+                ("match_line", models.IntegerField(default=0)),
+                ("tries", models.SmallIntegerField(default=0)),
             ],
             options={
                 "ordering": ["-received_at"],
