@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.management.commands import changepassword
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
@@ -22,7 +21,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Sets what is typed at the terminal, which no test has."""
 
     def types(password: str) -> None:
-        monkeypatch.setattr(changepassword.getpass, "getpass", lambda prompt="": password)
+        monkeypatch.setattr("getpass.getpass", lambda prompt="": password)
 
     return types
 
