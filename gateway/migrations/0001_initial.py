@@ -4,7 +4,6 @@ import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
-import django.utils.timezone
 import gateway.core.identifiers
 import gateway.models.access
 import gateway.models.entities
@@ -3021,7 +3020,6 @@ class Migration(migrations.Migration):
                     "cause",
                     models.CharField(
                         choices=[("FINAL", "a follow-up with sequence=FINAL"), ("EXPIRY", "expired")],
-                        default="",
                         max_length=6,
                     ),
                 ),
@@ -3030,20 +3028,18 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_constraint=False,
                         db_index=False,
-                        default=None,
                         on_delete=django.db.models.deletion.PROTECT,
                         to="gateway.channel",
                     ),
                 ),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("currency", models.CharField(default="", max_length=3)),
+                ("created_at", models.DateTimeField()),
+                ("currency", models.CharField(max_length=3)),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "merchant",
                     models.ForeignKey(
                         db_constraint=False,
                         db_index=False,
-                        default=None,
                         on_delete=django.db.models.deletion.PROTECT,
                         to="gateway.merchant",
                     ),
