@@ -299,6 +299,7 @@ def _render_alert_payloads(notifications: Sequence[Notification]) -> Mapping[int
 def _render(notification: Notification, alert: DisputeAlert) -> dict[str, Any]:
     return {
         "id": alert.pk.hex,
+        "shortId": identifiers.format_short_id(alert.pk.int),
         "kind": alert.kind,
         "state": alert.state,
         "referencedId": alert.disputed.hex,

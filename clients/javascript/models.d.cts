@@ -59,6 +59,10 @@ export interface PaymentResultDetails {
   readonly ExtendedDescription: string;
   /** Why it was declined and what to do next. */
   readonly MerchantAdviceCode?: string;
+  /** Of a PA: until when it may be captured, UTC. */
+  readonly authorizationExpiresAt?: string;
+  /** Of a PA whose time has passed uncaptured. */
+  readonly authorizationExpired?: string;
   /** What the API has besides. */
   readonly [name: string]: any;
 }
@@ -493,6 +497,10 @@ export interface ListedResultDetails {
   readonly ExtendedDescription: string;
   /** Why it was declined and what to do next. */
   readonly MerchantAdviceCode?: string;
+  /** Of a PA: until when it may be captured, UTC. */
+  readonly authorizationExpiresAt?: string;
+  /** Of a PA whose time has passed uncaptured. */
+  readonly authorizationExpired?: string;
   /** What the API has besides. */
   readonly [name: string]: any;
 }

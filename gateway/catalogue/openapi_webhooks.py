@@ -12,6 +12,7 @@ _KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "PAYMENT": ("PaymentEvent", "A payment was made (CREATED) or moved on (UPDATED).", "Payment"),
     "REGISTRATION": ("RegistrationEvent", "A registration was made, changed or deleted.", "Registration"),
     "SCHEDULE": ("ScheduleEvent", "A subscription was made, changed or ended.", ""),
+    "ALERT": ("AlertEvent", "An issuer told of a complaint before a chargeback, or that alert moved on.", ""),
     "RISK": ("RiskEvent", "Rules or a risk check have decided: risk.outcome, risk.score.", ""),
 }
 """Type of event → its schema, what it tells, and the answer that its payload is as well."""

@@ -15,6 +15,8 @@ from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
 
 WEBHOOK_KINDS: Final = ("PAYMENT", "REGISTRATION", "SCHEDULE", "RISK", "ALERT")
+DEFAULT_WEBHOOK_KINDS: Final = tuple(kind for kind in WEBHOOK_KINDS if kind != "ALERT")
+"""What an endpoint gets unless it asks for more: clients written for the specification know no other type."""
 """Event types that an endpoint may subscribe to."""
 INSPECTOR_URL_PREFIX: Final = "inspector:"
 """The address of an endpoint that is the back office's own inspector: nothing leaves the installation."""

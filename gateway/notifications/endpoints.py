@@ -19,7 +19,7 @@ from gateway.access.audit_log import Actor
 from gateway.core import clock, identifiers
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, WebhookDelivery, WebhookEndpoint
-from gateway.models.webhooks import INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
+from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, INSPECTOR_URL_PREFIX, WEBHOOK_KINDS
 from gateway.notifications import claims, delivery, payload_format, retry_schedule, signing
 from gateway.outbound import CallOutcome, ForbiddenAddressError, parse_target
 from gateway.vault.sealing import current_vault
@@ -69,7 +69,7 @@ def create_endpoint(
     channel: Channel | None = None,
     mode: str = WebhookEndpoint.Mode.ENCRYPTED,
     wrapper: str = WebhookEndpoint.Wrapper.NONE,
-    kinds: Sequence[str] = WEBHOOK_KINDS,
+    kinds: Sequence[str] = DEFAULT_WEBHOOK_KINDS,
     secret: Secret | None = None,
 ) -> tuple[WebhookEndpoint, Secret]:
     """Create an endpoint, INACTIVE until it is activated. Returns it with its secret, which is shown only this once.

@@ -28,7 +28,7 @@ from gateway.backoffice.webhooks.webhook_forms import EndpointForm, list_endpoin
 from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import WebhookEndpoint
-from gateway.models.webhooks import WEBHOOK_KINDS
+from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
 from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.timers import wakeup
@@ -127,7 +127,7 @@ class WebhookEndpointAdmin(MerchantPage):
         if (ask := session.require_reauthentication(request)) is not None:
             return ask
         offered = list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION)
-        form = EndpointForm(request.POST or None, offered=offered, initial={"kinds": list(WEBHOOK_KINDS)})
+        form = EndpointForm(request.POST or None, offered=offered, initial={"kinds": list(DEFAULT_WEBHOOK_KINDS)})
         if request.method == "POST" and form.is_valid():
             chosen, whose = form.cleaned_data, form.whose
             try:

@@ -14,7 +14,7 @@ from gateway.access import audit_log
 from gateway.core import identifiers
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, WebhookEndpoint
-from gateway.models.webhooks import WEBHOOK_KINDS
+from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
 from gateway.notifications.endpoints import InvalidEndpointError
 
@@ -30,7 +30,9 @@ class Command(BaseCommand):
         parser.add_argument("--mode", choices=("encrypted", "signed"), default="encrypted")
         parser.add_argument("--wrapper", choices=("none", "json"), default="none", help="encrypted: the body's form")
         parser.add_argument(
-            "--kinds", default=",".join(WEBHOOK_KINDS), help=f"of {','.join(WEBHOOK_KINDS)}; all unless told"
+            "--kinds",
+            default=",".join(DEFAULT_WEBHOOK_KINDS),
+            help=f"of {','.join(WEBHOOK_KINDS)}; all but ALERT unless told",
         )
         parser.add_argument("--secret-file", type=Path, help="64 hex digits or whsec_…; one is made without it")
         parser.add_argument("--endpoint", help="the id that the list prints, for what follows")

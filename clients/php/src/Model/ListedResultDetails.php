@@ -14,6 +14,8 @@ use Tollhouse\Model;
  * @property-read string $AcquirerResponse
  * @property-read string $ExtendedDescription
  * @property-read string|null $MerchantAdviceCode
+ * @property-read string|null $authorizationExpiresAt
+ * @property-read string|null $authorizationExpired
  */
 final class ListedResultDetails extends Model
 {}

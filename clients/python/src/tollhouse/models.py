@@ -49,6 +49,8 @@ class PaymentResultDetails(Model):
     AcquirerResponse: str
     ExtendedDescription: str
     MerchantAdviceCode: str | None
+    authorizationExpiresAt: str | None
+    authorizationExpired: str | None
 
 
 class Payment(Answer):
@@ -347,6 +349,8 @@ class ListedResultDetails(Model):
     AcquirerResponse: str
     ExtendedDescription: str
     MerchantAdviceCode: str | None
+    authorizationExpiresAt: str | None
+    authorizationExpired: str | None
 
 
 class Listed(Answer):
