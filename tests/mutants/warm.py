@@ -177,7 +177,8 @@ def _index_functions() -> None:
     here = f"{os.getcwd()}/"
     gc.unfreeze()  # config.wsgi freezes what it has imported, and gc.get_objects() does not list that
     for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(here):
+        # Not isinstance, which asks lazy objects of Django for their class and so evaluates them.
+        if type(function) is FunctionType and function.__code__.co_filename.startswith(here):
             file = function.__code__.co_filename.removeprefix(here)
             _FUNCTIONS.setdefault(_place(function.__code__, file), []).append(function)
 
