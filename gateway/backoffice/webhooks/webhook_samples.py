@@ -32,7 +32,8 @@ _MADE_UP: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         "job": {"expression": "0 0 6 1 * ? *"}, "state": "ACTIVE",
     }),
     "ALERT": ("CREATED", {
-        "id": "0" * 32, "shortId": "0000.0000.0000", "kind": "ALERT", "state": "OPEN", "referencedId": "0" * 32, "amount": "92.00",
+        "id": "0" * 32, "shortId": "0000.0000.0000", "kind": "ALERT", "state": "OPEN",
+        "referencedId": "0" * 32, "amount": "92.00",
         "currency": "EUR",
         "reasonCode": "000.100.220", "provider": "example", "reference": "A-1", "answerBy": "2030-01-04 10:00:00+0000",
     }),
