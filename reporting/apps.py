@@ -16,9 +16,9 @@ class ReportingConfig(AppConfig):
         from gateway.vault.rewrap import SEALED_COLUMNS, SealedColumn
         from reporting.models import FilePiece, SftpSource, SftpTarget
         from reporting.settlement.configuration import SETTLEMENT_SOURCES_SECTION
-        from reporting.settlement.record_queries import is_payment_settled
+        from reporting.settlement.record_queries import find_matched_settlements
 
-        register_settlement_check(is_payment_settled)
+        register_settlement_check(find_matched_settlements)
         sections.register_configuration_section(SETTLEMENT_SOURCES_SECTION)
         for column in (
             SealedColumn(model=FilePiece, sealed="sealed"),

@@ -107,7 +107,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.add_threedsecureconfiguration": "PM",
     "gateway.change_threedsecureconfiguration": "PM",
     # Card numbers are sent there, as to an acquirer: the address is not the merchant's to choose.
-    "gateway.change_threedsserver": "P",
+    "gateway.operate_threedsserver": "P",
     "gateway.view_walletkey": "PMDA",
     "gateway.change_walletkey": "PM",
     "gateway.view_riskset": "PMDA",

@@ -7,25 +7,32 @@ Source: rulings, section 4 (RV before settlement); docs/decisions/0069.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from gateway.models import BatchedCapture, Payment, Status
-from gateway.payments.settlement_check import has_settlement_record
+from gateway.payments.settlement_check import find_settled_payments
 
 
 def is_beyond_reversal(payment: Payment, at: datetime) -> bool:
     """Whether an approved debit, capture, rebill or credit can no longer be reversed at ``at``, the merchant's clock.
     Never for an authorization, nor for what waits here to be sent."""
-    if payment.payment_type == "PA" or payment.status != Status.APPROVED:
-        return False
+    return payment.id in find_beyond_reversal([payment], at)
+
+
+def find_beyond_reversal(payments: Iterable[Payment], at: datetime) -> frozenset[UUID]:
+    """Those of ``payments`` for which :func:`is_beyond_reversal` holds. They come with their channel."""
+    debits = [one for one in payments if one.payment_type != "PA" and one.status == Status.APPROVED]
+    beyond = {one.id for one in debits if _is_too_old(one, at)}
+    captures = {one.id for one in debits if one.payment_type == "CP" and one.connector == "iso8583"} - beyond
+    if captures:
+        # Their acquirer compares the sums of the batch: a reversal would change them.
+        beyond |= set(BatchedCapture.objects.filter(pk__in=captures, batch__isnull=False).values_list("pk", flat=True))
+    left = {one.id for one in debits} - beyond
+    return frozenset(beyond | (find_settled_payments(left) if left else set()))
+
+
+def _is_too_old(payment: Payment, at: datetime) -> bool:
     hours = payment.channel.reversal_hours
-    if hours and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours):
-        return True
-    return _was_sent_in_batch(payment) or has_settlement_record(payment.id)
-
-
-def _was_sent_in_batch(payment: Payment) -> bool:
-    """Its acquirer compares the sums of the batch: a reversal would change them."""
-    if payment.payment_type != "CP" or payment.connector != "iso8583":
-        return False
-    return BatchedCapture.objects.filter(pk=payment.id, batch__isnull=False).exists()
+    return bool(hours) and at - (payment.completed_at or payment.created_at) > timedelta(hours=hours)

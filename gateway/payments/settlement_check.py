@@ -1,18 +1,18 @@
-"""What a reversal needs of settlement, which is a package above payments: whether a payment was settled.
+"""What a reversal needs of settlement, which is a package above payments: which payments were settled.
 
 reporting registers the function when it is loaded. Source: rulings, section 4 (RV before settlement).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 
-SettlementCheck = Callable[[UUID], bool]
-"""Whether a settlement record is matched with the payment."""
+SettlementCheck = Callable[[Collection[UUID]], set[UUID]]
+"""Those of the payments that a settlement record is matched with."""
 
 _registered: Final[list[SettlementCheck]] = []
 
@@ -22,8 +22,9 @@ def register_settlement_check(check: SettlementCheck) -> None:
     _registered[:] = [check]
 
 
-def has_settlement_record(payment: UUID) -> bool:
-    """Whether a settlement file has told of the payment. Raises ImproperlyConfigured without a registered function."""
+def find_settled_payments(payments: Collection[UUID]) -> set[UUID]:
+    """Those of ``payments`` that a settlement file has told of. Raises ImproperlyConfigured without a registered
+    function."""
     if not _registered:
         raise ImproperlyConfigured("reporting is not among INSTALLED_APPS")
-    return _registered[0](payment)
+    return _registered[0](payments)

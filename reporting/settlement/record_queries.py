@@ -8,7 +8,7 @@ written file. Source: Part B, Reconciliation file; decision 0026.
 # ruff: noqa: S608 - the statement is built from this module's own columns only; values are always bound
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -31,10 +31,10 @@ FETCH_SIZE: Final = 2_000
 END_OF_TIME: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def is_payment_settled(payment: UUID) -> bool:
-    """Whether a record says that an institute has settled the payment."""
-    active = Match.objects.filter(IS_ACTIVE_MATCH, payment=payment, chosen=True)
-    return active.filter(record_type=RecordType.SETTLED).exists()
+def find_matched_settlements(payments: Collection[UUID]) -> set[UUID]:
+    """Those of ``payments`` of which a record says that an institute has settled them."""
+    active = Match.objects.filter(IS_ACTIVE_MATCH, payment__in=payments, chosen=True)
+    return set(active.filter(record_type=RecordType.SETTLED).values_list("payment", flat=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,7 +196,7 @@ def test_health_says_that_the_vault_does_not_open(tmp_path: Path, client) -> Non
     ):
         answer = client.get("/health/ready")
     assert answer.status_code == 503
-    assert answer.json()["checks"] == {"database": "ok", "vault": "does not open"}
+    assert answer.json()["checks"] == {"database": "ok", "clock": "ok", "vault": "does not open"}
 
 
 def test_a_key_is_superseded_when_the_next_one_becomes_primary() -> None:

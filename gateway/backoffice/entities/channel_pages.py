@@ -65,7 +65,7 @@ def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies
             form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
 
 
-CHANGE_THREEDS_SERVER_PERMISSION: Final = "gateway.change_threedsserver"
+OPERATE_THREEDS_SERVER_PERMISSION: Final = "gateway.operate_threedsserver"
 NO_SERVER_TEXT: Final = gettext_lazy(
     "In the live environment a channel authenticates only with a 3DS server: give its address and secret on the page "
     "3-D Secure first."
@@ -358,14 +358,14 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """A form's own fields are in it whatever the page shows: that of the secret is taken out."""
         form = super().get_form(request, obj, change, **kwargs)
-        if not self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
+        if not self.may(request, OPERATE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
             form.base_fields.pop("server_secret", None)
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without the right to set the server there is no field for its secret."""
         shown = super().get_fieldsets(request, obj)
-        if self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
+        if self.may(request, OPERATE_THREEDS_SERVER_PERMISSION, self._row(request, obj)):
             return shown
         return [
             (title, {**options, "fields": tuple(name for name in options["fields"] if name != "server_secret")})
@@ -378,7 +378,7 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         secret = form.cleaned_data.get("server_secret")
         # The right may be one on another PSP than that of the channel that was chosen.
         names_server = secret or "server_url" in form.changed_data
-        if names_server and not self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, obj):
+        if names_server and not self.may(request, OPERATE_THREEDS_SERVER_PERMISSION, obj):
             raise PermissionDenied
         if secret:
             set_server_secret(obj, secret)
@@ -392,7 +392,7 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """The server is shown to all, and set by those who set up acquirers: it is sent whole card numbers."""
-        sets_server = self.may(request, CHANGE_THREEDS_SERVER_PERMISSION, self._row(request, obj))
+        sets_server = self.may(request, OPERATE_THREEDS_SERVER_PERMISSION, self._row(request, obj))
         return (*(() if obj is None else ("channel",)), *(() if sets_server else ("server_url",)))
 
 

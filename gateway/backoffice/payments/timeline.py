@@ -6,7 +6,7 @@ Part B, Payment response.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -51,7 +51,7 @@ from gateway.payments.operations import (
     evaluate_operation,
     is_locally_queued,
 )
-from gateway.payments.reversal_border import is_beyond_reversal
+from gateway.payments.reversal_border import find_beyond_reversal
 from gateway.payments.states import LifecycleEvent
 
 MAX_SHOWN_PARTS: Final = 200
@@ -156,6 +156,8 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     )
     status = resolve_chain_status(Chain(members).first)
     members = [payment if member.id == payment.id else member for member in members]
+    for member in members:  # a chain is one channel's
+        member.merchant, member.channel = payment.merchant, payment.channel
     chain = Chain(members)
     at = clock.merchant_now(payment.merchant)
     keys = [member.id for member in members]
@@ -319,10 +321,15 @@ def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
     return found
 
 
-def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
-    """Follow-ups that a clerk may make now, by the operations table that also answers the API."""
+def list_follow_up_offers(
+    chain: Chain, payment: Payment, beyond: Collection[UUID] | None = None
+) -> list[FollowUpOffer]:
+    """Follow-ups that a clerk may make now, by the operations table that also answers the API. ``beyond``: the members
+    that can no longer be reversed, where they are known."""
     found = []
     at = clock.merchant_now(payment.merchant)
+    if beyond is None:
+        beyond = find_beyond_reversal([payment], at)
     renews = payment.channel.expired_captures == Channel.ExpiredCaptures.RENEW
     for code in MANUAL_FOLLOW_UPS:
         operation = OPERATIONS[code]
@@ -337,7 +344,7 @@ def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]
             asked,
             payment.currency,
             at=None if renews else at,
-            settled=bool(operation.settled) and is_beyond_reversal(payment, at),
+            settled=bool(operation.settled) and payment.id in beyond,
         )
         if asked > 0 and not decision.code:
             found.append(FollowUpOffer(code=code, title=_(operation.title), most=most, target=payment))
@@ -347,16 +354,23 @@ def list_follow_up_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]
 def list_chain_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
     """What a clerk may do from the page of ``payment``: one offer for each kind, to the payment itself where that is
     possible, else to another one of its chain (:func:`list_member_offers`). A rebill is for the payment alone."""
-    best = {code: offers[0] for code in CHAIN_FOLLOW_UPS if (offers := list_member_offers(chain, payment, code))}
-    own = {offer.code: offer for offer in list_follow_up_offers(chain, payment)}
+    beyond = find_beyond_reversal(chain.members, clock.merchant_now(payment.merchant))
+    best = {
+        code: offers[0] for code in CHAIN_FOLLOW_UPS if (offers := list_member_offers(chain, payment, code, beyond))
+    }
+    own = {offer.code: offer for offer in list_follow_up_offers(chain, payment, beyond)}
     return [found for code in MANUAL_FOLLOW_UPS if (found := own.get(code) or best.get(code)) is not None]
 
 
-def list_member_offers(chain: Chain, payment: Payment, code: str) -> list[FollowUpOffer]:
+def list_member_offers(
+    chain: Chain, payment: Payment, code: str, beyond: Collection[UUID] | None = None
+) -> list[FollowUpOffer]:
     """All offers of one kind in the chain, the best first: the payment itself, then the payment that it follows, then
-    the one with most left, the newest of equal ones."""
+    the one with most left, the newest of equal ones. ``beyond``: as of :func:`list_follow_up_offers`."""
     newest = [*chain.members][::-1]
-    found = [offer for member in newest for offer in list_follow_up_offers(chain, member) if offer.code == code]
+    if beyond is None:
+        beyond = find_beyond_reversal(newest, clock.merchant_now(payment.merchant))
+    found = [offer for member in newest for offer in list_follow_up_offers(chain, member, beyond) if offer.code == code]
     here, above = payment.pk, payment.referenced
     return sorted(
         found,

@@ -25,7 +25,7 @@ from gateway.models import (
     WebhookDelivery,
     WebhookEndpoint,
 )
-from gateway.models.webhooks import WEBHOOK_KINDS
+from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
 from reporting.models import ClearingInstitute, Settlement, SettlementFile, SettlementRecord
 from reporting.reconciliation.models import ReconciliationFile
 from tests.gateway.backoffice.test_languages import written
@@ -45,7 +45,7 @@ VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "path", "rect", "l
 PUBLISHED = frozenset(each.description for each in result_codes.RESULT_CODES.values())
 """Words of result codes: the API's own, the same in every language."""
 WIRE = frozenset(
-    {"amount", "currency", "holder", "key", "chargeback by hand", ", ".join(WEBHOOK_KINDS), *WEBHOOK_KINDS}
+    {"amount", "currency", "holder", "key", "chargeback by hand", ", ".join(DEFAULT_WEBHOOK_KINDS), *WEBHOOK_KINDS}
 )
 """Names of the API, and what requests were logged as."""
 

@@ -79,6 +79,10 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
         "risk_set": "",
         "time_zone": "",
         "descriptor": "",
+        "authorization_kind": "ESTIMATED",
+        "authorization_days": "",
+        "expired_captures": "refuse",
+        "reversal_hours": "24",
     } | changes
 
 

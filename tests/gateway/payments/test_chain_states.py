@@ -167,7 +167,7 @@ def expect(chain: Chain) -> ChainStatus:
     if back:
         return ChainStatus.PARTLY_REFUNDED
     open_ = first.payment_type == "PA" and sums.compute_capturable_amount(chain, first) > 0
-    return ChainStatus.PARTLY_CAPTURED if open_ and sums.count_remaining_captures(chain) != 0 else ChainStatus.CAPTURED
+    return ChainStatus.PARTLY_CAPTURED if open_ and chain.authorization.remaining_captures != 0 else ChainStatus.CAPTURED
 
 
 @pytest.mark.django_db

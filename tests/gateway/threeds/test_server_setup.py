@@ -109,6 +109,10 @@ def channel_form(shop: Shop) -> dict[str, str]:
         "agreement_ids": "none",
         "limits.*.mode": "none",
         "three_d_secure": "on",
+        "authorization_kind": "ESTIMATED",
+        "authorization_days": "",
+        "expired_captures": "refuse",
+        "reversal_hours": "24",
     }
 
 

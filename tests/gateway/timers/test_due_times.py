@@ -67,7 +67,15 @@ def test_a_payment_in_doubt_is_due_when_its_inquiry_is(shop: Shop) -> None:
 
 def test_what_was_left_of_an_authorization_is_due_when_its_release_is(shop: Shop) -> None:
     payment = Payment.objects.get(pk=shop.api.pay(paymentType="PA").id)
-    AuthorizationRelease.objects.create(authorization=payment.pk, due_at=clock.real_now() + timedelta(hours=1))
+    AuthorizationRelease.objects.create(
+        authorization=payment.pk,
+        merchant=shop.merchant,
+        channel=shop.channel,
+        currency="EUR",
+        cause=AuthorizationRelease.Cause.FINAL,
+        created_at=clock.real_now(),
+        due_at=clock.real_now() + timedelta(hours=1),
+    )
     assert "authorization releases" not in due()
     AuthorizationRelease.objects.update(due_at=clock.real_now() - timedelta(seconds=1))
     assert "authorization releases" in due()

@@ -284,7 +284,7 @@ def test_after_any_sequence_the_holds_are_what_the_ledger_can_capture(
 
 
 def clearings(host: IsoHost) -> list[str]:
-    return [message["48"][4:8] if message.get("48", "").startswith("3504") else "" for message in host.seen("0220")]
+    return [message["48"][4:8] if message.get("48", "").startswith("3604") else "" for message in host.seen("0220")]
 
 
 def test_a_capture_says_which_of_how_many_it_is(shop: Shop, host: IsoHost) -> None:
@@ -298,7 +298,7 @@ def test_a_capture_says_which_of_how_many_it_is(shop: Shop, host: IsoHost) -> No
     shop.api.follow(first, "CP", "22.00")
     recover()
     assert clearings(host) == ["0103", "0203", "0303"]
-    assert [message["48"][:8] for message in host.seen("0221")] == ["35040303"]
+    assert [message["48"][:8] for message in host.seen("0221")] == ["36040303"]
     without = authorize(shop)
     assert shop.api.follow(without, "CP", "20.00").code == OK
     assert clearings(host)[-1] == ""
