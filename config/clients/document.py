@@ -18,7 +18,7 @@ _NOT_FOR_SERVERS: Final = frozenset({"pay-checkout", "store-checkout", "wallet-s
 """Operations that the payment form calls, not a merchant's server."""
 _NOT_MODELLED: Final = frozenset(
     {"Submitted", "CheckoutState", "WalletSession", "WidgetConfig", "Integrity", "Health", "Throttled", "Error"}
-    | {"WebhookPayload", "PaymentEvent", "RegistrationEvent", "ScheduleEvent", "RiskEvent"}
+    | {"WebhookPayload", "PaymentEvent", "RegistrationEvent", "ScheduleEvent", "RiskEvent", "AlertEvent"}
 )
 """Answers to the payment form, errors, and events, which the packages have in their own words."""
 _AMOUNT: Final = re.compile(r"\\\.\[0-9\]\{2(?:,10)?\}\)?\??\)?\$$")

@@ -73,8 +73,8 @@ def test_a_shopper_confirms_at_the_issuers_own_page(
     before = len(issuer.control("log")["methods"])
     answer = pay(api, scenario)
     page = open_bank(open_page, answer, 390, 800)
+    page.wait_for_url(f"{issuer.url}/acs")
     expect(page.get_by_role("heading", name="Your bank")).to_be_visible()
-    assert page.url == f"{issuer.url}/acs"
     picture(page, f"external-{scenario}-phone")
     page.get_by_label("Code").fill("4711")
     page.get_by_role("button", name="Confirm").click()

@@ -26,7 +26,6 @@ from gateway.core.authorization_validity import (
     INCREMENTED_AUTHORIZATION,
 )
 from gateway.core.masking import mask_text
-from gateway.core.money import format_amount
 from gateway.models import (
     AcquirerExchange,
     Approval,
@@ -182,7 +181,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
         chain=chain,
         status=status,
         sums=summarize_chain(chain, at),
-        authorization=describe_authorization(chain),
+        authorization=describe_authorization(chain, at),
         nodes=build_chain_nodes(chain, payment.id),
         moments=sorted(moments, key=lambda moment: (moment.at, moment.order)),
         why=explain_payment(
@@ -224,9 +223,9 @@ PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
 """Names of types that are no operation on money."""
 
 
-def describe_authorization(chain: Chain) -> list[tuple[str, str]]:
+def describe_authorization(chain: Chain, at: datetime) -> list[tuple[str, str]]:
     """Name → text of an approved authorization: its kind, what was asked, granted, raised, renewed, captured and
-    released, and until when it may be captured."""
+    released, and until when it may be captured. ``at``: the merchant's clock."""
     first, held = chain.first, chain.authorization
     if first.payment_type != "PA" or first.status != Status.APPROVED:
         return []
@@ -243,10 +242,11 @@ def describe_authorization(chain: Chain) -> list[tuple[str, str]]:
         _("Released"): held.released,
     }
     facts = [(_("Kind"), kinds.get(held.kind, "–"))]
-    facts += [(name, f"{format_amount(amount)} {first.currency}") for name, amount in amounts.items()]
+    facts += [(name, format_money(amount, first.currency)) for name, amount in amounts.items()]
     facts.append((_("Renewed"), str(held.renewals)))
     end = held.expires_at
-    facts.append((_("May be captured until"), clock.format_timestamp(end) if end is not None else _("no end")))
+    until = format_moment(end) if end is not None else _("no end")
+    facts.append((_("May be captured until"), f"{until} ({_('expired')})" if held.is_expired(at) else until))
     return facts
 
 

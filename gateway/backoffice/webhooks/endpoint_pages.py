@@ -272,7 +272,9 @@ class WebhookEndpointAdmin(MerchantPage):
     def inspector_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return inspector_views.open_inspector(self, request, list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION))
+        return inspector_views.open_inspector_view(
+            self, request, list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION)
+        )
 
     def inspect_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
         return inspector_views.show_inspector(self, request, self._find_endpoint(request, str(endpoint)))

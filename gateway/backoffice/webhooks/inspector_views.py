@@ -35,7 +35,7 @@ from gateway.notifications.signing import SigningKeys
 MAX_SHOWN_MESSAGES: Final = 50
 
 
-def open_inspector(
+def open_inspector_view(
     page: MerchantPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
 ) -> HttpResponse:
     """Open the inspector of a merchant or channel; create it if there is none."""

@@ -167,7 +167,8 @@ def expect(chain: Chain) -> ChainStatus:
     if back:
         return ChainStatus.PARTLY_REFUNDED
     open_ = first.payment_type == "PA" and sums.compute_capturable_amount(chain, first) > 0
-    return ChainStatus.PARTLY_CAPTURED if open_ and chain.authorization.remaining_captures != 0 else ChainStatus.CAPTURED
+    drawn_on = open_ and chain.authorization.remaining_captures != 0
+    return ChainStatus.PARTLY_CAPTURED if drawn_on else ChainStatus.CAPTURED
 
 
 @pytest.mark.django_db
