@@ -29,6 +29,7 @@ from gateway.access import permissions
 from gateway.backoffice.follow_ups.follow_up_form import OPERATE_PAYMENT_PERMISSION, clerk_from_request
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.kit.formatting import format_money
 from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount, parse_amount
@@ -88,7 +89,7 @@ def alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, ident: UUID) 
         return redirect(reverse("admin:chargebacks_chargeback_alert", args=[alert.pk]))
     context = {
         **page.admin_site.each_context(request),
-        "title": _("Alert about %s") % f"{alert.amount} {alert.currency}",
+        "title": _("Alert about %s") % format_money(alert.amount, alert.currency),
         "opts": page.opts,
         "each": _render_row(alert),
         "row": alert,

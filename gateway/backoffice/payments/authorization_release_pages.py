@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.core import identifiers
-from gateway.core.money import format_amount
 from gateway.models import AuthorizationRelease
 
 
@@ -40,7 +40,7 @@ class AuthorizationReleaseAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("released"))
     def released(self, row: AuthorizationRelease) -> str:
-        return f"{format_amount(row.amount)} {row.currency}" if row.amount is not None else "–"
+        return format_money(row.amount, row.currency)
 
     @admin.display(description=lazy("authorization"))
     def authorization_link(self, row: AuthorizationRelease) -> SafeString:

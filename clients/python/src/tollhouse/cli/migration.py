@@ -148,12 +148,14 @@ def judge(old: OldRequest, status: int, body: Mapping[str, Any]) -> dict[str, An
     ]
     ignored = list(body.get("ignoredParameters") or ())
     faulty = {one["name"] for one in refused}
-    taken = [name for name, _ in old.fields if name not in ignored and name not in faulty]
+    # Which parameters are ignored, the gateway says of a request that it takes.
+    faultless = [name for name, _ in old.fields if name not in ignored and name not in faulty]
     return {
         "request": f"{old.method} {old.path}",
         "status": status,
         "result": {name: result.get(name) for name in ("code", "description")},
-        "taken": taken,
+        "taken": [] if refused else faultless,
+        "faultless": faultless if refused else [],
         "ignored": ignored,
         "refused": refused,
         "notes": old.notes,
@@ -166,8 +168,9 @@ def _show(console: Console, report: Mapping[str, Any]) -> None:
     ]
     lines += [f"  changed   {note}" for note in report["notes"]]
     lines += [f"  taken     {name}" for name in report["taken"]]
+    lines += [f"  no fault  {name}" for name in report["faultless"]]
     lines += [f"  ignored   {name}: not known here; it changes nothing" for name in report["ignored"]]
     lines += [f"  refused   {one['name']}: {one['why']}" for one in report["refused"]]
     if report["refused"]:
-        lines.append("  Which parameters are ignored shows once nothing is refused.")
+        lines.append("  Which of those without a fault are ignored shows once nothing is refused.")
     console.show("\n".join(lines), report)
