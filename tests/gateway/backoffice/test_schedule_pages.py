@@ -52,7 +52,7 @@ def test_cancelling_says_first_when_it_ends_and_what_is_still_charged(clara: Cli
     """Cancel, with its notice, through the API's own verb."""
     job = job_of(shop, **NOTICE)
     page = clara.get(f"{LIST}{job.pk}/do/cancel/").content.decode()
-    assert page.count("UTC: 9.90 EUR") == 2
+    assert page.count("UTC</time>: 9.90 EUR") == 2
     assert "19.80 EUR" in page
     do(clara, job, "cancel")
     assert (job.state, job.reason) == ("ENDING", "NOTICE")
