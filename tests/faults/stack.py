@@ -188,8 +188,11 @@ class Stack:
         return found if isinstance(found, dict) else {}
 
     def connect(self) -> psycopg.Connection[Any]:
-        url = self.facts("run.json")["environment"]["DATABASE_URL"]
-        return psycopg.connect(url, autocommit=True, connect_timeout=5)
+        """Raises psycopg.OperationalError, also while a launcher that was killed is starting again."""
+        environment = self.facts("run.json").get("environment")
+        if environment is None:
+            raise psycopg.OperationalError("the launcher has not written where its database is")
+        return psycopg.connect(environment["DATABASE_URL"], autocommit=True, connect_timeout=5)
 
     def answers(self) -> bool:
         """Whether the database does."""
