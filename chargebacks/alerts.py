@@ -150,12 +150,13 @@ EARLIEST_OPEN_ALERT: Final = "SELECT min(opened_at) FROM chargebacks_disputealer
 
 
 def work_on_alerts(merchant: Merchant | None = None) -> int:
-    """Close alerts that were refunded or that nobody answered in time, and send refunds whose worker died. Returns how
-    many moved."""
+    """Close alerts that were refunded or not answered in time, and send refunds whose worker stopped. Returns how many
+    were moved."""
     rows = DisputeAlert.objects.select_related("merchant").filter(state__in=(AlertState.OPEN, AlertState.REFUNDING))
     rows = rows.filter(merchant=merchant) if merchant is not None else rows
     moved = 0
-    for alert in rows.order_by("due_at")[:MAX_ALERTS_PER_RUN]:
+    # Refunds on their way first: however many alerts wait for a decision, none of them keeps a refund waiting.
+    for alert in rows.order_by("-state", "due_at")[:MAX_ALERTS_PER_RUN]:
         try:
             moved += _work_on(alert)
         except Exception:  # one alert must not stop the others; it is looked at again by the next run
@@ -261,7 +262,7 @@ def _move(alert: DisputeAlert, state: str, **changes: Any) -> bool:
             return False
         for name, value in changes.items():
             setattr(alert, name, value)
-        if state != AlertState.REFUNDING:  # its end is told
+        if state != AlertState.REFUNDING:  # the webhook comes with the refund's result
             _notify(alert, "UPDATED", now)
     wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return True
@@ -291,7 +292,8 @@ def _describe(alert: DisputeAlert) -> dict[str, str]:
 
 
 def _render_alert_payloads(notifications: Sequence[Notification]) -> Mapping[int, Mapping[str, Any]]:
-    """The payloads of alert webhooks: the alert as it is when it is told. A receiver keeps the highest sequence."""
+    """The payloads of alert webhooks: the alert in the state it has when the message is made. A receiver keeps the
+    highest sequence."""
     rows = DisputeAlert.objects.in_bulk([one.subject for one in notifications])
     return {one.pk: _render(one, rows[one.subject]) for one in notifications if one.subject in rows}
 

@@ -25,7 +25,7 @@ from config.launcher.code_host import LOADED, MAX_MESSAGE_BYTES
 from config.launcher.process import set_parent_death_signal
 
 PRELOADED_MODULES: Final = (
-    "config.web_worker", "gunicorn.app.wsgiapp", "django.core.wsgi", "django.core.handlers.wsgi",
+    "config.web_worker", "gunicorn.app.wsgiapp", "gateway.api.wsgi_handler",
     "celery.bin.celery", "celery.apps.worker", "celery.apps.beat", "celery.concurrency.thread",
     "celery.worker.consumer", "celery.worker.strategy", "kombu.transport.redis",
     "config.worker", "config.beat", "config.launcher.prepare", "gateway.db.environment",
@@ -64,15 +64,15 @@ def _load_code() -> None:
     for name in PRELOADED_MODULES:
         importlib.import_module(name)
     from django.apps import apps
-    from django.core.wsgi import get_wsgi_application
     from django.utils import translation
 
     from config.celery import app
+    from gateway.api.wsgi_handler import build_wsgi_application
 
     # What each program would do first, and write to shared pages for.
     app.finalize()
     app.loader.import_default_modules()
-    get_wsgi_application()
+    build_wsgi_application()
     for model in apps.get_models(include_auto_created=True):
         model._meta.get_fields()
         str(model._base_manager.all().query)

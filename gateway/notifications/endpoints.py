@@ -105,7 +105,9 @@ def open_inspector(merchant: Merchant, channel: Channel | None, mode: str, *, by
     if row is None:
         try:
             with transaction.atomic():
-                row, _secret = create_endpoint(merchant, INSPECTOR_URL_PREFIX, by=by, channel=channel, mode=mode)
+                row, _secret = create_endpoint(
+                    merchant, INSPECTOR_URL_PREFIX, by=by, channel=channel, mode=mode, kinds=WEBHOOK_KINDS
+                )
         except IntegrityError:
             row = mine.get()
     if row.state in (WebhookEndpoint.State.INACTIVE, WebhookEndpoint.State.OFF):

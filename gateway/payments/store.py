@@ -322,7 +322,8 @@ def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, 
     _insert_event(write, first, LifecycleEvent.EXPIRE, at)
     _insert_notification(write, first, "UPDATED", at)
     expired = write.run()
-    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
+    if expired:
+        wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return expired
 
 

@@ -17,7 +17,7 @@ from chargebacks import alerts, ledger
 from chargebacks.alerts import AlertFacts, AlertNotPossibleError
 from chargebacks.models import Chargeback, DisputeAlert
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.models import AuditEntry, Payment
 from tests.support.clock import pass_time
 from tests.support.fixtures import BY, Shop
@@ -163,6 +163,22 @@ def test_a_worker_that_stopped_before_sending_refunds_nothing_twice(
     alerts.refund_alert(alert, clerk())
     alert.refresh_from_db()
     assert (alert.state, refunds()) == (State.REFUNDED, ["92.00"])
+
+
+def test_a_refund_left_behind_is_sent_before_alerts_that_wait_are_looked_at(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of them are due earlier."""
+    monkeypatch.setattr(alerts, "MAX_ALERTS_PER_RUN", 1)
+    alerted(paid(shop))
+    left = alerted(paid(shop), reference="A-2", kind=DisputeAlert.Kind.INQUIRY)
+    long_ago = clock.real_now() - alerts.REFUND_ABANDONED_AFTER - timedelta(seconds=5)
+    DisputeAlert.objects.filter(pk=left.pk).update(
+        state=State.REFUNDING, refund=identifiers.row_id(), refund_by="clara", moved_at=long_ago
+    )
+    assert alerts.work_on_alerts() == 1
+    left.refresh_from_db()
+    assert (left.state, refunds()) == (State.REFUNDED, ["92.00"])
 
 
 def test_a_chargeback_between_the_decision_and_the_refund_stops_the_refund(

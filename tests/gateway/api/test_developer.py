@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gateway.models import AuditEntry, WebhookEndpoint
+from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.portal.webhook_receiver import read_encrypted, read_signed
 from tests.support.fixtures import Shop
 from tests.support.telling import deliver
@@ -36,6 +37,7 @@ def test_an_inspector_is_opened_once_and_by_whom_is_in_the_trail(shop: Shop) -> 
     assert first.body["secret"] == second.body["secret"]
     (row,) = WebhookEndpoint.objects.filter(merchant=shop.merchant)
     assert (row.mode, row.channel_id) == ("signed", shop.channel.pk)
+    assert set(row.kinds) == set(WEBHOOK_KINDS), "it shows also what an endpoint has to ask for"
     actors = AuditEntry.objects.filter(subject_id=str(row.pk)).values_list("actor", flat=True)
     assert set(actors)
     assert all(actor.startswith("access token ") for actor in actors)
