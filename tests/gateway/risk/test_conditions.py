@@ -231,6 +231,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
      "rules[0].then.code"),
     ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"score": 1, "code": "800.300.200"}}]},
      "rules[0].then.code"),
+    ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"verdict": "decline", "code": "800.300.20"}}]},
+     "rules[0].then.code"),
+    ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"verdict": "decline", "code": 800}}]},
+     "rules[0].then.code"),
     ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"score": 1}}] * 2}, "rules[1].name"),
     ({"key": "K", "avs": {"X": "decline"}}, "avs.X"),
     ({"key": "K", "avs": {"N": "refuse"}}, "avs.N"),
@@ -242,6 +246,14 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 def test_a_set_that_is_wrong_is_refused_with_the_path(document: dict[str, Any], path: str) -> None:
     """Validated before it is kept."""
     assert path in {fault.path for fault in d.parse_document(parse_rule_set, document)[1]}
+
+
+def test_a_code_that_is_none_is_told_with_the_one_that_was_meant() -> None:
+    effect = {"verdict": "decline", "code": "800.300.20"}
+    document = {"key": "K", "rules": [{"name": "a", "when": WHEN, "then": effect}]}
+    (fault,) = d.parse_document(parse_rule_set, document)[1]
+    assert "result code" in fault.message
+    assert "800.300.200" in fault.message
 
 
 WRONG_CONDITIONS: list[tuple[dict[str, Any], str]] = [
