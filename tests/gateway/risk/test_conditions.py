@@ -61,11 +61,13 @@ def rule(then: dict[str, Any] | None = None, name: str = "rule", **when: Any) ->
 
 IP_10M = Velocity(per="customer.ip", within=timedelta(minutes=10))
 EUR_1D = Velocity(per="customer.email", within=timedelta(days=1), currency="EUR")
+USD_1D = Velocity(per="customer.email", within=timedelta(days=1), currency="USD")
 COUNTED = RiskSignals(
     lists=frozenset({"bad-emails"}),
     counts={
         IP_10M: VelocityCounts(payments=6, declines=3, volume=Decimal("10")),
         EUR_1D: VelocityCounts(payments=2, volume=Decimal("1000.01")),
+        USD_1D: VelocityCounts(payments=2, volume=Decimal("1000.01")),
     },
 )
 
@@ -94,6 +96,16 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.00", "within": "1d",
          "currency": "EUR"},
         "800.120.203",
+    ),
+    (
+        {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.01", "within": "1d",
+         "currency": "EUR"},
+        "",
+    ),
+    (
+        {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.00", "within": "1d",
+         "currency": "USD"},
+        "",
     ),
     ({"kind": "amount", "currency": "EUR", "over": "91.99"}, "800.120.200"),
     ({"kind": "amount", "currency": "EUR", "over": "92.00"}, ""),
@@ -276,6 +288,8 @@ WRONG_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "field", "field": "brand"}, "when"),
     ({"kind": "field", "field": "brand", "is": ["VISA"], "over": 5}, "when"),
     ({"kind": "field", "field": "brand", "over": "NaN"}, "when.over"),
+    ({"kind": "field", "field": "brand", "over": True}, "when.over"),
+    ({"kind": "field", "field": "brand", "over": 1.5}, "when.over"),
     ({"kind": "field", "field": "customer.mail", "is": ["x"]}, "when.field"),
 ]
 
