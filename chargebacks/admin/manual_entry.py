@@ -84,7 +84,7 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "refunded": _compute_refunded(payment),
         "seen": Payment.objects.get(pk=payment.chain).follow_ups,
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
-        "amount": request.POST.get("amount", format_amount(payment.approved or payment.amount)),
+        "amount": request.POST.get("amount", format_amount(payment.approved_amount or payment.amount)),
         "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
         "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),

@@ -61,8 +61,8 @@ class Chain:
 
 def resolve_payment_amount(payment: Payment) -> Decimal:
     """The amount a payment moves: the approved amount, else the requested one."""
-    if payment.status == Status.APPROVED and payment.approved is not None:
-        return payment.approved
+    if payment.status == Status.APPROVED and payment.approved_amount is not None:
+        return payment.approved_amount
     return payment.amount
 
 

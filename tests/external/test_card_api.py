@@ -103,7 +103,7 @@ def agree(peer: Peer) -> None:
         assert not [one for one in members if one.status not in (Status.APPROVED, Status.DECLINED)]
         approved = {
             kind: sum(
-                (one.approved or Decimal(0))
+                (one.approved_amount or Decimal(0))
                 for one in members
                 if one.payment_type == kind and one.status == Status.APPROVED
             )
