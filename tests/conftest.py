@@ -17,6 +17,7 @@ from typing import Any
 import django
 import hypothesis
 import pytest
+from django.conf import settings
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
@@ -42,12 +43,15 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
             "GATEWAY_ENVIRONMENT": "test",
             "GATEWAY_SELF_TEST": "false",  # a test that moves the clock runs all timers
             "GATEWAY_VAULT_KEYSET_FILE": str(_var / "vault.json"),
+            "TESTS_OWN_POSTGRES": "" if os.environ.get("TEST_DATABASE_URL") else "yes",
             "DJANGO_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
         }
     )
 
 django.setup()
 install_browser()
+# Django's own hasher takes half a second for a password, on purpose. Read when the first password is hashed.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # The same examples in every run, and no clock: a test that passed here passes everywhere. The long runs that look for
 # new examples are started by hand (tests/fuzz, tests/model).
@@ -68,6 +72,16 @@ triggers sleep here; tests/gateway/payments/test_store.py wakes them."""
 
 STAYING = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Tables that migrating fills, and that no test changes."""
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+    """Also copy the test database, on a server of the run's own."""
+    from tests.support.template import copy_test_database_from_template
+
+    if os.environ["TESTS_OWN_POSTGRES"]:
+        with django_db_blocker.unblock():
+            copy_test_database_from_template()
 
 
 @pytest.fixture(scope="session")
