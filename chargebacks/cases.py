@@ -34,7 +34,7 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
-from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
+from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.timers.due_times import lowest_id_since_sql
 

@@ -29,7 +29,7 @@ from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import AuditEntry, Payment, Status
 from gateway.payments.acquirer_reported import ChainInspector, record_acquirer_reported_follow_up
-from gateway.payments.chain import COUNTED_STATUSES, Chain, resolve_payment_amount
+from gateway.payments.chain_amounts import COUNTED_STATUSES, Chain, resolve_payment_amount
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
 from gateway.timers import wakeup

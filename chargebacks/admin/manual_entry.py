@@ -32,7 +32,7 @@ from gateway.core import clock, result_codes
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
-from gateway.payments.chain import ZERO_AMOUNT, compute_refundable_amount
+from gateway.payments.chain_amounts import ZERO_AMOUNT, compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
 

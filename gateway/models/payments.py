@@ -14,7 +14,7 @@ from gateway.models.entities import Channel, Merchant
 
 
 class Status(models.TextChoices):
-    """The state of one payment. Captured and refunded are properties of its chain (gateway.payments.chain)."""
+    """The state of one payment. Captured and refunded are properties of its chain (gateway.payments.chain_amounts)."""
 
     STARTED = "STARTED"
     PENDING = "PENDING"

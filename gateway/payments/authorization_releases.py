@@ -18,7 +18,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationRelease, Merchant, Payment, Status
-from gateway.payments.chain import Chain, has_open_reversal
+from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import (
     GATEWAY_FOLLOW_UP_PARAMETERS,
     FollowUpRequest,

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.core import identifiers
 from gateway.models import Payment, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 
 
 def first(kind: str, amount: str = "100.00", **values: Any) -> Payment:

@@ -1,4 +1,4 @@
-"""Payment chains: a first payment with its follow-ups, and what of it can still be captured, refunded, reversed.
+"""Amounts of a payment chain: what of a first payment and its follow-ups can be captured, refunded, reversed.
 
 Nothing of this is stored. Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once
 can never both pass a ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it
