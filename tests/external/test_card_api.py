@@ -25,7 +25,7 @@ from gateway.payments import recovery
 from tests.external.peers import Peer, program, running
 from tests.support.card_api import CARD, KEY, SIGNING, account_at
 from tests.support.client import Answer
-from tests.support.cutting import Cutting, cutting
+from tests.support.faulty_proxy import Cutting, cutting
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
 from tests.support.receivers import answering, receiving

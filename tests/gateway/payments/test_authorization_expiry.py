@@ -14,7 +14,7 @@ from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver, messages, register
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 OK = "000.100.110"
