@@ -21,6 +21,7 @@ from django.conf import settings
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
+from tests.support.static_files import read_static_files_once
 
 FAST = "--fast" in sys.argv
 """Whether only tests without a database run: then none is started."""
@@ -50,6 +51,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 django.setup()
 install_browser()
+read_static_files_once()
 # Django's own hasher takes half a second for a password, on purpose. Read when the first password is hashed.
 settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
