@@ -6,6 +6,7 @@ each worker makes a database of its own in it. TEST_DATABASE_URL names another s
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -23,6 +24,8 @@ from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
 from tests.support.static_files import read_static_files_once
 
+gc.disable()
+"""Until all tests are found: nearly all of it stays, and looking for garbage took a fifth of the time."""
 FAST = "--fast" in sys.argv
 """Whether only tests without a database run: then none is started."""
 _var: Path | None = None
@@ -160,6 +163,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, among what comes new."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_teardown() -> None:
