@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import socket
 import sys
@@ -203,6 +204,13 @@ def test_in_the_test_environment_a_local_receiver_is_called_but_never_our_own_po
     )
     assert call_url("POST", "http://169.254.169.254/", timeout_s=30).failure is CallFailure.FORBIDDEN
     assert connects == []
+
+
+def test_behind_a_proxy_the_web_server_s_own_port_is_not_called(settings: Settings) -> None:
+    """Found in use: in a test environment behind a proxy a merchant's webhook could call the node itself, which takes
+    callers of its own machine for the operator's (its figures at /metrics)."""
+    settings.GATEWAY_BASE_URL = "https://pay.example.com"
+    assert int(os.environ.get("PORT", "8000")) in address_guard.list_own_ports()
 
 
 @pytest.mark.parametrize("text", ["93.184.215.14", "8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4001::1"])
