@@ -84,9 +84,10 @@ def _unsafe_is_refused(site: Site) -> Row:
         done = site.manage("check", check=False, **settings)
         if done.returncode == 0 or f"tollhouse.{row.check}" not in done.stderr:
             passed.append(row.check)
+    checks = ", ".join(dict.fromkeys(row.check for row in UNSAFE))
     return Row(
         trial="live: unsafe settings",
-        done=f"manage.py check with {len(UNSAFE)} unsafe settings, one at a time: {', '.join(r.check for r in UNSAFE)}",
+        done=f"manage.py check with {len(UNSAFE)} unsafe settings, one at a time: {checks}",
         seen=f"{len(UNSAFE) - len(passed)} refused, {', '.join(passed) or 'none'} let through; safe settings accepted",
         fine=not passed,
     )
