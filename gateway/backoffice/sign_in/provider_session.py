@@ -28,7 +28,7 @@ _configurations: Final[dict[tuple[str, str], tuple[float, requests.Response]]] =
 class ProviderSession(requests.Session):
     """An HTTP client of one sign-in. Raises requests.ConnectionError if too many calls are running."""
 
-    def request(self, method: str | bytes, url: str | bytes, *args: Any, **options: Any) -> requests.Response:
+    def request(self, method: str, url: str | bytes, *args: Any, **options: Any) -> requests.Response:
         """Send one request, or give the provider's configuration that was read before."""
         key = (str(url), str(self.verify))
         kept = _configurations.get(key)
