@@ -159,6 +159,15 @@ def test_what_a_host_holds_is_what_is_neither_captured_nor_reversed(
     assert [one.kind for one in other] == [LOST]
 
 
+def test_holds_of_payments_that_share_their_trace_number_are_their_own() -> None:
+    fourth = "4" * 32
+    other = [
+        line("handed", "0100", fourth, units=900, **{"7": "1122010203", "37": "R2"}),
+        line("answered", "0110", fourth, **{"39": "00"}),
+    ]
+    assert iso_books.holds([*GIVEN, *other]) == {FIRST: 2_500, fourth: 900}
+
+
 def intent(ident: str = FIRST, *, status: str = "succeeded", units: int = 2_000, **more: Any) -> dict[str, Any]:
     return {
         "id": f"pi_{ident}",

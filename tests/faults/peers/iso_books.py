@@ -73,24 +73,24 @@ def holds(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     granted: dict[str, int] = {}
     captured: dict[str, int] = {}
     moved: dict[str, tuple[dict[str, int], str, int]] = {}
-    done: set[tuple[str, str]] = set()
     for line in lines:
-        kind, number = line.get("t", ""), line.get("11", "")
+        kind, payment = line.get("t", ""), line.get("63", "")
         if line["what"] == HANDED:
-            asked[f"{kind[:2]}{int(kind[2]) + 1}", number] = line
-        question = asked.get((kind[:3], number), {})
-        if line["what"] == HANDED or line.get("39") != APPROVES or (kind[:3], number) in done or not question:
+            asked[f"{kind[:2]}{int(kind[2]) + 1}", payment] = line
+        if line["what"] == HANDED or line.get("39") != APPROVES or (kind[:3], payment) not in asked:
             continue
-        done.add((kind[:3], number))
+        # A second answer to one question finds nothing: the first one took it.
+        question = asked.pop((kind[:3], payment))
         units, reason = int(question.get("4", "0")), question.get("48.33", "")
-        about = question.get("90", "")[4:10]
-        if kind.startswith("011"):
-            first = first_by_reference.setdefault(question.get("37", ""), question["63"])
+        # Two payments of a run may share DE11; with the time of DE7 they do not, and DE90 has both.
+        number, about = question["11"] + question.get("7", ""), question.get("90", "")[4:20]
+        if kind.startswith("011") and number not in moved:
+            first = first_by_reference.setdefault(question.get("37", ""), payment)
             first_by_number[number] = first
             units = 0 if reason == RENEWS else units
             granted[first] = granted.get(first, 0) + units
             moved[number] = (granted, first, units)
-        elif kind.startswith("023") and about in first_by_number:
+        elif kind.startswith("023") and about in first_by_number and number not in moved:
             first = first_by_number[about]
             captured[first] = captured.get(first, 0) + units
             moved[number] = (captured, first, units)

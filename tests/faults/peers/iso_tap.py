@@ -17,7 +17,7 @@ from tests.faults.peers.misdeeds import CUT_AFTER, CUT_BEFORE, LATE, SILENT_AFTE
 from tests.faults.peers.tap import Tap, hang_up
 
 WAYS: Final = (SILENT_BEFORE, SILENT_AFTER, LATE, CUT_BEFORE, CUT_AFTER, TWICE)
-KEPT: Final = ("t", "4", "11", "37", "39", "63", "90", "95")
+KEPT: Final = ("t", "4", "7", "11", "37", "39", "63", "90", "95")
 KEPT_PARTS: Final = ("33",)
 """Of DE48: why an authorization follows another one."""
 HANDED, WITHHELD, ANSWERED, LOST = "handed", "withheld", "answered", "answer lost"
