@@ -43,8 +43,8 @@ threeDSRequestorChallengeInd: 05 no challenge, risk analysis performed; 07 authe
 class PointOfService:
     """``merchant_initiated``: the cardholder takes no part. ``stored``: the card is on file; ``stores``: this payment
     puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
-    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a network
-    token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
+    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a
+    network token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
     EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent."""
 
     merchant_initiated: bool = False
