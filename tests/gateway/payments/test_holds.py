@@ -15,7 +15,7 @@ from django.test import override_settings
 from gateway.models import AuthorizationRelease, Channel, Payment, Status
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import release_authorizations
-from gateway.payments.chain import Authorization, Chain
+from gateway.payments.chain_amounts import Authorization, Chain
 from tests.support.card_api import account_at, card_api
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
