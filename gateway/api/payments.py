@@ -5,6 +5,7 @@ Source: Part A, Endpoints; rulings D2, D11, D12, D20.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -217,6 +218,8 @@ def respond_to_follow_up(
         trace=context.trace,
         idempotency=responder.idempotency,
     )
+    if admission.limits is not None:
+        request = replace(request, chain=load_chain(request.target, request.merchant, request.channel))
     amount, currency = _resolve_max_amount(request, admission.limits)
     with token_limits.reserve_amount(admission.token, admission.limits, amount, currency) as reservation:
         payment = process_follow_up(request)
@@ -227,7 +230,7 @@ def respond_to_follow_up(
 def _resolve_max_amount(request: FollowUpRequest, limits: TokenLimits | None) -> tuple[Decimal | None, str | None]:
     """(amount, currency) that a follow-up moves at most, for a token with limits. A reversal without an amount takes
     all that remains: no more than the followed payment's amount; of an authorization, with its increments."""
-    chain = load_chain(request.target, request.merchant, request.channel) if limits is not None else None
+    chain = request.chain
     target = chain.find(request.target) if chain is not None and request.target is not None else None
     if chain is None or target is None:
         return None, None

@@ -43,9 +43,9 @@ threeDSRequestorChallengeInd: 05 no challenge, risk analysis performed; 07 authe
 class PointOfService:
     """``merchant_initiated``: the cardholder takes no part. ``stored``: the card is on file; ``stores``: this payment
     puts it there, or makes an agreement for later ones. ``reason``: standingInstruction.recurringType or type;
-    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``eci``: of an
-    authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or EXEMPTION_BY_CHALLENGE. ``repeated``: those of
-    REPEATED_PARAMETERS that were sent."""
+    ``practice``: its industryPractice. ``order``: MO or TO for a mail or telephone order. ``token``: paid with a
+    network token and its cryptogram. ``eci``: of an authentication. ``exemption``: a value of EXEMPTION_BY_FLAG or
+    EXEMPTION_BY_CHALLENGE. ``repeated``: those of REPEATED_PARAMETERS that were sent."""
 
     merchant_initiated: bool = False
     stored: bool = False
@@ -53,6 +53,7 @@ class PointOfService:
     reason: str = ""
     practice: str = ""
     order: str = ""
+    token: bool = False
     eci: str = ""
     exemption: str = ""
     repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -69,16 +70,24 @@ class PointOfService:
         return self.stored or self.stores
 
 
+def is_initiated_by_merchant(parameters: Mapping[str, str], *, follows: bool = False) -> bool:
+    """Whether the cardholder takes no part. ``follows``: it authorizes anew on an earlier payment (increment, renewal,
+    rebill), which is the merchant's unless ``source`` says that the cardholder asked for it."""
+    if follows:
+        return parameters.get("standingInstruction.source") != "CIT"
+    return is_merchant_initiated(RuleInput(parameters))
+
+
 def build_point_of_service(
-    parameters: Mapping[str, str], *, stored: bool = False, stores: bool = False
+    parameters: Mapping[str, str], *, stored: bool = False, stores: bool = False, token: bool = False
 ) -> PointOfService:
     """The point of service of a first payment. ``parameters``: by full name; ``stored``: it is made with a
-    registration; ``stores``: it makes one."""
+    registration; ``stores``: it makes one; ``token``: its means is a network token."""
     instruction = {
         name: parameters.get(f"standingInstruction.{name}", "")
         for name in ("mode", "type", "recurringType", "industryPractice")
     }
-    merchant = is_merchant_initiated(RuleInput(parameters))
+    merchant = is_initiated_by_merchant(parameters)
     order = parameters.get("transactionCategory", "")
     return PointOfService(
         merchant_initiated=merchant,
@@ -87,23 +96,27 @@ def build_point_of_service(
         reason=instruction["recurringType"] or instruction["type"],
         practice=instruction["industryPractice"],
         order=order if order in MAIL_OR_TELEPHONE else "",
+        token=token and not merchant,
         eci=parameters.get("threeDSecure.eci", ""),
         exemption="" if merchant else _resolve_exemption(parameters),
         repeated={name: parameters[name] for name in REPEATED_PARAMETERS if name in parameters},
     )
 
 
-def continue_point_of_service(original: PointOfService, practice: str, *, source: str = "") -> PointOfService:
+def continue_point_of_service(
+    original: PointOfService, practice: str, parameters: Mapping[str, str] = MappingProxyType({})
+) -> PointOfService:
     """The point of service of a payment that the merchant makes on an earlier one of the chain: an increment or renewal
-    (``practice``) or, without one, a rebill. ``source`` CIT: the cardholder asked for it."""
+    (``practice``) or, without one, a rebill. ``parameters``: its own, by full name."""
     return replace(
         original,
-        merchant_initiated=source != "CIT",
+        merchant_initiated=is_initiated_by_merchant(parameters, follows=True),
         stored=True,
         stores=False,
         reason="" if practice else UNSCHEDULED,
         practice=practice,
         order="",
+        token=False,
         eci="",
         exemption="",
     )

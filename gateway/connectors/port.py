@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, SentParameter
-from gateway.connectors.means import Card, Means
+from gateway.connectors.means import Card, Means, TokenAccount
 from gateway.connectors.point_of_service import PointOfService, build_point_of_service
 from gateway.core import brands
 from gateway.core.clock import Deadline
@@ -117,7 +117,9 @@ class AcquirerRequest:
     @property
     def point_of_service(self) -> PointOfService:
         """Who initiates the payment, and whether its card is on file: what every connector marks it by."""
-        return self.original or build_point_of_service(self.parameters, stored=self.stored, stores=self.stores)
+        return self.original or build_point_of_service(
+            self.parameters, stored=self.stored, stores=self.stores, token=isinstance(self.means, TokenAccount)
+        )
 
     def get_repeated(self, name: str) -> str:
         """A parameter of REPEATED_PARAMETERS: as sent with this payment, else with the one that it follows; '' if with
@@ -196,7 +198,7 @@ class AcquirerReply:
     processor is out of order), so payments may fail over to another acquirer. Never set after an unknown outcome.
     ``not_sent``: in addition, it was not sent because of the request or the account, which says nothing about the
     acquirer's health. ``pending_until``: merchant's clock; a pending payment waits at least as long (a bank that
-    collects weeks from now).
+    collects weeks from now). ``valid_for``: how long the acquirer holds an authorization, where it says so.
     """
 
     code: str
@@ -213,6 +215,7 @@ class AcquirerReply:
     retryable_elsewhere: bool = False
     not_sent: bool = False
     pending_until: datetime | None = None
+    valid_for: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +241,14 @@ class OutcomeUnknownError(Exception):
 
 class RequestTooLateError(OutcomeUnknownError):
     """The payment was not sent, because recovery may already have voided it: recovery decides about it."""
+
+
+class ApprovalNotVoidedError(OutcomeUnknownError):
+    """An approval that we refuse was to be voided, and the void is not confirmed. ``code``: of the decline."""
+
+    def __init__(self, unknown: OutcomeUnknownError, code: str) -> None:
+        super().__init__(str(unknown), unknown.sent, connector_tx_id=unknown.connector_tx_id)
+        self.code = code
 
 
 class VoidRefusedError(OutcomeUnknownError):

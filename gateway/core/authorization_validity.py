@@ -29,6 +29,11 @@ _VISA: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")
 _TRAVEL_MCCS: Final = ((3351, 3500), (3501, 3999), (4411, 4411), (7011, 7011), (7512, 7513))
 """Vehicle rental, lodging, cruise lines."""
 _STRIPE: Final = "https://docs.stripe.com/payments/place-a-hold-on-a-payment-method"
+_AIRWALLEX: Final = "https://www.airwallex.com/docs/issuing/transactions/authorization-expiration"
+_REVOLUT: Final = (
+    "https://developer.revolut.com/docs/guides/merchant/operations/capture-and-settlement/advanced-authorisation/"
+    "clearing-windows"
+)
 _CARD_METHODS: Final = frozenset({"CC", "DC", "WA"})
 
 
@@ -59,13 +64,14 @@ AUTHORIZATION_VALIDITIES: Final = (
         brands=_VISA,
         initiator=MERCHANT_INITIATED,
         days=5,
-        source=f"Visa Core Rules since April 2024, merchant-initiated; not read in the original, quoted by {_STRIPE}",
+        source="Visa Core Rules since April 2024, merchant-initiated; not read in the original, quoted by "
+        f"{_STRIPE} and {_AIRWALLEX}",
     ),
     AuthorizationValidity(
         brands=_VISA,
         days=10,
         source="Visa Core Rules since April 2024, cardholder-initiated without the card present; not read in the "
-        "original, and processors tell their merchants 7 to 10 days",
+        f"original, quoted by {_AIRWALLEX}; other processors tell their merchants 7 or 8 days",
     ),
     AuthorizationValidity(
         brands=MASTERCARD_BRANDS,
@@ -84,7 +90,7 @@ AUTHORIZATION_VALIDITIES: Final = (
         kind=FINAL_AUTHORIZATION,
         days=7,
         source=f"Mastercard Transaction Processing Rules, final authorizations; not read in the original, quoted by "
-        f"{_STRIPE}",
+        f"{_STRIPE} and {_REVOLUT}",
     ),
     AuthorizationValidity(
         brands=MASTERCARD_BRANDS,

@@ -194,8 +194,8 @@ class OpenPayment(models.Model):
 
 
 class ChainState(models.Model):
-    """The state of a chain as it stands, for lists and filters: one row per authorization and per chain with an
-    approved follow-up. A first payment without one is in the state that its own type and status say
+    """The state of a chain as it stands, for lists and filters: one row per authorization of an amount and per chain
+    with an approved follow-up. A first payment without one is in the state that its own type and status say
     (gateway.payments.chain_states).
 
     ``state``: never written by a program: the database derives it whenever the row changes, from the approved payments

@@ -27,6 +27,7 @@ class ChainStatus(models.TextChoices):
     IN_DOUBT = "in_doubt"
     DECLINED = "declined"
     RECORDED = "recorded"
+    VERIFIED = "verified"
     AUTHORIZED = "authorized"
     PARTLY_CAPTURED = "partly_captured"
     CAPTURED = "captured"
@@ -49,9 +50,10 @@ _NOT_APPROVED: Final[Mapping[str, ChainStatus]] = MappingProxyType(
     }
 )
 _APPROVED_ALONE: Final[Mapping[str, ChainStatus]] = MappingProxyType(
-    {"PA": ChainStatus.AUTHORIZED, "DB": ChainStatus.CAPTURED, "CD": ChainStatus.PAID_OUT}
+    {"PA": ChainStatus.VERIFIED, "DB": ChainStatus.CAPTURED, "CD": ChainStatus.PAID_OUT}
 )
-"""Type of an approved first payment without a row of its own -> state. Other types move no money: RECORDED."""
+"""Type of an approved first payment without a row of its own -> state. An authorization without one is of 0.00: it
+verified the card and holds nothing. Other types move no money: RECORDED."""
 KEPT_STATES: Final = frozenset(ChainState.State.values)
 """States that the database keeps."""
 
@@ -78,8 +80,8 @@ def build_chain_status_condition(status: str) -> Q:
     alone = Q(status=Status.APPROVED, standing__isnull=True) & is_first
     if status == ChainStatus.RECORDED:
         return alone & ~Q(payment_type__in=_APPROVED_ALONE)
-    if status == ChainStatus.AUTHORIZED or not types:
-        return kept  # every approved authorization has a row, so that an index finds the few that are open
+    if not types:
+        return kept  # every approved authorization of an amount has a row, so that an index finds the few that are open
     return kept | alone & Q(payment_type__in=types)
 
 

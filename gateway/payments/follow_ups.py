@@ -85,6 +85,7 @@ class FollowUpRequest:
 
     ``payment``: the id the follow-up will have. ``target``: the payment it follows, None for a malformed id.
     ``channel``: None if the caller acts for the whole merchant. ``operation``: in place of that of the paymentType.
+    ``chain``: of the target, if the caller has just read it by :func:`load_chain`.
     ``extra_writes``: called with the chain before the follow-up begins; returns what to add to the statement that
     begins it, or raises."""
 
@@ -97,6 +98,7 @@ class FollowUpRequest:
     trace: RequestTrace
     idempotency: IdempotencyContext | None = None
     operation: PaymentOperation | None = None
+    chain: Chain | None = None
     extra_writes: Callable[[Chain], Callable[[WriteStatement], None]] | None = None
 
 
@@ -108,8 +110,10 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
     _ignore_parameters_without_effect(operation, request.parameters)
     means: Means | None = None
     renewed = False
+    known = request.chain
     for _ in range(MAX_FOLLOW_UP_TRIES):
-        chain = load_chain(request.target, request.merchant, request.channel)
+        chain = known or load_chain(request.target, request.merchant, request.channel)
+        known = None
         target = chain.find(request.target) if chain is not None and request.target is not None else None
         if chain is None or target is None:
             raise _build_not_found_refusal(operation, request.parameters)

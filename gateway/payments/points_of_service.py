@@ -12,6 +12,7 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import JSONObject
 
 from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.means import TokenAccount
 from gateway.connectors.point_of_service import (
     REPEATED_PARAMETERS,
     PointOfService,
@@ -37,13 +38,14 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
     sent = _read_parameters(payment)
     if payment.referenced is None:
         stores = payment.payment_type == REGISTRATION_PAYMENT_TYPE or sent.get("createRegistration") == "true"
-        return build_point_of_service(sent, stored=payment.registration is not None and not stores, stores=stores)
+        stored, token = payment.registration is not None and not stores, payment.means == TokenAccount.kind
+        return build_point_of_service(sent, stored=stored, stores=stores, token=token)
     followed = chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole
     original = find_point_of_service(chain, followed)
     if payment.payment_type not in _REPEATING:
         return original
-    return continue_point_of_service(original, payment.practice, source=sent.get("standingInstruction.source", ""))
+    return continue_point_of_service(original, payment.practice, sent)
 
 
 def _read_parameters(payment: Payment) -> Mapping[str, str]:

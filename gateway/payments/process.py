@@ -35,7 +35,13 @@ from gateway.connectors.capabilities import PARTY_ACCOUNTS
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.connectors.means import Card, Means
 from gateway.connectors.null_connector import NO_ACQUIRER
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, OutcomeUnknownError
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ApprovalNotVoidedError,
+    Connector,
+    OutcomeUnknownError,
+)
 from gateway.connectors.routing import NoRouteError, Route, route_payment
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RoutingFacts
 from gateway.core import brands, clock, result_codes
@@ -366,6 +372,9 @@ def _submit_to_acquirer(
         verdict = risk_screening.evaluate_approval(payment, reply)
         if verdict.outcome is RiskOutcome.DECLINE:
             reply = risk_screening.void_refused_approval(connector, acquirer_request, reply, verdict)
+    except ApprovalNotVoidedError as unknown:
+        payment.answer = payment.answer | PrivateFacts(refused_code=unknown.code).as_json()
+        return unknown
     except OutcomeUnknownError as unknown:
         return unknown
     return reply

@@ -283,9 +283,12 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
             return _void_refused_approval(connector, request, found, verdict, first)
     if not _mark_void_attempted(payment):
         return InquiryResult(exchanges=[first], reply=None)
+    # A void that was sent before is repeated with what it said.
+    refused_code = read_private_facts(payment.answer).refused_code
+    reason = ReversalReason.SUSPECTED_FRAUD if refused_code else ReversalReason.TIMEOUT
     started = time.perf_counter()
     try:
-        voided = connector.void(replace(request, reversal_reason=ReversalReason.TIMEOUT))
+        voided = connector.void(replace(request, reversal_reason=reason))
     except VoidRefusedError as refused:
         return _inquire_after_refused_void(
             connector, request, [first, _build_unknown_exchange("void", refused, started)]
@@ -293,7 +296,8 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
     except OutcomeUnknownError as unknown:
         return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
     second = _build_exchange("void", voided.sent, voided.received, started)
-    return InquiryResult(exchanges=[first, second], reply=replace(voided, code=TIMEOUT_REVERSED_CODE, approved=None))
+    code = refused_code or TIMEOUT_REVERSED_CODE
+    return InquiryResult(exchanges=[first, second], reply=replace(voided, code=code, approved=None))
 
 
 def _void_late_approval(connector: Connector, request: AcquirerRequest) -> InquiryResult:

@@ -19,7 +19,15 @@ from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.rules import RuleInput
 from gateway.connectors.means import Card, TokenAccount
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, ReversalReason
+from gateway.connectors.port import (
+    AcquirerReply,
+    AcquirerRequest,
+    ApprovalNotVoidedError,
+    Connector,
+    OutcomeUnknownError,
+    ReversalReason,
+    VoidRefusedError,
+)
 from gateway.connectors.simulator.cards import is_published_test_card
 from gateway.core import brands, clock, result_codes
 from gateway.db.statement import WriteStatement
@@ -284,9 +292,14 @@ def apply_review_code(payment: Payment, reply: AcquirerReply) -> AcquirerReply:
 def void_refused_approval(
     connector: Connector, asked: AcquirerRequest, reply: AcquirerReply, verdict: RiskVerdict
 ) -> AcquirerReply:
-    """Void an approval that fails the AVS/CVV policy and return the decline. Raises OutcomeUnknownError if the void is
-    not confirmed: the payment is then IN_DOUBT, and recovery voids it."""
-    voided = connector.void(replace(asked, reversal_reason=ReversalReason.SUSPECTED_FRAUD))
+    """Void an approval that fails the AVS/CVV policy and return the decline. Raises ApprovalNotVoidedError if the void
+    is not confirmed: the payment is then IN_DOUBT, and recovery voids it with the same reason and code."""
+    try:
+        voided = connector.void(replace(asked, reversal_reason=ReversalReason.SUSPECTED_FRAUD))
+    except VoidRefusedError:
+        raise
+    except OutcomeUnknownError as unknown:
+        raise ApprovalNotVoidedError(unknown, verdict.code) from unknown
     return replace(
         reply,
         code=verdict.code,

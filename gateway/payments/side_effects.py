@@ -17,10 +17,11 @@ from uuid import UUID
 import structlog
 from django.db import models
 
-from gateway.catalogue.conditions.request_facts import is_merchant_initiated
-from gateway.catalogue.rules import RuleInput
-from gateway.connectors.acquirer_message import parse_scheme_reference
+from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
+from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import identifiers
 from gateway.core.authorization_validity import resolve_authorization_validity
 from gateway.db.statement import DatabaseTime
@@ -123,32 +124,43 @@ def build_release_row(payment: Payment, cause: AuthorizationRelease.Cause, at: d
 
 
 def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
-    """Until when an authorization or its renewal, approved at ``at``, may be captured; None without an end. An
-    increment does not prolong what it raises, and one of 0.00 holds nothing."""
+    """Until when an authorization or its renewal, approved at ``at``, may be captured: by the table, or by the acquirer
+    if that is earlier; None without an end. An increment does not prolong what it raises, and one of 0.00 holds
+    nothing."""
     if payment.payment_type != "PA" or payment.practice == INCREMENTAL_AUTHORIZATION:
         return None
     if reply.approved is None or not reply.approved:
         return None
     channel = payment.channel
-    merchant: Mapping[str, str] = payment.request.get("merchant") or {}
+    country, mcc = _resolve_business(payment)
+    instruction = flatten_body({"standingInstruction": payment.request.get("standingInstruction") or {}})
     validity = resolve_authorization_validity(
         payment.brand,
         payment.method,
         channel.authorization_days,
         kind=payment.authorization_kind or channel.authorization_kind,
-        merchant_initiated=_is_merchant_initiated(payment),
-        country=merchant.get("country", ""),
-        mcc=merchant.get("mcc", ""),
+        merchant_initiated=is_initiated_by_merchant(instruction, follows=bool(payment.practice)),
+        country=country,
+        mcc=mcc,
     )
-    return at + validity if validity is not None else None
+    ends = [after for after in (validity, reply.valid_for) if after is not None]
+    return at + min(ends) if ends else None
 
 
-def _is_merchant_initiated(payment: Payment) -> bool:
-    """Whether the merchant made it: a renewal is the merchant's, unless the cardholder asked for it."""
-    instruction: Mapping[str, str] = payment.request.get("standingInstruction") or {}
-    if payment.practice:
-        return instruction.get("source") != "CIT"
-    return is_merchant_initiated(RuleInput({f"standingInstruction.{name}": text for name, text in instruction.items()}))
+def _resolve_business(payment: Payment) -> tuple[str, str]:
+    """(country, category code) of the merchant as its acquirer is told them: those that were sent, else those of the
+    acquirer account, where it has them."""
+    merchant: Mapping[str, str] = payment.request.get("merchant") or {}
+    country, mcc = merchant.get("country", ""), merchant.get("mcc", "")
+    if country and mcc:
+        return country, mcc
+    try:
+        account = load_connector_account(
+            CONNECTORS[payment.connector], payment.channel_id, payment.acquirer_merchant_id
+        )
+    except VaultError:  # the payment is approved, whatever its account's secrets
+        return country, mcc
+    return country or account.settings.get("country", ""), mcc or account.settings.get("mcc", "")
 
 
 def build_registration_notification(

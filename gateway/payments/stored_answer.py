@@ -17,6 +17,7 @@ _FACTS: Final = "facts"
 _AGREEMENT_REFERENCES: Final = "agreed"
 _APPROVAL_POLICY: Final = "riskAfter"
 _NETWORK_REFERENCE: Final = "networkReference"
+_REFUSED_CODE: Final = "refusedApproval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +37,21 @@ class PrivateFacts:
     ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
     when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
     ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
-    made with the registration later.
+    made with the registration later. ``refused_code``: the code of the decline, of an approval that failed the policy
+    and whose void is not confirmed yet.
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
     approval_policy: ApprovalPolicy | None = None
     network_reference: str = ""
+    refused_code: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
         members: dict[str, Any] = {
             _AGREEMENT_REFERENCES: dict(self.agreement_references),
             _NETWORK_REFERENCE: self.network_reference,
+            _REFUSED_CODE: self.refused_code,
         }
         if (policy := self.approval_policy) is not None:
             rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
@@ -62,6 +66,7 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         agreement_references=answer.get(_AGREEMENT_REFERENCES, {}),
         approval_policy=ApprovalPolicy(**policy) if policy else None,
         network_reference=answer.get(_NETWORK_REFERENCE, ""),
+        refused_code=answer.get(_REFUSED_CODE, ""),
     )
 
 

@@ -45,19 +45,30 @@ class IssuerStop:
     uncertain: bool = False
 
 
-_VISA_CATEGORY_1: Final = "Visa Rules, 7.3.6, decline category 1: the issuer will never approve"
-_VISA_STOP: Final = "Visa Rules, stop payment service: R0, R1, R3"
-_ADVICE: Final = "Mastercard Transaction Processing Rules, merchant advice codes"
+_VISA_CATEGORY_1: Final = (
+    "Visa Rules, decline category 1, the issuer will never approve: 04, 07, 12, 14, 15, 41, 43, 46, 57, R0, R1, R3; "
+    "quoted by https://www.checkout.com/docs/developer-resources/codes/visa-response-codes"
+)
+_VISA_STOP: Final = (
+    "Visa, stop payment service, of recurring payments: R0 one payment, R1 all of the merchant, R3 all merchants; "
+    "quoted by https://developers.tabapay.com/docs/visa-response-code-updates"
+)
+_ADVICE: Final = (
+    "Mastercard, merchant advice codes 03 do not try again, 21 stop recurring payment; quoted by "
+    "https://developer.paypal.com/braintree/docs/reference/general/merchant-responses/merchant-advice-codes"
+)
+_EXCESSIVE: Final = "https://developers.tabapay.com/docs/excessive-retry-rules"
 
 ISSUER_STOPS: Final = (
-    IssuerStop(network="Mastercard", advice="03", stops=NEVER_AGAIN, source=_ADVICE),
-    IssuerStop(network="Mastercard", advice="21", stops=NOT_BY_MERCHANT, source=_ADVICE),
+    # Of every network: some processors give these codes for declines of others, too.
+    IssuerStop(network="", advice="03", stops=NEVER_AGAIN, source=_ADVICE),
+    IssuerStop(network="", advice="21", stops=NOT_BY_MERCHANT, source=_ADVICE),
     IssuerStop(network="Visa", result="800.100.171", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 04, 07
     IssuerStop(network="Visa", result="800.100.151", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 14, 15
     IssuerStop(network="Visa", result="800.100.165", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 41
     IssuerStop(network="Visa", result="800.100.159", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 43
     IssuerStop(network="Visa", result="800.100.172", stops=NEVER_AGAIN, source=_VISA_CATEGORY_1),  # 46
-    # 12 and 57 speak of this kind of payment with the card: the cardholder may be allowed another kind.
+    # 12 and 57 are of category 1, and speak of this kind of payment: the cardholder may be allowed another kind.
     IssuerStop(network="Visa", result="800.100.170", stops=NOT_BY_MERCHANT, source=_VISA_CATEGORY_1, uncertain=True),
     IssuerStop(network="", result="800.100.500", stops=NOT_BY_MERCHANT, source=_VISA_STOP),
     IssuerStop(network="", result="800.100.501", stops=NOT_BY_MERCHANT, source=_VISA_STOP),
@@ -73,18 +84,24 @@ class RetryLimit:
     declines: int
     window: timedelta
     source: str
-    uncertain: bool = False
 
 
+# The networks' manuals were not at hand: each row names what quotes them.
 RETRY_LIMITS: Final = (
-    RetryLimit(network="Visa", declines=15, window=timedelta(days=30), source="Visa Rules, 7.3.6, excessive retries"),
+    RetryLimit(
+        network="Visa", declines=20, window=timedelta(days=30),
+        source="Visa Rules, excessive reattempts, categories 2 to 4; 15 until May 2025; quoted by " + _EXCESSIVE +
+        " and https://docs.cielo.com.br/ecommerce-cielo-en/changelog/new-limit-for-visa-retries-starting-may-25-2025",
+    ),
     RetryLimit(
         network="Mastercard", declines=10, window=timedelta(hours=24),
-        source="Mastercard, Transaction Processing Excellence, excessive authorization attempts",
+        source="Mastercard, Transaction Processing Excellence, excessive attempts; 7 in some countries, Brazil among "
+        "them; quoted by " + _EXCESSIVE,
     ),
     RetryLimit(
         network="Mastercard", declines=35, window=timedelta(days=30),
-        source="Mastercard, Transaction Processing Excellence, excessive authorization attempts", uncertain=True,
+        source="Mastercard, Transaction Processing Excellence, excessive attempts; quoted by https://developer.paypal.com/"
+        "braintree/articles/risk-and-security/compliance/network-updates/2023/mastercard-f23",
     ),
 )  # fmt: skip
 

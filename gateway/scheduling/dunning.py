@@ -60,10 +60,14 @@ DUNNING_BY_ADVICE_CODE: Final[Mapping[str, DunningDecision]] = {
     "30": DunningRetry(after=timedelta(days=10)),
     "40": _NEVER,  # a prepaid card that cannot be charged again
     "41": _NEVER,  # a virtual card for one use
-    "42": _NEVER,  # the sanctions score is over the limit (uncertain)
-    "43": _PLAN,  # a virtual card for several uses (uncertain)
+    "42": _NEVER,  # the sanctions score is over the limit
+    "43": _PLAN,  # a virtual card for several uses
 }
-"""Mastercard's DE48 subelement 84, 01 to 43: Mastercard, Transaction Processing Excellence, merchant advice codes."""
+"""Mastercard's DE48 subelement 84, merchant advice codes. The manual was not at hand; quoted by
+https://developer.paypal.com/braintree/docs/reference/general/merchant-responses/merchant-advice-codes (01 to 43),
+https://docs.rapyd.net/en/merchant-advice-codes.md (05, 22), the 72 hours of 02 by
+https://docs.solidgate.com/payments/card-payments/recover-revenue/merchant-advice-codes, 42 by
+https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/cc-auth-reply-merchant-advice-code-raw.html"""
 DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
     "100.100.303": _UPDATE,
     "800.100.157": _UPDATE,

@@ -110,7 +110,8 @@ CODES_BY_CHALLENGE_CANCEL: Final[Mapping[str, tuple[str, str]]] = MappingProxyTy
     }
 )
 """challengeCancel → codes of (payment, authentication alone). 02 is reserved and 07 is "unknown": the status decides.
-Source: EMV 3-D Secure v2.2.0, table A.1, Challenge Cancelation Indicator."""
+Source: EMV 3-D Secure v2.2.0, table A.1, Challenge Cancelation Indicator; not read in the original, quoted by
+https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/payer-auth-validate-reply-challenge-cancel-code.html."""
 RESULT_STATUSES: Final = frozenset({"Y", "A", "N", "U", "R"})
 """transStatus that a result of a challenge (RReq) may have; C, D and I are answers to an AReq only."""
 

@@ -2,12 +2,15 @@
 
     python on_loopback.py [--instead /tmp/kept=/another/folder/kept] module arguments…
 
-Run by the peers' own Python; it imports nothing of ours. ``--instead``: a file that the program insists on.
+Run by the peers' own Python; it imports nothing of ours. ``--instead``: a file that the program insists on. It is
+written whole or not at all: a program that is killed while it writes starts again on what it had written before.
 """
 
 from __future__ import annotations
 
 import builtins
+import io
+import os
 import runpy
 import socket
 import sys
@@ -25,6 +28,19 @@ class _OnLoopback(socket.socket):
         super().bind(address)
 
 
+class _WrittenWhole(io.BufferedWriter):
+    """A file that takes its name when it is closed."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._part = path, f"{path}.part"
+        super().__init__(io.FileIO(self._part, "w"))
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.replace(self._part, self._path)
+
+
 def _main(arguments: list[str]) -> None:
     instead = {}
     while arguments and arguments[0] == "--instead":
@@ -33,8 +49,11 @@ def _main(arguments: list[str]) -> None:
         arguments = arguments[2:]
     opened = builtins.open
 
-    def elsewhere(file: Any, *more: Any, **named: Any) -> Any:
-        return opened(instead.get(file, file) if isinstance(file, str) else file, *more, **named)
+    def elsewhere(file: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+        here = instead.get(file) if isinstance(file, str) else None
+        if here is None:
+            return opened(file, mode, *more, **named)
+        return _WrittenWhole(here) if mode == "wb" else opened(here, mode, *more, **named)
 
     builtins.open = elsewhere
     socket.socket = _OnLoopback  # type: ignore[misc]

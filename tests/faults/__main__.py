@@ -203,6 +203,7 @@ def _open(stack: Stack) -> int:
     with stack.connect() as connection:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM gateway_openpayment) + (SELECT count(*) FROM gateway_suspension)"
+            " + (SELECT count(*) FROM gateway_authorizationrelease WHERE state = 'OPEN')"
         ).fetchone()
     return int(row[0]) if row else -1
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from tests.faults import audit_shoppers
-from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment
+from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment, authorized, chains, hold
 from tests.faults.client import is_approved, is_pending
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
 
@@ -32,6 +32,7 @@ def find_all(
     keys, aside = list(keys), aside or Aside()
     return [
         *against_acquirer(books, acquirer),
+        *holds(books, acquirer),
         *against_journal(books, journal),
         *doubles(books, acquirer, keys),
         *limits(books, acquirer),
@@ -61,6 +62,16 @@ def against_acquirer(books: Books, acquirer: Acquirer) -> list[Finding]:
             why = "voided it" if payment.id in acquirer.voided else "never booked it"
             found.append(Finding(kind=LOST, what=f"approved here, but the acquirer {why}", payment=payment.id))
     return found
+
+
+def holds(books: Books, acquirer: Acquirer) -> list[Finding]:
+    """What the acquirer holds for an authorization is what our books say is neither captured nor reversed."""
+    members = chains(books.values())
+    return [
+        Finding(kind=LOST, what=f"the acquirer holds {held}, here it is {here}", payment=key)
+        for key, held in acquirer.holds.items()
+        if (first := books.get(key)) is not None and held != (here := hold(first, members[first.chain]))
+    ]
 
 
 def against_journal(books: Books, journal: Lines) -> list[Finding]:
@@ -106,12 +117,16 @@ def limits(books: Books, acquirer: Acquirer) -> list[Finding]:
     """No chain gave more than it had: by our books, and by the acquirer's pools."""
     found = [Finding(kind=OVER, what=f"at the acquirer: {pool}") for pool in acquirer.short]
     after: dict[str, list[Payment]] = defaultdict(list)
+    members = chains(books.values())
     for payment in books.values():
-        if payment.referenced and payment.status == "APPROVED" and not _takes_out(payment):
+        # A further authorization takes nothing of the one it follows.
+        if payment.referenced and payment.status == "APPROVED" and payment.kind != "PA" and not _takes_out(payment):
             after[payment.referenced].append(payment)
     for ident, followers in after.items():
         behind = books.get(ident)
         granted = behind.approved or ZERO if behind is not None and behind.status == "APPROVED" else ZERO
+        if behind is not None and behind.kind == "PA":
+            granted = authorized(members[behind.chain])
         used = sum((one.approved or ZERO for one in followers), ZERO)
         if used > granted:
             kinds = "+".join(f"{one.kind} {one.approved}" for one in followers)

@@ -18,6 +18,8 @@ import psycopg
 ZERO = Decimal(0)
 NO_MONEY = frozenset({"RG", "RR", "TE", "DR", "RI", "SD", "RS", "DS"})
 """Payment types that move none: registrations, schedules and what becomes of them, risk checks."""
+RENEWS = "REAUTHORIZATION"
+"""The practice of a PA that adds no amount."""
 REDIRECTED = frozenset({"ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE"})
 
 
@@ -45,7 +47,7 @@ class Move:
 class Payment:
     """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent.
     ``keeps_number``: its sealed account is still there. ``clock_moved``: its times are not those of the world.
-    ``entity``: its channel's id."""
+    ``entity``: its channel's id; ``practice``: what a further PA does to its authorization."""
 
     id: str
     order: str
@@ -66,6 +68,7 @@ class Payment:
     keeps_number: bool = False
     clock_moved: bool = False
     entity: str = ""
+    practice: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +99,8 @@ class Aside:
 class Acquirer:
     """The acquirer's side by payment id. ``standing``: approved and not voided, with the amount; ``twice``: booked
     more than once; ``short``: pools that went below zero; ``first_seen``: when its first submission came;
-    ``submissions``: how many were sent, those that got lost among them."""
+    ``submissions``: how many were sent, those that got lost among them; ``holds``: what is held for an authorization,
+    neither captured nor released."""
 
     standing: dict[str, Decimal] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
@@ -108,12 +112,39 @@ class Acquirer:
     first_seen: dict[str, float] = field(default_factory=dict)
     submissions: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
+    holds: dict[str, Decimal] = field(default_factory=dict)
+
+
+def hold(first: Payment, members: Iterable[Payment]) -> Decimal:
+    """What the acquirer has to hold by our books: all that the chain authorized, less what was captured and reversed of
+    it. ``members``: the payments of its chain."""
+    done = [one for one in members if one.status == "APPROVED"]
+    held = {one.id for one in done if one.kind == "PA"}
+    if first.id not in held:
+        return ZERO
+    taken = [one for one in done if one.kind in ("CP", "RC", "RV") and one.referenced in held]
+    return authorized(done) - sum((one.approved or ZERO for one in taken), ZERO)
+
+
+def authorized(members: Iterable[Payment]) -> Decimal:
+    """All that the authorizations of a chain were approved for; a renewal adds nothing."""
+    granted = (one for one in members if one.kind == "PA" and one.practice != RENEWS and one.status == "APPROVED")
+    return sum((one.approved or ZERO for one in granted), ZERO)
+
+
+def chains(payments: Iterable[Payment]) -> dict[str, list[Payment]]:
+    """Chain → its payments."""
+    found: dict[str, list[Payment]] = {}
+    for payment in payments:
+        found.setdefault(payment.chain, []).append(payment)
+    return found
 
 
 def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
     """The acquirer's books out of its log, oldest line first."""
     books = Acquirer()
     pools: dict[str, Decimal] = {}
+    pool_of: dict[str, str] = {}
     moves: dict[str, list[tuple[str, Decimal]]] = {}
 
     def move(key: str, sign: int) -> None:
@@ -138,6 +169,8 @@ def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
             books.standing[key] = Decimal(entry["answer"]["approvedAmount"])
             moves[key] = [(pool, Decimal(change)) for pool, change in entry.get("moves", [])]
             move(key, +1)
+            if entry.get("operation") == "PA" and not entry.get("reference"):
+                pool_of[key] = moves[key][0][0]
         elif (kind, outcome) == ("submit", "declined"):
             books.declined.add(key)
         elif (kind, outcome) == ("void", "reversed"):
@@ -146,6 +179,7 @@ def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
             move(key, -1)
         elif (kind, outcome) == ("void", "tombstone"):
             books.refused_later.add(key)
+    books.holds = {key: pools.get(pool, ZERO) for key, pool in pool_of.items()}
     return books
 
 
@@ -172,7 +206,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
         "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved_amount,"
         " connector, result_code, p.created_at, completed_at, "
         "EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id),"
-        " brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id"
+        " brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id, practice"
         " FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id"
     )
     return {
@@ -194,6 +228,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
             keeps_number=row[14],
             clock_moved=row[15],
             entity=row[16].hex if row[16] else "",
+            practice=row[17],
             moves=tuple(moves.get(row[0].hex, ())),
             exchanges=tuple(exchanges.get(row[0].hex, ())),
         )

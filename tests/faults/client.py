@@ -187,7 +187,11 @@ def payment(kind: str, amount: str, *, mode: str, order: str, card: str = "42000
     }
 
 
-def follow_up(kind: str, amount: str | None, *, order: str) -> dict[str, str]:
-    """The fields of a follow-up; a reversal may go without an amount."""
-    money = {} if amount is None else {"amount": amount, "currency": "EUR"}
-    return {"paymentType": kind, "merchantTransactionId": order, **money}
+def follow_up(kind: str, amount: str | None, *, order: str, practice: str = "", final: bool = False) -> dict[str, str]:
+    """The fields of a follow-up; a reversal may go without an amount. ``practice``: of a PA that raises or renews."""
+    fields = {"paymentType": kind, "merchantTransactionId": order}
+    if amount is not None:
+        fields |= {"amount": amount, "currency": "EUR"}
+    if practice:
+        fields["standingInstruction.industryPractice"] = practice
+    return fields | ({"sequence": "FINAL"} if final else {})

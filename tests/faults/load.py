@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.faults import shoppers
 from tests.faults.browser import Browser
@@ -27,6 +27,7 @@ EXTERNAL_SHARE: Final = 0.8
 # Card → how often: approved, approved for half of the amount, declined.
 CARDS: Final = (("4200000000000000", 88), ("4000050000000007", 5), ("4000015500000005", 7))
 CENT: Final = Decimal("0.01")
+PRACTICES: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 
 
 class Load:
@@ -117,15 +118,22 @@ class Load:
             self._give_back(client, dice, order, granted)
             return
         left = Decimal(granted.amount)
+        if dice.random() < 0.3:
+            practice = dice.choice(PRACTICES)
+            more = CENT * dice.randint(100, 9_000)
+            self._follow(client, dice, f"{order}-more", granted.id, "PA", more, practice=practice)
         for turn in range(dice.randint(1, 3)):
             part = (left * dice.randint(20, 70) / 100).quantize(CENT)
             captured = self._follow(client, dice, f"{order}-cp{turn}", granted.id, "CP", part)
             left -= part
             if captured is not None and dice.random() < 0.5:
                 self._give_back(client, dice, f"{order}-cp{turn}", captured)
-        # Too much, which must be refused, then whatever remains.
-        self._follow(client, dice, f"{order}-much", granted.id, "CP", Decimal(granted.amount))
-        self._follow(client, dice, f"{order}-rest", granted.id, "RV", None)
+        # Too much, which must be refused, then whatever remains: reversed, or released by the last capture, or held.
+        self._follow(client, dice, f"{order}-much", granted.id, "CP", Decimal(granted.amount) + 100)
+        if dice.random() < 0.3:
+            self._follow(client, dice, f"{order}-last", granted.id, "CP", CENT, final=True)
+        elif dice.random() < 0.8:
+            self._follow(client, dice, f"{order}-rest", granted.id, "RV", None)
 
     def _give_back(self, client: Client, dice: random.Random, order: str, taken: Answer) -> None:
         """Refunds in parts, the last of them too much now and then; or a reversal."""
@@ -137,12 +145,20 @@ class Load:
             self._follow(client, dice, f"{order}-rf{turn}", taken.id, "RF", max(part, CENT))
 
     def _follow(
-        self, client: Client, dice: random.Random, order: str, target: str, kind: str, amount: Decimal | None
+        self,
+        client: Client,
+        dice: random.Random,
+        order: str,
+        target: str,
+        kind: str,
+        amount: Decimal | None,
+        **more: Any,
     ) -> Answer | None:
         if self._ended.is_set():
             return None
         time.sleep(dice.uniform(*PAUSE_S))
-        told = client.pay(order, follow_up(kind, None if amount is None else str(amount), order=order), target)
+        fields = follow_up(kind, None if amount is None else str(amount), order=order, **more)
+        told = client.pay(order, fields, target)
         return self._settled(client, dice, told, patient=dice.random() < 0.7)
 
     def _settled(self, client: Client, dice: random.Random, told: Answer | None, *, patient: bool) -> Answer | None:

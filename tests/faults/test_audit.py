@@ -166,6 +166,26 @@ def test_a_key_that_never_had_an_answer_is_found() -> None:
     assert found([], [], journal=journal) == [audit.UNANSWERED]
 
 
+HELD = booked(A, operation="PA", moves=[["hold:STBA", "10.00"]])
+RAISED = booked(C, "5.00", operation="PA", reference="STBA", moves=[["hold:STBA", "5.00"]])
+
+
+@pytest.mark.parametrize(
+    "amount, taken, kinds",
+    [("4.00", "4.00", []), ("4.00", "3.00", ["lost", "lost"]), ("16.00", "16.00", ["over", "over"])],
+)
+def test_what_the_acquirer_holds_is_what_was_authorized_and_not_captured(
+    amount: str, taken: str, kinds: list[str]
+) -> None:
+    more = ours(C, kind="PA", referenced=A, chain=A, approved=Decimal(5), practice="INCREMENTAL_AUTH")
+    capture = ours(B, kind="CP", referenced=A, chain=A, approved=Decimal(amount))
+    moves = [["hold:STBA", f"-{taken}"], ["taken:STBB", taken]]
+    log = [HELD, RAISED, booked(B, taken, operation="CP", reference="STBA", moves=moves)]
+    assert [one[:4] for one in found([ours(A, kind="PA"), more, capture], log)] == [kind[:4] for kind in kinds]
+    renewed = [ours(A, kind="PA"), ours(C, kind="PA", referenced=A, chain=A, practice="REAUTHORIZATION")]
+    assert found(renewed, [HELD, RAISED])[0] == "lost"
+
+
 def test_a_late_first_inquiry_counts_unless_the_asking_part_was_down() -> None:
     """R3: at most 3 s from IN_DOUBT to the first inquiry."""
     late = {A: ours(A, moves=(move("IN_DOUBT", 10.0),), exchanges=(asked("inquire", {}, at=14.0),), completed=14.0)}

@@ -114,6 +114,60 @@ def test_captures_of_more_than_the_host_held_are_found(units: int, kinds: list[s
     assert [one.kind for one in iso_books.compare(ours, iso_books.stories([*held, *taken]))] == kinds
 
 
+THIRD = "3" * 32
+GIVEN = [
+    *(line("handed", "0100", **{"37": "R1"}), line("answered", "0110", **{"39": "00"})),
+    *(
+        line("handed", "0100", SECOND, units=500, stan="000002", **{"37": "R1", "48.33": "3900"}),
+        line("answer lost", "0110", SECOND, stan="000002", **{"39": "00"}),
+    ),
+]
+BOTH = (payment(kind="PA"), payment(SECOND, kind="PA", amount="5.00", of=FIRST))
+
+
+def follows(kind: str, units: int, **more: str) -> list[Any]:
+    """A further message about the first authorization, approved."""
+    answer = f"{kind[:2]}{int(kind[2]) + 1}0"
+    return [
+        line("handed", kind, THIRD, units=units, stan="000003", **{"90": "0100000001"}, **more),
+        line("answered", answer, THIRD, stan="000003", **{"39": "00"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "more, lines, held",
+    [
+        ((), [], 2_500),
+        ((payment(THIRD, kind="CP", amount="7.00", of=FIRST),), follows("0220", 700), 1_800),
+        ((payment(THIRD, kind="RV", amount="25.00", of=FIRST),), follows("0400", 2_500), 0),
+        (
+            (payment(THIRD, kind="RV", amount="6.00", of=FIRST),),
+            follows("0400", 2_500, **{"95": "000000001900" + "0" * 30}),
+            1_900,
+        ),
+        ((payment(THIRD, kind="RV", status="DECLINED", of=FIRST),), follows("0420", 2_500), 500),
+    ],
+)
+def test_what_a_host_holds_is_what_is_neither_captured_nor_reversed(
+    more: tuple[Payment, ...], lines: list[Any], held: int
+) -> None:
+    there = iso_books.holds([*GIVEN, *lines])
+    assert there == {FIRST: held}
+    here = iso_books.compare_holds(by_id(*BOTH, *more), there)
+    assert [one.kind for one in here] == ([LOST] if held == 500 else [])
+    other = iso_books.compare_holds(by_id(*BOTH, *more), {FIRST: held + 1})
+    assert [one.kind for one in other] == [LOST]
+
+
+def test_holds_of_payments_that_share_their_trace_number_are_their_own() -> None:
+    fourth = "4" * 32
+    other = [
+        line("handed", "0100", fourth, units=900, **{"7": "1122010203", "37": "R2"}),
+        line("answered", "0110", fourth, **{"39": "00"}),
+    ]
+    assert iso_books.holds([*GIVEN, *other]) == {FIRST: 2_500, fourth: 900}
+
+
 def intent(ident: str = FIRST, *, status: str = "succeeded", units: int = 2_000, **more: Any) -> dict[str, Any]:
     return {
         "id": f"pi_{ident}",
@@ -174,6 +228,12 @@ def test_a_card_api_that_says_the_same_is_no_finding(
         ([payment(), BACK], [intent()], [], LOST),
         ([payment(), BACK], [intent()], [OURS, OURS], DOUBLED),
         ([payment(), payment(SECOND, kind="RF", status="DECLINED", of=FIRST)], [intent()], [OURS], LOST),
+        (
+            [payment(kind="PA"), payment(SECOND, kind="CP", amount="5.00", of=FIRST)],
+            [intent(status="requires_capture", amount_capturable=1_400, amount_received=500)],
+            [],
+            LOST,
+        ),
     ],
 )
 def test_a_card_api_that_says_otherwise_is_one(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from tests.faults.peers import http_tap, iso_tap
 from tests.faults.peers.http_tap import HttpTap
 from tests.faults.peers.iso_tap import IsoTap
 from tests.faults.peers.misdeeds import Misdeeds
+from tests.faults.peers.sides import LAUNCHER
 from tests.faults.peers.tap import Tap
 from tests.support.iso_host import IsoHost
 from tests.support.ports import free_port
@@ -126,3 +131,23 @@ def test_a_frame_meets_what_was_told(way: str, tmp_path: Path) -> None:
     assert len(host.seen("0200")) == FRAMES[way][0]
     assert {entry["63"] for entry in tap.lines} == {"a" * 32}
     assert "2" not in tap.lines[0]
+
+
+WRITES = """
+import os, signal, sys
+with open("/kept", "wb") as file:
+    file.write(b"whole")
+assert open("/kept", "rb").read() == b"whole"
+with open("/kept", "wb") as file:
+    file.write(b"half of it")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_peer_that_is_killed_while_it_writes_its_books_keeps_those_before(tmp_path: Path) -> None:
+    (tmp_path / "writes_and_dies.py").write_text(WRITES)
+    books = tmp_path / "books"
+    command = [sys.executable, LAUNCHER, "--instead", f"/kept={books}", "writes_and_dies"]
+    ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=False)
+    assert (ended.returncode, books.read_text()) == (-signal.SIGKILL, "whole")

@@ -44,18 +44,26 @@ OVER = {
 }  # fmt: skip
 CLOSING = ("CP", "RV", "RF")
 WITH_CARD = ("RB", "INC", "REN")
+EXPIRED, TOO_LATE = "700.300.400", "700.300.700"
+ENDED_BY_TIME = ("CP", "RC", "INC", "REN")
+"""What may not follow an authorization whose time has passed (docs/decisions/0069)."""
+REVERSIBLE_DAYS = 1
+"""A debit is reversed within this time, and refunded after it."""
+VALID_DAYS, RENEWED_DAYS = 10, 5
+"""Of an authorization of a Visa card, and of its renewal, which the merchant initiates."""
 APPROVED, CHARGED_BACK = "000.100.110", "000.100.200"
 
 
 @dataclass(slots=True)
 class Pot:
     """Cents that may still be drawn. ``captures``: how many more; None: any number. ``closed`` by a FINAL. ``drawn``:
-    something was."""
+    something was. ``ends``: of an authorization, the day from which on it has expired."""
 
     cents: int
     captures: int | None = None
     closed: bool = False
     drawn: bool = False
+    ends: int = 0
 
     def is_used_up(self) -> bool:
         """Nothing is left of what was drawn from, or captured as often as numberOfCaptures allows."""
@@ -77,6 +85,7 @@ class Entry:
     unrepresented: int = 0
     disputed_again: int = 0
     standing: int = 0
+    day: int = 0
 
     @property
     def type(self) -> str:
@@ -95,6 +104,7 @@ class Books:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.half = False
+        self.day = 0
 
     # --- first payments -----------------------------------------------------------------------------------------------
 
@@ -107,7 +117,8 @@ class Books:
 
     def enter_first(self, ident: str, kind: str, state: str, moved: int, captures: int | None) -> Entry:
         entry = Entry(ident, kind, state, moved)
-        entry.pot = Pot(moved, captures if kind == "PA" else None)
+        entry.day = self.day
+        entry.pot = Pot(moved, captures if kind == "PA" else None, ends=self.day + VALID_DAYS)
         entry.unreceipted = moved
         self.entries.append(entry)
         return entry
@@ -145,6 +156,8 @@ class Books:
         source = money_behind(target) if kind == "RF" and self.receipts_follow else target
         if kind in CLOSED and (target.pot.closed or source.pot.closed):
             return CLOSED[kind]
+        if code := self._late(kind, target):
+            return code
         if kind == "CR" and target.behind is not None and target.behind.kind == "CR":
             return SECOND
         if kind == "CP" and target.pot.captures == 0:
@@ -160,11 +173,25 @@ class Books:
             return DISPUTED if standing > 0 and asked <= most + standing else OVER[kind]
         return ""
 
+    def _authorize_anew(self, pot: Pot, kind: str, moved: int) -> Pot:
+        """An increment adds to the pot and prolongs nothing, a renewal does the reverse."""
+        if kind == "INC":
+            pot.cents += moved
+        else:
+            pot.ends = max(pot.ends, self.day + RENEWED_DAYS)
+        return pot
+
+    def _late(self, kind: str, target: Entry) -> str:
+        """The code that refuses what comes too late, or ''."""
+        if target.type == "PA":
+            return EXPIRED if kind in ENDED_BY_TIME and self.day >= target.pot.ends else ""
+        return TOO_LATE if kind == "RV" and self.day >= target.day + REVERSIBLE_DAYS else ""
+
     def enter(self, ident: str, kind: str, target: Entry, cents: int | None, *, code: str, final: bool) -> Entry:
         """Book a follow-up that was refused with ``code``, or granted (''): then the pots are drawn from."""
         most = self.most(kind, target)
         asked = cents if cents is not None else max(most or 0, 0)
-        entry = Entry(ident, kind, "failed" if code else "done", 0, target)
+        entry = Entry(ident, kind, "failed" if code else "done", 0, target, day=self.day)
         self.entries.append(entry)
         if code:
             return entry
@@ -185,10 +212,8 @@ class Books:
                 target.pot.drawn = True
             else:
                 target.unreceipted -= moved
-        if kind == "INC":
-            target.pot.cents += moved
         if kind in ("INC", "REN"):
-            entry.pot = target.pot
+            entry.pot = self._authorize_anew(target.pot, kind, moved)
         if kind == "CB":
             source.pot.cents -= moved
             source.standing += moved

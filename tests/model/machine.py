@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from gateway.models import Merchant
 from tests.model.books import APPROVED, CHARGED_BACK, MAY_FOLLOW, Books, Entry, broken_rules
 from tests.support.client import Answer, Api
+from tests.support.clock import jump
 
 CARDS = {
     "plain": "4200000000000000",
@@ -20,6 +23,7 @@ CARDS = {
 }
 DECLINED, SILENT = "800.100.155", "000.200.001"
 FOLLOW_UPS = ("CP", "CP", "CP", "RF", "RF", "RV", "RB", "RC", "CB", "CB", "CR", "INC", "REN")
+DAY_S = 86_400
 NUMBERS = st.integers(min_value=0, max_value=999)
 PRACTICE = {"INC": "INCREMENTAL_AUTH", "REN": "REAUTHORIZATION"}
 Size = Callable[[int], int]
@@ -61,6 +65,7 @@ class ChainMachine(RuleBasedStateMachine):
     def begin(self, kind: str, cents: int, card: str, captures: int | None, final: bool) -> None:
         fields: dict[str, str] = {"numberOfCaptures": str(captures)} if captures and kind == "PA" else {}
         fields |= {"sequence": "FINAL"} if final else {}
+        Merchant.objects.update(clock_offset=timedelta(0))
         answer = self.api.pay(paymentType=kind, amount=text(cents), card__number=CARDS[card], **fields)
         state, moved = self.books.open(kind, cents, card=card, captures=captures)
         self._compare(kind, answer, {"done": APPROVED, "failed": DECLINED, "open": SILENT}[state], moved or cents)
@@ -74,11 +79,25 @@ class ChainMachine(RuleBasedStateMachine):
         final=st.sampled_from([False] * 9 + [True]),
         currency=st.sampled_from(["EUR"] * 12 + [None, "USD"]),
         by_reference=st.booleans(),
+        days=st.sampled_from([0] * 12 + [1, 2, 5, 6]),
     )
     def follow(
-        self, what: int, whom: int, wild: bool, size: str, final: bool, currency: str | None, by_reference: bool
+        self,
+        what: int,
+        whom: int,
+        wild: bool,
+        size: str,
+        final: bool,
+        currency: str | None,
+        by_reference: bool,
+        days: int,
     ) -> None:
-        """Mostly what may follow something, by the types alone; when ``wild``, anything after anything."""
+        """Mostly what may follow something, by the types alone; when ``wild``, anything after anything. ``days``: so
+        much later."""
+        if days:
+            jump(days * DAY_S)
+            self.books.day += days
+            self.told.append(f"{days} days later")
         kinds = list(FOLLOW_UPS) if wild else [kind for kind in FOLLOW_UPS if self._fitting(kind)]
         if not kinds:
             return

@@ -59,11 +59,14 @@ class CardApi:
     keys: dict[str, tuple[str, dict[str, str], int, dict[str, Any]]] = field(default_factory=dict)
     faults: list[tuple[str, str]] = field(default_factory=list)
     page: int = 100
+    holds_s: int | None = None
+    advice: dict[str, str] = field(default_factory=dict)
     gone: threading.Event = field(default_factory=threading.Event)
     lock: threading.RLock = field(default_factory=threading.RLock)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     vanish: Callable[[], None] = lambda: None
-    """From then on nobody listens any more."""
+    """From then on nobody listens any more. ``holds_s``: how long it says that an authorization can be captured;
+    ``advice``: what it says besides the reason of a decline."""
 
     @property
     def url(self) -> str:
@@ -139,7 +142,9 @@ class CardApi:
             "address_postal_code_check": "fail",
             "cvc_check": {"": None, WRONG_CVC: "fail"}.get(cvc, "pass"),
         }
-        card = {"checks": checks, "network_transaction_id": "016153570198200"}
+        card: dict[str, Any] = {"checks": checks, "network_transaction_id": "016153570198200"}
+        if self.holds_s is not None and intent["capture_method"] == "manual":
+            card["capture_before"] = int(time.time()) + self.holds_s
         return self.make(
             "charge",
             "ch",
@@ -187,6 +192,7 @@ class CardApi:
 
     def _declined(self, intent: dict[str, Any], code: str, decline: str) -> tuple[int, dict[str, Any]]:
         error = {"type": "card_error", "code": code, "decline_code": decline, "message": "Your card was declined."}
+        error |= self.advice
         intent["last_payment_error"] = dict(error)
         return 402, {"error": {**error, intent["object"]: dict(intent)}}
 

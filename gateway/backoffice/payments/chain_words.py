@@ -43,6 +43,10 @@ CHAIN_WORDS: Final[Mapping[ChainStatus, ChainWords]] = MappingProxyType({
     ),
     ChainStatus.DECLINED: ChainWords(tone="bad", name=_("Declined"), money=_("No money moved.")),
     ChainStatus.RECORDED: ChainWords(tone="good", name=_("Approved"), money=_("No money is moved by this.")),
+    ChainStatus.VERIFIED: ChainWords(
+        tone="good", name=_("Verified"), money=_("The card was checked with its bank. No money is held."),
+        shopper=_("Your card was checked with your bank. Nothing was reserved or taken."),
+    ),
     ChainStatus.AUTHORIZED: ChainWords(
         tone="good", name=_("Authorized"), money=_("%(authorized)s is reserved, and nothing was taken yet."),
         shopper=_("Thank you, your payment was accepted. %(authorized)s is reserved and was not taken yet."),

@@ -68,6 +68,7 @@ def reply_from_intent(request: AcquirerRequest, resource: Mapping[str, Any], sen
     error = resource.get("last_payment_error") or resource.get("last_setup_error")
     if granted is None and isinstance(error, dict):
         details["AcquirerResponse"] = str(error.get("decline_code") or error.get("code") or "")[:64]
+        details["MerchantAdviceCode"] = mapping.parse_advice_code(error)
     elif granted is not None:
         details["AcquirerResponse"] = str(status)
     return AcquirerReply(
@@ -80,6 +81,7 @@ def reply_from_intent(request: AcquirerRequest, resource: Mapping[str, Any], sen
         details={name: value for name, value in details.items() if value},
         sent=sent,
         received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=resource)),
+        valid_for=charge.valid_for if granted is not None else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
@@ -35,6 +36,9 @@ _METADATA_CHARS: Final = 500
 _DESCRIPTOR: Final = re.compile(r"[<>\\'\"*]|[^\x20-\x7e]")
 MAX_DESCRIPTOR_SUFFIX_CHARS: Final = 22
 HIDDEN_SECRET: Final = "•••"  # noqa: S105 - a name or a mask, no password
+DO_NOT_TRY_AGAIN: Final = "03"
+"""Mastercard's merchant advice code for it."""
+_MAX_VALIDITY_S: Final = 366 * 86_400
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,255}")
 
 
@@ -294,13 +298,15 @@ def _mask_field(name: str, value: str | Secret) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeDetails:
-    """Contents of a charge: id, address and CVV checks, the scheme's reference."""
+    """Contents of a charge: id, address and CVV checks, the scheme's reference. ``valid_for``: the time in which an
+    authorization can be captured at the processor; None where it does not say."""
 
     id: str = ""
     avs: str = ""
     cvv: str = ""
     network_id: str = ""
     decline_code: str = ""
+    valid_for: timedelta | None = None
 
 
 def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
@@ -320,7 +326,15 @@ def parse_charge(intent_object: Mapping[str, Any]) -> ChargeDetails:
         cvv=result_mapping.CVV_RESPONSE_BY_CHECK.get(_text_member(checks, "cvc_check"), ""),
         network_id=parse_scheme_reference(parse_object_id(card.get("network_transaction_id"))),
         decline_code=_text_member(outcome, "reason"),
+        valid_for=_parse_validity(found.get("created"), card.get("capture_before")),
     )
+
+
+def _parse_validity(created: object, capture_before: object) -> timedelta | None:
+    """From two times in seconds since 1970."""
+    if type(created) is not int or type(capture_before) is not int or not 0 < created < capture_before:
+        return None
+    return timedelta(seconds=min(capture_before - created, _MAX_VALIDITY_S))
 
 
 def read_mark(resource: Mapping[str, Any], name: str) -> str:
@@ -339,9 +353,17 @@ def result_code_from_error(error: Mapping[str, Any], operation: str) -> str:
     return result_mapping.map_decline(_text_member(error, "decline_code"), _text_member(error, "code"), operation)
 
 
+def parse_advice_code(error: Mapping[str, Any]) -> str:
+    """The merchant advice code of an error: the network's own, else 03 where the processor says not to try again."""
+    code = _text_member(error, "network_advice_code")
+    if len(code) == 2 and code.isascii() and code.isdecimal():
+        return code
+    return DO_NOT_TRY_AGAIN if _text_member(error, "advice_code") == "do_not_try_again" else ""
+
+
 def summarize_error(error: Mapping[str, Any]) -> dict[str, str]:
     """An error for storage: its codes, but no free text, which may quote the request."""
-    names = ("type", "code", "decline_code", "param", "network_decline_code", "advice_code")
+    names = ("type", "code", "decline_code", "param", "network_decline_code", "network_advice_code", "advice_code")
     return {name: word for name in names if (word := _text_member(error, name))}
 
 

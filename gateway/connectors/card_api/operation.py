@@ -73,10 +73,7 @@ def reply_from_failure(
         made = error.get("payment_intent") or error.get("setup_intent")
         ident = mapping.parse_object_id(made.get("id")) if isinstance(made, dict) else ""
         word = kept.get("decline_code") or kept.get("code") or kept.get("type", "")
-        advice = error.get("network_advice_code")
-        details = {"AcquirerResponse": str(word)}
-        if isinstance(advice, str) and len(advice) == 2 and advice.isdecimal():
-            details["MerchantAdviceCode"] = advice
+        details = {"AcquirerResponse": str(word), "MerchantAdviceCode": mapping.parse_advice_code(error)}
         charge = mapping.parse_charge(made) if isinstance(made, dict) else mapping.ChargeDetails()
         return AcquirerReply(
             code=mapping.result_code_from_error(error, operation),

@@ -112,6 +112,14 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
 
 _VISA_BRANDS: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")
 _VISA: Final = "Visa, V.I.P. System, field 39"
+_VISA_2025: Final = (
+    "Visa since April 2025, decline category 2; quoted by "
+    "https://docs.cielo.com.br/ecommerce-cielo-en/changelog/new-retry-codes-for-visa-5c-e-9g"
+)
+_VISA_2026: Final = (
+    "Visa since 25 October 2026, decline category 2; quoted by "
+    "https://developers.tabapay.com/docs/visa-response-code-updates"
+)
 _MASTERCARD: Final = "Mastercard, Customer Interface Specification, DE39"
 _AMEX: Final = "American Express, Global Credit Authorization Guide, data field 39"
 _CARTES_BANCAIRES: Final = "Cartes Bancaires, CB2A Autorisation, field 39"
@@ -149,15 +157,24 @@ BRAND_RESPONSE_CODES: Final = (
         brands=MASTERCARD_BRANDS, code="83", result="800.100.158", about="fraud or security", source=_MASTERCARD
     ),
     BrandResponseCode(
-        brands=_VISA_BRANDS, code="70", result="800.100.166", about="PIN data required", source=_VISA, uncertain=True
+        brands=_VISA_BRANDS, code="5C", result="800.100.180", about="blocked by the issuer for this kind of card",
+        source=_VISA_2025,
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="70", result="800.100.166", about="PIN data required",
+        source="quoted by https://docs.paymentplatform.dev/payengine-api-v2.5/error-and-response-codes/"
+        "response-codes-from-credit-card-networks",
     ),
     BrandResponseCode(
         brands=_VISA_BRANDS, code="79", result="800.100.152", about="already reversed, by the switch", source=_VISA,
         uncertain=True,
     ),
     BrandResponseCode(
-        brands=_VISA_BRANDS, code="83", result="800.100.166", about="PIN cannot be verified", source=_VISA,
-        uncertain=True,
+        brands=_VISA_BRANDS, code="83", result="800.100.158", about="fraud or security, by Visa's own network",
+        source=_VISA_2026,
+    ),
+    BrandResponseCode(
+        brands=_VISA_BRANDS, code="9G", result="800.100.181", about="blocked by the cardholder", source=_VISA_2025
     ),
     BrandResponseCode(
         brands=("AMEX",), code="78", result="800.100.151", about="card not effective yet", source=_AMEX, uncertain=True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from tests.faults.books import Payment
+from tests.faults.books import Payment, chains, hold
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, Finding
 
 OURS: Final = "tollhouse_payment"
@@ -44,9 +44,8 @@ def compare(payments: Mapping[str, Payment], theirs: CardBooks) -> list[Finding]
         if ident not in payments
     ]
     given = _given(theirs.refunds)
-    members: dict[str, list[Payment]] = defaultdict(list)
+    members = chains(payments.values())
     for payment in payments.values():
-        members[payment.chain].append(payment)
         if payment.referenced and payment.kind == "RF":
             found += _of_refund(payment, theirs.refunds)
     for ident, payment in payments.items():
@@ -68,6 +67,14 @@ def stands(intent: Mapping[str, Any] | None, given: Mapping[str, Decimal]) -> De
     return units.scaleb(-2) - given.get(intent["id"], ZERO) - given.get(charge.get("id", ""), ZERO)
 
 
+def held(intent: Mapping[str, Any] | None) -> Decimal:
+    """What an intent holds and has not captured."""
+    if intent is None or intent["status"] != "requires_capture":
+        return ZERO
+    units = intent.get("amount_capturable", intent["amount"])
+    return Decimal(units).scaleb(-2)
+
+
 def _given(refunds: Iterable[Mapping[str, Any]]) -> dict[str, Decimal]:
     """Charge or intent → what was given back of it; each refund counts once."""
     given: dict[str, Decimal] = defaultdict(Decimal)
@@ -87,6 +94,9 @@ def _of_first(
     there, here = stands(intent, given), net(first, members)
     if there != here:
         yield fault(LOST, f"at the card API {there} stands, here {here}")
+    # A capture without multicapture lets go of the rest at the processor.
+    if (kept := held(intent)) not in (ZERO, ours := hold(first, members)):
+        yield fault(LOST, f"the card API holds {kept}, here it is {ours}")
     if first.status == "APPROVED" and (intent is None or Decimal(intent["amount"]).scaleb(-2) != first.approved):
         yield fault(LOST, f"the card API has {intent and intent['amount']}, here it is {first.approved}")
     if first.status == "DECLINED" and first.code not in UNFOUNDED_WITHOUT and _asked(first):

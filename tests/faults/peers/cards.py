@@ -26,8 +26,8 @@ from tests.support.ports import free_port
 
 
 class CoreCards:
-    """Cards through localstripe, which knows no idempotency keys. Its books are a file that it writes whole before
-    each answer: it is killed while it writes none."""
+    """Cards through localstripe, which knows no idempotency keys. Its books are a file that it writes before each
+    answer; LAUNCHER has it written whole or not at all. It is killed between two requests."""
 
     name = "localstripe"
     clients = 1

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from tests.faults.client import Answer, Client, follow_up, payment
 
@@ -21,17 +21,19 @@ MOST_CHAINS: Final = 400
 MOST_FIRSTS: Final = 2_000
 """Of a client that follows nothing up."""
 CENT: Final = Decimal("0.01")
+PRACTICES: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """What a client of one processor does. ``declined``: a card that is, '' for none; ``captures``: of one
-    authorization, at most; ``first_only``: nothing follows a payment, so that none is waited for at an acquirer that is
-    gone."""
+    authorization, at most; ``raises``: some authorizations, and renews and closes some; ``first_only``: nothing follows
+    a payment, so that none is waited for at an acquirer that is gone."""
 
     approved: str
     declined: str = ""
     captures: int = 1
+    raises: bool = False
     first_only: bool = False
 
 
@@ -80,13 +82,19 @@ class Chains:
         if kind == "DB":
             self._give_back(order, first)
             return
+        if habits.raises and dice.random() < 0.4:
+            practice = dice.choice(PRACTICES)
+            self._follow(f"{order}-more", first.id, "PA", CENT * dice.randint(100, 9_000), practice=practice)
         for turn in range(dice.randint(0, habits.captures)):
             part = (amount * dice.randint(20, 45) / 100).quantize(CENT)
             captured = self._follow(f"{order}-cp{turn}", first.id, "CP", part)
             if captured is not None and dice.random() < 0.5:
                 self._give_back(f"{order}-cp{turn}", captured, reverse=False)
-        self._follow(f"{order}-much", first.id, "CP", amount + 1)
-        self._follow(f"{order}-rest", first.id, "RV", None)
+        self._follow(f"{order}-much", first.id, "CP", 2 * amount + 100)
+        if habits.raises and dice.random() < 0.3:
+            self._follow(f"{order}-last", first.id, "CP", amount / 10, final=True)
+        elif dice.random() < 0.8:
+            self._follow(f"{order}-rest", first.id, "RV", None)
 
     def _give_back(self, order: str, taken: Answer, *, reverse: bool = True) -> None:
         if reverse and self._dice.random() < 0.2:
@@ -96,10 +104,11 @@ class Chains:
             part = (Decimal(taken.amount) * self._dice.randint(20, 60) / 100).quantize(CENT)
             self._follow(f"{order}-rf{turn}", taken.id, "RF", max(part, CENT))
 
-    def _follow(self, order: str, target: str, kind: str, amount: Decimal | None) -> Answer | None:
+    def _follow(self, order: str, target: str, kind: str, amount: Decimal | None, **more: Any) -> Answer | None:
         if self._ended.is_set():
             return None
-        fields = follow_up(kind, None if amount is None else str(amount), order=order)
+        text = None if amount is None else str(amount.quantize(CENT))
+        fields = follow_up(kind, text, order=order, **more)
         return self._settled(lambda: self._client.pay(order, fields, target))
 
     def _settled(self, ask: Callable[[], Answer | None]) -> Answer | None:

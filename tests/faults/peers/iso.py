@@ -92,6 +92,9 @@ class IsoHost:
     def stories(self) -> dict[str, iso_books.Story]:
         return iso_books.stories(self.tap.lines)
 
+    def compare_holds(self, payments: Mapping[str, Payment]) -> list[Finding]:
+        return iso_books.compare_holds(payments, iso_books.holds(self.tap.lines))
+
     def down(self) -> None:
         self.tap.shut()
         self.peer.stop()
@@ -120,11 +123,15 @@ class Iso:
         return {"acquirers": {"accounts": [iso_account(self.host.tap.port)]}}
 
     def load(self, client: Client, number: int, seed: int) -> list[Chains]:
-        habits = Habits(approved=VISA, declined="4000015500000005", captures=2)
+        habits = Habits(approved=VISA, declined="4000015500000005", captures=2, raises=True)
         return [Chains(client, habits, order=f"peer-iso-{seed}", seed=seed)]
 
     def compare(self, payments: Mapping[str, Payment]) -> list[Finding]:
-        return [*self.host.compare(), *iso_books.compare(payments, self.host.stories())]
+        return [
+            *self.host.compare(),
+            *iso_books.compare(payments, self.host.stories()),
+            *self.host.compare_holds(payments),
+        ]
 
     def told(self) -> str:
         stories = self.host.stories().values()
@@ -182,6 +189,7 @@ class Pair:
         return [
             *self.first.compare(),
             *iso_books.compare(at_first, stories),
+            *self.first.compare_holds(at_first),
             *card_books.compare(at_second, books),
             *(Finding(kind=DOUBLED, what="it stands at both acquirers", payment=ident) for ident in both),
             *(

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from tests.faults.books import Payment
+from tests.faults.books import RENEWS as HOLDS_AGAIN
+from tests.faults.books import Payment, chains, hold
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OVER, TWICE, Finding
 from tests.faults.peers.iso_tap import ANSWERED, HANDED
 from tests.faults.peers.iso_tap import LOST as ANSWER_LOST
 
 APPROVES: Final = "00"
 UNDOES: Final = "042"
+RAISES: Final = "3900"
+RENEWS: Final = "3903"
+"""Part 33 of DE48: an increment, and a renewal, of the authorization that has the same DE37."""
 FOLLOWS: Final = ("CP", "RF")
 
 
@@ -58,6 +62,55 @@ def stories(lines: Iterable[Mapping[str, Any]]) -> dict[str, Story]:
             story.stan, story.units = line.get("11", ""), int(line.get("4", "0"))
             story.about = line.get("90", "")[4:10]
     return found
+
+
+def holds(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """First authorization → what a host that answered so holds of it, in minor units: granted and raised, less what was
+    captured; after a reversal, what DE95 left. ``lines``: the journal, oldest first."""
+    asked: dict[tuple[str, str], Mapping[str, Any]] = {}
+    first_by_reference: dict[str, str] = {}
+    first_by_number: dict[str, str] = {}
+    granted: dict[str, int] = {}
+    captured: dict[str, int] = {}
+    moved: dict[str, tuple[dict[str, int], str, int]] = {}
+    for line in lines:
+        kind, payment = line.get("t", ""), line.get("63", "")
+        if line["what"] == HANDED:
+            asked[f"{kind[:2]}{int(kind[2]) + 1}", payment] = line
+        if line["what"] == HANDED or line.get("39") != APPROVES or (kind[:3], payment) not in asked:
+            continue
+        # A second answer to one question finds nothing: the first one took it.
+        question = asked.pop((kind[:3], payment))
+        units, reason = int(question.get("4", "0")), question.get("48.33", "")
+        # Two payments of a run may share DE11; with the time of DE7 they do not, and DE90 has both.
+        number, about = question["11"] + question.get("7", ""), question.get("90", "")[4:20]
+        if kind.startswith("011") and number not in moved:
+            first = first_by_reference.setdefault(question.get("37", ""), payment)
+            first_by_number[number] = first
+            units = 0 if reason == RENEWS else units
+            granted[first] = granted.get(first, 0) + units
+            moved[number] = (granted, first, units)
+        elif kind.startswith("023") and about in first_by_number and number not in moved:
+            first = first_by_number[about]
+            captured[first] = captured.get(first, 0) + units
+            moved[number] = (captured, first, units)
+        elif kind.startswith("041") and about in first_by_number:
+            granted[first_by_number[about]] = int(question["95"][:12]) if "95" in question else 0
+        elif kind.startswith("043") and about in moved:
+            pot, first, units = moved.pop(about)
+            pot[first] -= units
+    return {first: units - captured.get(first, 0) for first, units in granted.items()}
+
+
+def compare_holds(payments: Mapping[str, Payment], held: Mapping[str, int]) -> list[Finding]:
+    """What the host holds of an authorization is what our books say is neither captured nor reversed."""
+    members = chains(payments.values())
+    return [
+        Finding(kind=LOST, what=f"the host holds {there} minor units, here it is {here}", payment=ident)
+        for ident, there in held.items()
+        if (first := payments.get(ident)) is not None
+        and Decimal(there).scaleb(-2) != (here := hold(first, members[first.chain]))
+    ]
 
 
 def compare(payments: Mapping[str, Payment], told: Mapping[str, Story]) -> list[Finding]:
@@ -105,5 +158,13 @@ def _over(payments: Mapping[str, Payment], told: Mapping[str, Story]) -> Iterabl
     for first, units in moved.items():
         if first not in told:
             yield Finding(kind=DOUBLED, what=f"{units} minor units moved of a payment that the host does not have")
-        elif units > told[first].units:
-            yield Finding(kind=OVER, what=f"at the host: {units} of {told[first].units} minor units", payment=first)
+        elif units > (most := told[first].units + _raised(first, payments, told)):
+            yield Finding(kind=OVER, what=f"at the host: {units} of {most} minor units", payment=first)
+
+
+def _raised(first: str, payments: Mapping[str, Payment], told: Mapping[str, Story]) -> int:
+    """What the host granted of an authorization's increments."""
+    more = (one for one in payments.values() if one.chain == first and one.referenced and one.kind == "PA")
+    return sum(
+        told[one.id].units for one in more if one.practice != HOLDS_AGAIN and one.id in told and told[one.id].stands
+    )

@@ -12,11 +12,14 @@ import threading
 from typing import Any, Final
 
 from gateway.connectors.iso8583.codec import MessageCodec
+from gateway.connectors.iso8583.private_field import split_parts
 from tests.faults.peers.misdeeds import CUT_AFTER, CUT_BEFORE, LATE, SILENT_AFTER, SILENT_BEFORE, TWICE
 from tests.faults.peers.tap import Tap, hang_up
 
 WAYS: Final = (SILENT_BEFORE, SILENT_AFTER, LATE, CUT_BEFORE, CUT_AFTER, TWICE)
-KEPT: Final = ("t", "4", "11", "37", "39", "63", "90", "95")
+KEPT: Final = ("t", "4", "7", "11", "37", "39", "63", "90", "95")
+KEPT_PARTS: Final = ("33",)
+"""Of DE48: why an authorization follows another one."""
 HANDED, WITHHELD, ANSWERED, LOST = "handed", "withheld", "answered", "answer lost"
 """What became of a frame: given to the host; not given; the host's answer passed on; and not passed on."""
 
@@ -90,7 +93,9 @@ class IsoTap(Tap):
             timer.start()
 
     def _write(self, what: str, message: dict[str, str], fault: str) -> None:
+        parts = dict(split_parts(message.get("48", "")))
         told = {name: message[name] for name in KEPT if name in message}
+        told |= {f"48.{name}": parts[name] for name in KEPT_PARTS if name in parts}
         self.note(what, **told, **({"fault": fault} if fault else {}))
 
 

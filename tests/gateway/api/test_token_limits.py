@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from gateway.access import tokens
 from gateway.access.tokens import TokenLimits
@@ -105,6 +107,16 @@ def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
     assert api.follow(target, "RF", "100.00").status == 200
     assert delete_old_token_moves() == 3
     assert TokenLimitUsage.objects.count() == 1
+
+
+def test_the_chain_of_a_follow_up_is_read_once(shop: Shop) -> None:
+    """Its limits and its ceiling are judged by the same reading."""
+    api = limited(shop, day="1000.00")
+    paid = shop.api.pay(amount="50.00").id
+    with CaptureQueriesContext(connection) as seen:
+        assert api.follow(paid, "RF", "10.00").status == 200
+    chains = [row["sql"] for row in seen.captured_queries if 'WHERE "gateway_payment"."chain" = (' in row["sql"]]
+    assert len(chains) == 1, [row["sql"] for row in seen.captured_queries]
 
 
 def test_what_was_declined_or_refused_does_not_count(shop: Shop) -> None:

@@ -129,6 +129,14 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "mail or telephone order": {"parameters": {"transactionCategory": "MO"}},
     "3-D Secure, low-risk exemption": {"parameters": PROOF, "cryptogram": CRYPTOGRAM},
     "wallet or network token": {"means": TOKEN, "parameters": {"threeDSecure.eci": "07"}},
+    "network token without 3-D Secure, Mastercard": {"means": TOKEN, "brand": "MASTER"},
+    "capture of a network token's, Mastercard": {
+        "operation": "CP", "brand": "MASTER", "means": replace(MASTER_CARD, cvv=None), "reference": REFERENCE.text(),
+        "original": PointOfService(token=True),
+    },
+    "exemption without 3-D Secure, Mastercard": mastercard(parameters={"threeDSecure.exemptionFlag": "02"}),
+    "preauthorization, Visa": {"operation": "PA", "authorization_kind": "ESTIMATED"},
+    "preauthorization, Mastercard": mastercard(operation="PA", authorization_kind="ESTIMATED"),
     "account funding, Visa": {"parameters": FUNDING, "party_accounts": ACCOUNTS},
     "account funding, Mastercard": mastercard(parameters=FUNDING, party_accounts=ACCOUNTS),
     "capture of account funding": {

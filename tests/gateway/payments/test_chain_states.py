@@ -98,6 +98,7 @@ EXAMPLES: dict[ChainStatus, Callable[[Shop], str]] = {
     ChainStatus.IN_DOUBT: lambda shop: shop.api.pay(card__number=SILENT).id,
     ChainStatus.DECLINED: lambda shop: shop.api.pay(card__number=DECLINED).id,
     ChainStatus.RECORDED: lambda shop: shop.api.pay(paymentType="RI").id,
+    ChainStatus.VERIFIED: lambda shop: held(shop, amount="0.00", createRegistration="true"),
     ChainStatus.AUTHORIZED: held,
     ChainStatus.PARTLY_CAPTURED: lambda shop: held(shop, "60.00"),
     ChainStatus.CAPTURED: lambda shop: held(shop, "60.00", "40.00"),

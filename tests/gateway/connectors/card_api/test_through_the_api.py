@@ -13,6 +13,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.models import AcquirerAccount, AcquirerExchange, BreakerChange, Payment, Status
 from gateway.payments import recovery
 from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api
+from tests.support.card_host import DECLINES
 from tests.support.client import Answer
 from tests.support.database import leaves
 from tests.support.fixtures import Shop
@@ -286,6 +287,50 @@ def test_a_decline_in_silence_is_found(card_shop: Shop, processor: CardApi) -> N
     assert answer.code == IN_DOUBT
     settled = ask_again(answer)
     assert (settled.status, settled.result_code) == (Status.DECLINED, "800.100.155")
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["answered", "found"])
+@pytest.mark.parametrize(
+    ("advice", "shown", "again"),
+    [
+        ({}, None, SUCCESS),
+        ({"network_advice_code": "03"}, "03", "700.601.003"),
+        ({"network_advice_code": "24", "advice_code": "try_again_later"}, "24", SUCCESS),
+        ({"advice_code": "do_not_try_again"}, "03", "700.601.003"),
+    ],
+)
+def test_what_the_network_advises_is_told_and_kept(
+    card_shop: Shop, processor: CardApi, advice: dict[str, str], shown: str | None, again: str, lost: bool
+) -> None:
+    """A decline that was found by asking says the same as one that was answered."""
+    processor.advice = advice
+    number = "5555555555554444"
+    DECLINES[number] = "generic_decline"
+    try:
+        if lost:
+            processor.fault("silent_after")
+        answer = pay(card_shop, number=number, paymentBrand="MASTER")
+        told = ask_again(answer).answer if lost else row(answer).answer
+    finally:
+        del DECLINES[number]
+    assert told.get("resultDetails", {}).get("MerchantAdviceCode") == shown
+    if not lost:
+        assert pay(card_shop, number=number, paymentBrand="MASTER").code == again
+
+
+def test_an_authorization_ends_when_the_processor_says_so_if_that_is_earlier(
+    card_shop: Shop, processor: CardApi
+) -> None:
+    """Visa's ten days; a processor that holds it for five, and for twenty."""
+    ends = {}
+    for days in (5, 20):
+        processor.holds_s = days * 86_400
+        made = row(pay(card_shop, "PA"))
+        assert made.expires_at is not None
+        assert made.completed_at is not None
+        ends[days] = (made.expires_at - made.completed_at).total_seconds() / 86_400
+    assert ends[5] == pytest.approx(5, abs=0.01)
+    assert ends[20] == 10
 
 
 def test_while_the_processor_is_away_a_payment_stays_in_doubt(card_shop: Shop, processor: CardApi) -> None:

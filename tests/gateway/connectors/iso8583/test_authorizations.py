@@ -196,6 +196,20 @@ def test_a_capture_of_all_that_is_final_releases_nothing(shop: Shop, host: IsoHo
     assert not open_releases()
 
 
+@pytest.mark.parametrize(("sent", "days"), [("", 30), ("5942", 10)])
+def test_the_business_of_the_acquirer_account_decides_where_none_is_sent(
+    shop: Shop, iso_host: IsoHost, sent: str, days: int
+) -> None:
+    """DE18 says the same: a hotel's authorization is valid for longer."""
+    account_at_host(shop.channel, iso_host, mcc="7011")
+    more = {"merchant.mcc": sent} if sent else {}
+    made = Payment.objects.get(pk=shop.api.pay(testMode="EXTERNAL", paymentType="PA", **more).id)
+    assert made.expires_at is not None
+    assert made.completed_at is not None
+    assert (made.expires_at - made.completed_at).days == days
+    assert iso_host.seen("0100")[0]["18"] == (sent or "7011")
+
+
 def test_what_has_expired_is_released_at_the_host(shop: Shop, host: IsoHost) -> None:
     """M10: the whole rest, raised or not, less what was captured."""
     first = authorize(shop)

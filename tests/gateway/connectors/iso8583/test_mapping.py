@@ -42,6 +42,7 @@ from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundA
 from gateway.core import result_codes
 from gateway.core.money import CURRENCY_CODES, Money, currency_exponent
 from gateway.core.secret import Secret
+from gateway.risk.retry_rules import find_issuer_stop
 
 PAN = "4200000000000000"
 HOST = {"host": "127.0.0.1", "port": "8583", "terminal": "TERM0001"}
@@ -316,6 +317,15 @@ def test_mastercards_brands_have_its_codes_of_now(brand: str) -> None:
     found = {code: answer(request(brand=brand), de39=code).code for code in ("65", "79", "82", "83")}
     assert found == {"65": "300.100.100", "79": "800.100.151", "82": "800.100.170", "83": "800.100.158"}
     assert answer(request(brand="AMEX"), de39="82").code == "800.100.153"
+
+
+@pytest.mark.parametrize("brand", ["VISA", "VISADEBIT", "VISAELECTRON", "VPAY"])
+def test_codes_that_only_visa_has_are_declines_that_may_be_tried_again(brand: str) -> None:
+    """Category 2 of Visa's declines: the issuer cannot approve now; none of them is "never again"."""
+    found = {code: answer(request(brand=brand), de39=code).code for code in ("5C", "9G", "83")}
+    assert found == {"5C": "800.100.180", "9G": "800.100.181", "83": "800.100.158"}
+    assert {find_issuer_stop("Visa", code, "") for code in found.values()} == {""}
+    assert answer(request(brand="MASTER"), de39="9G").code == "800.100.100"
 
 
 def test_a_wallet_has_the_codes_of_the_card_in_it() -> None:

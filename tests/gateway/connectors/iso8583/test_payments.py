@@ -8,6 +8,8 @@ from functools import partial
 import pytest
 from django.test import override_settings
 
+from gateway.access import audit_log
+from gateway.configuration.apply import apply_configuration, find_configuration_target
 from gateway.connectors.iso8583.iso_request import OriginalMessage
 from gateway.models import AcquirerExchange, Payment
 from gateway.payments import recovery
@@ -142,6 +144,23 @@ def test_nothing_is_listening_so_the_payment_is_declined_and_another_acquirer_ma
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code) == (400, "900.100.600")
     assert "refused" in AcquirerExchange.objects.get().received["unreachable"]
+
+
+def test_the_void_of_a_refused_approval_is_repeated_with_its_reason(shop: Shop, host: IsoHost) -> None:
+    """0420 and 0421 differ in their type alone, and the decline has the code of the policy."""
+    target = find_configuration_target(shop.channel.id)
+    assert target is not None
+    risk = {"set": "S", "sets": [{"key": "S", "avs": {"N": "decline"}}]}
+    apply_configuration(target, {"risk": risk}, by=audit_log.COMMAND_LINE_ACTOR)
+    host.answers = {"44": " N"}
+    host.next("0420", "lost")
+    paid = shop.api.pay(testMode="EXTERNAL")
+    assert paid.code == "000.200.001"
+    assert recover().settled == 1
+    (first,), (second,) = host.seen("0420"), host.seen("0421")
+    assert {**first, "t": ""} == {**second, "t": ""}
+    assert (first["39"], [one.reason for one in host.booked.values() if one.mti == "0200"]) == ("34", ["34"])
+    assert status(paid.id) == ("DECLINED", "800.400.100")
 
 
 @pytest.mark.parametrize("arrives", [True, False])
