@@ -138,7 +138,7 @@ def insert_case(
         scheme_reason=scheme.reason,
         scheme_case=scheme.case,
         arn=scheme.arn,
-        stops_pending=stops_stored_credentials(dispute.result_code, dispute.chain),
+        stops_pending=stops_stored_credentials(dispute.result_code, dispute.chain, scheme.reason),
         brand=dispute.brand,
         test_mode=dispute.test_mode,
         reference=reference,

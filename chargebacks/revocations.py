@@ -17,6 +17,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from chargebacks.models import Chargeback
+from chargebacks.stages import CARDHOLDER_DISPUTE_CODES
 from gateway.core import clock, identifiers
 from gateway.models import Agreement, Merchant, Payment, Registration
 from gateway.scheduling.job_runs import LIVE_JOB_STATES, suspend_job
@@ -24,6 +25,7 @@ from gateway.scheduling.models import Job
 
 FRAUD_STOP_CODE: Final = "700.601.003"
 REVOKED_STOP_CODE: Final = "800.100.500"
+CUSTOMER_DISPUTED: Final = "000.100.206"
 STOP_CODE_BY_CHARGEBACK_REASON: Final[Mapping[str, str]] = MappingProxyType(
     {
         # EPC rulebooks: the debtor's bank returns for want of a valid mandate (MD01, MD02).
@@ -31,7 +33,7 @@ STOP_CODE_BY_CHARGEBACK_REASON: Final[Mapping[str, str]] = MappingProxyType(
         # Visa 13.2, Mastercard 4853 (cancelled recurring): no charge after the cardholder withdrew the permission.
         "000.100.205": REVOKED_STOP_CODE,
         # EPC rulebook Core, 4.3.4: a refund that the debtor asked for (MD06) disputes the charges to come as well.
-        "000.100.206": REVOKED_STOP_CODE,
+        CUSTOMER_DISPUTED: REVOKED_STOP_CODE,
         # Visa 10.1-10.5, Mastercard 4837, 4870, 4871: the account is compromised, and the issuer closes it.
         "000.100.220": FRAUD_STOP_CODE,
         # Mastercard 4863 (now under 4837): a charge that the cardholder does not recognise is treated as fraud.
@@ -46,9 +48,11 @@ MAX_SUSPENSION_TRIES: Final = 20
 """How often a job that changes meanwhile is read again."""
 
 
-def stops_stored_credentials(reason: str, chain: UUID) -> bool:
-    """Whether a chargeback for ``reason`` has to stop what is charged like the payment that ``chain`` began with."""
-    if reason not in STOP_CODE_BY_CHARGEBACK_REASON:
+def stops_stored_credentials(reason: str, chain: UUID, scheme_reason: str = "") -> bool:
+    """Whether a chargeback for ``reason`` has to stop what is charged like the payment that ``chain`` began with. A
+    card scheme's code that joins many conditions does not say that the permission is withdrawn."""
+    joined = reason == CUSTOMER_DISPUTED and scheme_reason in CARDHOLDER_DISPUTE_CODES
+    if joined or reason not in STOP_CODE_BY_CHARGEBACK_REASON:
         return False
     return find_disputed_registration(chain) is not None or bool(_list_disputed_agreements(chain))
 
