@@ -92,7 +92,7 @@ def _send(alert: DisputeAlert, at: datetime) -> bool:
 def compose_alert_mail(alert: DisputeAlert, at: datetime) -> tuple[str, str]:
     """Subject and text, with times in the merchant's time zone."""
     zone = ZoneInfo(alert.merchant.time_zone)
-    hours = int((alert.due_at - at) / timedelta(hours=1))
+    hours = round((alert.due_at - at) / timedelta(hours=1))
     inquiry = alert.kind == DisputeAlert.Kind.INQUIRY
     amount = f"{format_amount(alert.amount)} {alert.currency}"
     left = "less than an hour left" if hours < 1 else "1 hour left" if hours == 1 else f"{hours} hours left"

@@ -68,12 +68,12 @@ def test_a_signed_alert_is_recorded_once_and_its_state_is_told(shop: Shop) -> No
 
 
 def test_the_merchants_own_id_finds_the_payment_where_it_is_one(shop: Shop) -> None:
-    payment = paid(shop, merchantTransactionId="order-7")
-    sent = told(payment, entityId=shop.channel.entity_id, merchantTransactionId="order-7", kind="INQUIRY")
+    payment = paid(shop, merchantTransactionId="order-0007")
+    sent = told(payment, entityId=shop.channel.entity_id, merchantTransactionId="order-0007", kind="INQUIRY")
     del sent["paymentId"]
     status, answer = post(sent)
     assert (status, answer["kind"], DisputeAlert.objects.get().disputed) == (201, "INQUIRY", payment.id)
-    paid(shop, merchantTransactionId="order-7")
+    paid(shop, merchantTransactionId="order-0007")
     assert post({**sent, "alertId": "A-2"}) == (
         400,
         {"error": "several payments have this one: send PaymentId", "field": "merchantTransactionId"},
@@ -83,7 +83,7 @@ def test_the_merchants_own_id_finds_the_payment_where_it_is_one(shop: Shop) -> N
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"amount": "92"}, "amount"),
+        ({"amount": "92,00"}, "amount"),
         ({"currency": ""}, "currency"),
         ({"alertId": ""}, "alertId"),
         ({"paymentId": "0" * 32}, "paymentId"),
@@ -181,7 +181,7 @@ def send() -> list[str]:
 def test_who_is_reminded_gets_a_mail_at_once_and_a_day_before_the_deadline(shop: Shop) -> None:
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     alert = alerted(paid(shop))
-    assert send() == ["Alert about 92.00 EUR: 71 hours left"]
+    assert send() == ["Alert about 92.00 EUR: 72 hours left"]
     assert mail.outbox == [] or mail.outbox[0].bcc == ["disputes@shop.example"]
     assert send() == []
     alert.refresh_from_db()
@@ -213,6 +213,6 @@ def test_a_mail_server_that_is_away_gets_the_mail_later(shop: Shop, settings: An
     settings.EMAIL_BACKEND = own
     assert send() == []  # its lease
     DisputeAlert.objects.update(remind_lease=clock.real_now() - timedelta(minutes=1))
-    assert send() == ["Inquiry about 92.00 EUR: 335 hours left"]
+    assert send() == ["Inquiry about 92.00 EUR: 336 hours left"]
     alert.refresh_from_db()
     assert alert.remind_tries == 0

@@ -205,7 +205,7 @@ def test_what_the_bank_does_not_cancel_is_collected(cancelling: Shop, outbox: Pa
     taken = sepa.take(sepa.resolution(order(paid).file, order(paid), status="RJCR", reason="PTNA", at=at))  # type: ignore[arg-type]
     assert (taken.orders_changed, taken.findings) == (1, [])
     assert states(cancelling, paid, asked) == ["800.400.501", "700.300.700"]
-    why = cancelling.api.read(asked)["resultDetails"]
+    why = cancelling.api.read(asked).body["resultDetails"]
     assert (why["AcquirerResponse"], "gone on to the next bank" in why["ExtendedDescription"]) == ("PTNA", True)
     sepa.take(sepa.statement([Entry(order=paid)]))
     assert states(cancelling, paid) == ["000.100.112"]
@@ -261,10 +261,10 @@ def test_an_agreement_after_the_booking_is_a_finding_and_the_return_a_chargeback
     taken = sepa.take(sepa.resolution(order(paid).file, order(paid), status="ACCR"))  # type: ignore[arg-type]
     assert taken.orders_changed == 0
     assert [("'cancelled'" in text) for text in taken.findings] == [True, True]
-    sepa.take(sepa.statement([Entry(order=paid, into=False, reason="FOCR")], number=2))
+    sepa.take(sepa.statement([Entry(order=paid, into=False, reason="FOCR", on="2026-03-09")], number=2))
     settle()
     (chargeback,) = Payment.objects.filter(payment_type="CB")
-    assert (str(chargeback.referenced), chargeback.reason_code) == (str(UUID(paid)), "000.100.207")
+    assert (str(chargeback.referenced), chargeback.result_code) == (str(UUID(paid)), "000.100.207")
     assert states(cancelling, asked) == ["700.300.700"]
 
 
@@ -326,12 +326,12 @@ def test_days_do_not_count_a_collection_as_paid_that_the_bank_was_asked_to_cance
 
 
 def test_after_a_cancelled_first_collection_the_next_one_is_the_first(cancelling: Shop, outbox: Path) -> None:
-    paid = filed(cancelling, bankAccount__mandate__id="M-1", bankAccount__mandate__dateOfSignature="2026-01-01")
+    paid = filed(cancelling, bankAccount__mandate__id="MANDATE-A", bankAccount__mandate__dateOfSignature="2026-01-01")
     cancel(cancelling, paid)
     assert order(paid).sequence == "FRST"
     sepa.take(sepa.resolution(order(paid).file, order(paid), status="ACCR", reason="CUST"))  # type: ignore[arg-type]
     assert SepaMandate.objects.get().state == SepaMandate.State.ACTIVE
-    again = filed(cancelling, bankAccount__mandate__id="M-1", bankAccount__mandate__dateOfSignature="2026-01-01")
+    again = filed(cancelling, bankAccount__mandate__id="MANDATE-A", bankAccount__mandate__dateOfSignature="2026-01-01")
     assert order(again).sequence == "FRST"
 
 
