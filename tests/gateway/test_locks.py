@@ -15,6 +15,7 @@ PROJECT = ("gateway", "reporting", "chargebacks", "checkout", "config")
 CLAIMS = {
     "checkout/result_calls.py": 1,
     "checkout/expiry.py": 1,
+    "chargebacks/alert_reminders.py": 1,
     "chargebacks/reminders.py": 1,
     "gateway/connectors/iso8583/batch_planning.py": 1,
     "gateway/connectors/iso8583/batch_run.py": 1,

@@ -271,7 +271,7 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     target = ORDER_TRANSITIONS.get((BankFile.Kind(order.kind), one.entry_type, BankOrder.State(order.state)))
     if target is None:
-        if order.state not in ORDER_REPEATS.get((BankFile.Kind(order.kind), one.entry_type), ()):
+        if order.state not in ORDER_REPEATS[BankFile.Kind(order.kind), one.entry_type]:
             taken.find(
                 f"{where}: the bank says {one.entry_type.value!r}, our books say {BankOrder.State(order.state).label!r}"
             )

@@ -45,21 +45,19 @@ repeat."""
 
 ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = MappingProxyType(
     {
+        # What is not listed below repeats nothing.
+        **{(kind, word): frozenset() for kind in _Kind for word in EntryType if word is not EntryType.ACCEPTED},
         (_Kind.COLLECT, EntryType.REJECTED): frozenset(
             {_State.REJECTED, _State.RETURNED, _State.WON_BACK, _State.WITHDRAWN}
         ),
         (_Kind.COLLECT, EntryType.CANCELLED): frozenset({_State.WITHDRAWN, _State.REJECTED}),
         (_Kind.COLLECT, EntryType.IN): frozenset({_State.BOOKED, _State.RETURNED, _State.WON_BACK}),
-        (_Kind.COLLECT, EntryType.OUT): frozenset(),
         (_Kind.COLLECT, EntryType.BACK_OUT): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.COLLECT, EntryType.BACK_IN): frozenset({_State.WON_BACK}),
         (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
-        (_Kind.PAY, EntryType.IN): frozenset(),
         (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
-        (_Kind.PAY, EntryType.BACK_OUT): frozenset(),
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
-        (_Kind.REVERSE, EntryType.IN): frozenset(),
         (_Kind.REVERSE, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.BACK_OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
