@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
 
 from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS, Creditor
-from gateway.connectors.sepa.xml_elements import add_element, render_document, start_document
+from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
 from gateway.core.money import format_amount
 from gateway.models import BankFile, BankOrder
 
@@ -44,41 +44,41 @@ REFUSED_CANCELLATIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Why a bank did not cancel: ISO 20022 ExternalPaymentCancellationRejection1Code; empty: no reason known."""
-State = BankOrder.State
+_State = BankOrder.State
 
 
 def is_cancellable(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
     """Whether the bank can still be asked to cancel the collection ``behind``: it has the file, and its day has not
     come."""
-    filed = behind.kind == BankFile.Kind.COLLECT and behind.state == State.FILED
+    filed = behind.kind == BankFile.Kind.COLLECT and behind.state == _State.FILED
     return creditor.cancels and filed and _is_before_its_day(behind, now.astimezone(creditor.zone).date())
 
 
 def can_be_sent(behind: BankOrder, today: date) -> bool:
     """Whether a request is decided about now: the bank has the file of its collection, or it is too late to wait."""
-    delivered = behind.file is not None and behind.file.state == BankFile.State.DELIVERED
+    delivered = behind.file is not None and behind.file.state == BankFile._State.DELIVERED
     return delivered or not _is_before_its_day(behind, today)
 
 
 def find_state_without_bank(behind: BankOrder | None, today: date) -> tuple[BankOrder.State, str] | None:
-    """State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
+    """_State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
     if behind is None:
-        return State.REJECTED, ""
-    if (settled := SETTLED_REQUESTS.get(State(behind.state))) is not None:
+        return _State.REJECTED, ""
+    if (settled := SETTLED_REQUESTS.get(_State(behind.state))) is not None:
         return settled, ""
-    return None if _is_before_its_day(behind, today) else (State.REJECTED, AFTER_CUT_OFF)
+    return None if _is_before_its_day(behind, today) else (_State.REJECTED, AFTER_CUT_OFF)
 
 
 SETTLED_REQUESTS: Final[Mapping[BankOrder.State, BankOrder.State]] = MappingProxyType(
     {
-        State.BOOKED: State.REJECTED,
-        State.RETURNED: State.REJECTED,
-        State.WON_BACK: State.REJECTED,
-        State.REJECTED: State.CONFIRMED,
-        State.WITHDRAWN: State.CONFIRMED,
+        _State.BOOKED: _State.REJECTED,
+        _State.RETURNED: _State.REJECTED,
+        _State.WON_BACK: _State.REJECTED,
+        _State.REJECTED: _State.CONFIRMED,
+        _State.WITHDRAWN: _State.CONFIRMED,
     }
 )
-"""State of the collection → what its request is then, whether the bank answers it or not."""
+"""_State of the collection → what its request is then, whether the bank answers it or not."""
 
 
 def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
@@ -99,7 +99,7 @@ def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "")
 def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: str) -> bytes:
     """The camt.055 of ``file``; ``name``: the creditor's, as banks write it."""
     creditor = file.creditor
-    root = start_document(creditor["schema"])
+    root = start_xml_message(creditor["schema"])
     message = add_element(root, "CstmrPmtCxlReq")
     head = add_element(message, "Assgnmt")
     add_element(head, "Id", file.message_id)
@@ -128,7 +128,7 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
         add_element(part, "PmtInfCxl", "false")
         for order, behind in pairs:
             _add_transaction(part, order, behind, name)
-    return render_document(root)
+    return render_xml_message(root)
 
 
 def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:

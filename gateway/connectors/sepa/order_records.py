@@ -337,8 +337,10 @@ def _is_given_up(reversal: UUID) -> bool:
 
 def _is_last_installment(payment: Payment) -> bool:
     """Whether the payment is the last one of its agreement's numberOfInstallments, the initial one included."""
-    agreement = Agreement.objects.filter(pk=payment.agreement, max_payments__isnull=False).first()
-    if agreement is None or agreement.max_payments is None:
+    if payment.agreement is None:
+        return False
+    agreement = Agreement.objects.get(pk=payment.agreement)
+    if agreement.max_payments is None:
         return False
     counted = Payment.objects.filter(agreement=agreement.pk).exclude(status=Status.DECLINED).count()
     return counted + (agreement.first_at is not None) >= agreement.max_payments

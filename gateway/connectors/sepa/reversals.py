@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.connectors.sepa import target_calendar
 from gateway.connectors.sepa.creditor import Creditor
-from gateway.connectors.sepa.xml_elements import add_element, render_document, start_document
+from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
 from gateway.core.money import format_amount
 from gateway.models import BankFile, BankOrder
 
@@ -62,7 +62,7 @@ _KNOWN_TO_BANK: Final = (BankOrder.State.FILED, BankOrder.State.BOOKED, BankOrde
 
 def render_reversal_file(file: BankFile, orders: Sequence[BankOrder], name: str) -> bytes:
     """The pain.007 of ``file``; ``name``: the creditor's, as banks write it."""
-    root, total = start_document(file.creditor["schema"]), sum((order.amount for order in orders), start=Decimal(0))
+    root, total = start_xml_message(file.creditor["schema"]), sum((order.amount for order in orders), start=Decimal(0))
     message = add_element(root, "CstmrPmtRvsl")
     header = add_element(message, "GrpHdr")
     stamped = file.stamped_at.astimezone(ZoneInfo(file.creditor["zone"]))
@@ -85,7 +85,7 @@ def render_reversal_file(file: BankFile, orders: Sequence[BankOrder], name: str)
             add_element(part, "RvslPmtInfId", order.batch)
             add_element(part, "OrgnlPmtInfId", behind.batch)
         _add_transaction(parts[order.batch], order, behind, name)
-    return render_document(root)
+    return render_xml_message(root)
 
 
 def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:

@@ -13,11 +13,11 @@ def add_element(parent: ElementTree.Element, path: str, text: str | None = None)
     return parent
 
 
-def start_document(schema: str) -> ElementTree.Element:
+def start_xml_message(schema: str) -> ElementTree.Element:
     """The root of a message, such as camt.055.001.08."""
     return ElementTree.Element("Document", {"xmlns": f"urn:iso:std:iso:20022:tech:xsd:{schema}"})
 
 
-def render_document(root: ElementTree.Element) -> bytes:
+def render_xml_message(root: ElementTree.Element) -> bytes:
     """The bytes of a message, with the declaration of its encoding."""
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + bytes(ElementTree.tostring(root, "utf-8"))
