@@ -5,6 +5,7 @@ Source: design goals R8, R9; Part A, Card account.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import stat
@@ -12,6 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -220,3 +222,13 @@ def test_of_a_keyset_without_dates_no_key_is_superseded() -> None:
     document, key = keysets.add_key_pair(keysets.build_keyset())
     del document["since"]
     assert keysets.find_superseded_at(document, key) is None
+
+
+@pytest.mark.parametrize("change", [keysets.promote_key_pair, keysets.remove_key_pair])
+def test_a_key_that_the_vault_lacks_is_neither_promoted_nor_removed(change: Any) -> None:
+    document = keysets.build_keyset()
+    before = copy.deepcopy(document)
+    known = keysets.list_key_pairs(document)[0].id
+    with pytest.raises(VaultError, match=f"has no key {known + 1}; it has {known}"):
+        change(document, known + 1)
+    assert document == before
