@@ -56,12 +56,12 @@ def is_cancellable(behind: BankOrder, creditor: Creditor, now: datetime) -> bool
 
 def can_be_sent(behind: BankOrder, today: date) -> bool:
     """Whether a request is decided about now: the bank has the file of its collection, or it is too late to wait."""
-    delivered = behind.file is not None and behind.file.state == BankFile._State.DELIVERED
+    delivered = behind.file is not None and behind.file.state == BankFile.State.DELIVERED
     return delivered or not _is_before_its_day(behind, today)
 
 
 def find_state_without_bank(behind: BankOrder | None, today: date) -> tuple[BankOrder.State, str] | None:
-    """_State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
+    """State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
     if behind is None:
         return _State.REJECTED, ""
     if (settled := SETTLED_REQUESTS.get(_State(behind.state))) is not None:
@@ -78,7 +78,7 @@ SETTLED_REQUESTS: Final[Mapping[BankOrder.State, BankOrder.State]] = MappingProx
         _State.WITHDRAWN: _State.CONFIRMED,
     }
 )
-"""_State of the collection → what its request is then, whether the bank answers it or not."""
+"""State of the collection → what its request is then, whether the bank answers it or not."""
 
 
 def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
