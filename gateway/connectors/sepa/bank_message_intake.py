@@ -238,7 +238,9 @@ def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
 
 
 def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
-    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=BankOrder.State.REJECTED)
+    # What the bank has rejected or cancelled is not in the sum that it books.
+    gone = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state__in=gone)
     if not orders.exists():
         taken.find(f"{one.where}: not one of ours")
         return
