@@ -22,7 +22,7 @@ from chargebacks.models import Chargeback, Contact, DisputeAlert
 from config import checks
 from gateway.core import clock
 from gateway.models import Payment
-from gateway.payments.chain import compute_refundable_amount
+from gateway.payments.chain_amounts import compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
 from tests.chargebacks.test_alerts import alerted, charge_back, clerk, paid, refunds
 from tests.support.alert_provider import sign
