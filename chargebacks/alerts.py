@@ -89,6 +89,7 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
         opened_at=now,
         due_at=facts.respond_by or now + DEFAULT_ANSWER_PERIODS[facts.kind],
         closed_at=now if refunded else None,
+        remind_at=None if refunded else now,
         moved_at=read_database_time(),
         note="The payment was refunded before." if refunded else "",
     )
@@ -106,17 +107,24 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
     return row, True
 
 
-def _check_facts(disputed: Payment, facts: AlertFacts) -> None:
+def explain_no_alert(disputed: Payment) -> str:
+    """Why no alert about this payment can be recorded; '' if one can."""
     if disputed.status != Status.APPROVED or disputed.payment_type not in ALERTED_TYPES:
-        raise AlertNotPossibleError(_("Alerts are about approved debits, captures and rebills."))
+        return _("Alerts are about approved debits, captures and rebills.")
+    if Chargeback.objects.filter(disputed=disputed.id).exists():
+        return _("This payment is charged back already: answer the dispute.")
+    return ""
+
+
+def _check_facts(disputed: Payment, facts: AlertFacts) -> None:
+    if why := explain_no_alert(disputed):
+        raise AlertNotPossibleError(why)
     if facts.currency != disputed.currency or facts.amount <= 0:
         raise AlertNotPossibleError(_("Amount: above 0, in %s like the payment.") % disputed.currency)
     if not facts.provider or not facts.reference:
         raise AlertNotPossibleError(_("An alert has a provider and its id there."))
     if not is_chargeback_reason(facts.reason):
         raise AlertNotPossibleError(_("Reason: choose one of the list."))
-    if Chargeback.objects.filter(disputed=disputed.id).exists():
-        raise AlertNotPossibleError(_("This payment is charged back already: answer the dispute."))
 
 
 def refund_alert(alert: DisputeAlert, clerk: Clerk) -> DisputeAlert:

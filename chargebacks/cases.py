@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
-from chargebacks.revocations import find_disputed_registration, stop_stored_credentials, stops_stored_credentials
+from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
 from chargebacks.stages import DEFAULT_ANSWER_DAYS, DisputeStage, choose_next_stage, find_stage_rule
 from chargebacks.states import (
     BEFORE_DISPUTE,
@@ -138,7 +138,7 @@ def insert_case(
         scheme_reason=scheme.reason,
         scheme_case=scheme.case,
         arn=scheme.arn,
-        stops_pending=stops_stored_credentials(dispute.result_code, find_disputed_registration(dispute.chain)),
+        stops_pending=stops_stored_credentials(dispute.result_code, dispute.chain, scheme.reason),
         brand=dispute.brand,
         test_mode=dispute.test_mode,
         reference=reference,

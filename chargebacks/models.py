@@ -209,7 +209,8 @@ class DisputeAlert(models.Model):
     the refund that answers it, given before it is sent and kept until that refund is declined, so that there is one
     however often it is sent; ``refund_by``: who asked for it. ``chargeback``: the case that came nevertheless.
     ``opened_at``, ``due_at``, ``closed_at``: the merchant's clock; ``moved_at``: the database's, of the last move.
-    ``version`` is incremented by every move of its own.
+    ``version`` is incremented by every move of its own. ``remind_at``: when those who are reminded get the next mail,
+    the merchant's clock; ``remind_lease``, ``remind_tries``: of that mail.
     """
 
     class Kind(models.TextChoices):
@@ -247,11 +248,19 @@ class DisputeAlert(models.Model):
     chargeback = models.UUIDField(null=True)
     note = models.CharField(max_length=500, default="")
     version = models.IntegerField(default=1)
+    remind_at = models.DateTimeField(null=True)
+    remind_lease = models.DateTimeField(null=True)
+    remind_tries = models.SmallIntegerField(default=0)
 
     class Meta:
         verbose_name = "alert"
         indexes = [
             models.Index(fields=["merchant", "-opened_at"], name="alert_merchant_time"),
+            models.Index(
+                fields=["remind_at"],
+                name="alert_reminder_due",
+                condition=models.Q(state="OPEN", remind_at__isnull=False),
+            ),
             models.Index(fields=["due_at"], name="alert_open", condition=models.Q(state__in=["OPEN", "REFUNDING"])),
         ]
         constraints = [

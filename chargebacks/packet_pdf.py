@@ -21,7 +21,7 @@ from chargebacks.evidence import list_case_items, stream_evidence
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
-from chargebacks.stages import DisputeStage, describe_scheme_reason
+from chargebacks.stages import DisputeStage, describe_scheme_reason, find_stage_rule
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import Payment
@@ -118,6 +118,7 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
             ("Reason", f"{case.reason_code} {describe_reason(case.reason_code)}"),
             ("Reference", case.reference or "none"),
             ("Stage", DisputeStage(case.stage).label),
+            ("Filed as", find_stage_rule(case.brand, case.scheme_reason, case.stage).answer),
             ("Scheme's reason", describe_scheme_reason(case.scheme_reason) or "none"),
             ("Scheme's case", case.scheme_case or "none"),
             ("ARN", case.arn or "none"),

@@ -14,7 +14,7 @@ letter decides, and these stand where it names none. Source: docs/decisions/0065
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
@@ -41,10 +41,11 @@ SCHEME_BY_BRAND: Final[Mapping[str, str]] = MappingProxyType(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRule:
     """One stage of one scheme. ``name``: what the scheme calls it. ``scheme_days``: calendar days that the acquirer has
-    to answer; ``answer_days``: what is left for the merchant. ``fee``: what the scheme charges the side that loses
-    the stage, if anything; acquirers add their own."""
+    to answer; ``answer_days``: what is left for the merchant. ``answer``: what the merchant's answer is filed as.
+    ``fee``: what the scheme charges the side that loses the stage, if anything; acquirers add their own."""
 
     name: str
+    answer: str
     scheme_days: int
     answer_days: int
     fee: Decimal = Decimal(0)
@@ -57,6 +58,7 @@ _MASTERCARD_RULES = "Mastercard Chargeback Guide, chapters 2 and 5"
 _FIRST, _PRE, _LAST = DisputeStage.FIRST, DisputeStage.PRE_ARBITRATION, DisputeStage.ARBITRATION
 _VISA_LAST = StageRule(
     name="arbitration",
+    answer="arbitration case",
     scheme_days=10,
     answer_days=5,
     fee=Decimal(500),
@@ -67,23 +69,40 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
     {
         # Allocation (fraud, authorization): liability is allotted by Visa, and the merchant's answer to the dispute is
         # filed by the acquirer as a pre-arbitration; the issuer answers that, so no second one comes to the merchant.
+        # https://www.servicenow.com/docs/r/financial-services-operations/dispute-management/allocation-workflow.html
         (VISA, ALLOCATION, _FIRST): StageRule(
-            name="dispute, answered by a pre-arbitration", scheme_days=30, answer_days=20, source=_VISA_RULES
+            name="dispute", answer="pre-arbitration", scheme_days=30, answer_days=20, source=_VISA_RULES
         ),
-        (VISA, ALLOCATION, _LAST): _VISA_LAST,
-        (VISA, COLLABORATION, _FIRST): StageRule(name="dispute", scheme_days=30, answer_days=20, source=_VISA_RULES),
+        # The issuer has declined that pre-arbitration: the merchant's side files the arbitration, or ends it.
+        (VISA, ALLOCATION, _LAST): replace(_VISA_LAST, name="pre-arbitration declined by the issuer"),
+        (VISA, COLLABORATION, _FIRST): StageRule(
+            name="dispute", answer="dispute response", scheme_days=30, answer_days=20, source=_VISA_RULES
+        ),
         (VISA, COLLABORATION, _PRE): StageRule(
-            name="pre-arbitration", scheme_days=30, answer_days=20, source=_VISA_RULES
+            name="pre-arbitration",
+            answer="pre-arbitration response",
+            scheme_days=30,
+            answer_days=20,
+            source=_VISA_RULES,
         ),
         (VISA, COLLABORATION, _LAST): _VISA_LAST,
         (MASTERCARD, "", _FIRST): StageRule(
-            name="first chargeback", scheme_days=45, answer_days=30, source=_MASTERCARD_RULES
+            name="first chargeback",
+            answer="second presentment",
+            scheme_days=45,
+            answer_days=30,
+            source=_MASTERCARD_RULES,
         ),
         (MASTERCARD, "", _PRE): StageRule(
-            name="pre-arbitration case", scheme_days=30, answer_days=20, source=_MASTERCARD_RULES
+            name="pre-arbitration case",
+            answer="rebuttal of the pre-arbitration",
+            scheme_days=30,
+            answer_days=20,
+            source=_MASTERCARD_RULES,
         ),
         (MASTERCARD, "", _LAST): StageRule(
             name="arbitration case",
+            answer="rebuttal of the arbitration case",
             scheme_days=10,
             answer_days=5,
             fee=Decimal(400),
@@ -91,7 +110,11 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
             source=_MASTERCARD_RULES,
         ),
         (AMEX, "", _FIRST): StageRule(
-            name="chargeback", scheme_days=20, answer_days=14, source="American Express Merchant Regulations, 11.5"
+            name="chargeback",
+            answer="answer to the chargeback",
+            scheme_days=20,
+            answer_days=14,
+            source="American Express Merchant Regulations, 11.5",
         ),
     }
 )
@@ -235,7 +258,36 @@ SCHEME_REASONS: Final[Mapping[str, SchemeReason]] = MappingProxyType(
         ),
     }
 )
-"""A scheme's reason code → what it means here. 4853 joins several conditions, and says 206 only (customer disputed)."""
+"""A scheme's reason code → what it means here. 4853 joins several conditions: see CARDHOLDER_DISPUTE_CONDITIONS."""
+CARDHOLDER_DISPUTE_CODES: Final = frozenset({"4853", "4854"})
+CARDHOLDER_DISPUTE_CONDITIONS: Final[tuple[tuple[str, str], ...]] = (
+    ("recurring", "205"),  # Visa 13.2
+    ("not provided", "221"),  # 13.1
+    ("not received", "221"),
+    ("did not complete", "221"),
+    ("not as described", "223"),  # 13.3
+    ("defective", "223"),
+    ("counterfeit", "223"),  # 13.4
+    ("credit not processed", "225"),  # 13.6
+    ("timeshare", "225"),  # 13.7: cancelled, and not credited
+    ("credit posted", "229"),  # 12.2
+    ("addendum", "223"),  # as 4859, which it was
+    ("no-show", "223"),
+)
+"""Words of a condition of Mastercard's 4853 → result code as of the Visa condition that is named. The scheme has no
+codes of its own for them; institutes tell them in words. Conditions: https://docs.antom.com/ac/dispute/mastercard.md;
+Visa's: https://docs.y.uno/docs/providers-reason-codes."""
+
+
+def resolve_scheme_reason(code: str, description: str = "") -> SchemeReason | None:
+    """What a scheme's reason code means here; of Mastercard's cardholder disputes, what the institute's description of
+    the condition says. None for a code that the table does not have."""
+    reason = SCHEME_REASONS.get(code)
+    if reason is None or code not in CARDHOLDER_DISPUTE_CODES:
+        return reason
+    told = description.lower()
+    result = next((result for words, result in CARDHOLDER_DISPUTE_CONDITIONS if words in told), "")
+    return replace(reason, result=f"000.100.{result}") if result else reason
 
 
 def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
@@ -247,7 +299,8 @@ def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
     own = settings.GATEWAY_CHARGEBACK_ANSWER_DAYS
     if rule is None or (own and stage == DisputeStage.FIRST):
         days = own or DEFAULT_ANSWER_DAYS
-        return StageRule(name=rule.name if rule else _OTHER_NAMES[stage], scheme_days=days, answer_days=days)
+        name, answer = (rule.name, rule.answer) if rule else (_OTHER_NAMES[stage], "representment")
+        return StageRule(name=name, answer=answer, scheme_days=days, answer_days=days)
     return rule
 
 

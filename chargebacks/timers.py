@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chargebacks import alerts, cases, reminders, revocations
+from chargebacks import alert_reminders, alerts, cases, reminders, revocations
 from gateway.timers.registry import Timer
 
 TIMERS: Final = (
@@ -17,6 +17,9 @@ TIMERS: Final = (
     Timer(name="dispute alerts", about="Close alerts that were refunded or not answered in time; send refunds anew.",
           run=alerts.work_on_alerts, next_at=alerts.next_alert_deadline, every_s=5.0,
           earliest_due=alerts.EARLIEST_OPEN_ALERT),
+    Timer(name="alert reminders", about="Mail of alerts: when one comes, and a day before its deadline.",
+          run=alert_reminders.send_due_alert_reminders, next_at=alert_reminders.next_alert_reminder, every_s=5.0,
+          earliest_due=alert_reminders.EARLIEST_ALERT_REMINDER),
     Timer(name="dispute cases", about="Make cases of chargebacks that came by API.",
           run=cases.adopt_recent_payments, next_at=cases.next_payment_without_case, every_s=1.0,
           earliest_due=cases.EARLIEST_PAYMENT_WITHOUT_CASE),

@@ -15,6 +15,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 
+from chargebacks.alert_intake import parse_provider_secrets
 from config.launcher.errors import LaunchError
 from config.launcher.programs import WEB_TIMEOUT_S, max_threads_per_account, read_web_threads
 from gateway.db.environment import find_history_fault
@@ -112,6 +113,16 @@ def check_second_factor(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
     if settings.GATEWAY_TOTP in ("required", "optional"):
         return []
     return [Error(f"GATEWAY_TOTP is {settings.GATEWAY_TOTP!r}; it must be required or optional.", id="tollhouse.E003")]
+
+
+@register()
+def check_alert_providers(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """The list of alert providers can be read."""
+    try:
+        parse_provider_secrets(settings.GATEWAY_ALERT_PROVIDERS)
+    except ValueError as fault:
+        return [Error(f"GATEWAY_ALERT_PROVIDERS, {fault}.", id="tollhouse.E041")]
+    return []
 
 
 @register()

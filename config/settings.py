@@ -154,6 +154,8 @@ GATEWAY_SETTLEMENT_FOLDER: str = env.str("GATEWAY_SETTLEMENT_FOLDER", default=""
 GATEWAY_SETTLEMENT_MAX_BYTES: int = env.int("GATEWAY_SETTLEMENT_MAX_BYTES", default=2 * 1024 * 1024 * 1024)
 # Days a merchant has to answer a chargeback, if the acquirer's file gives no date.
 GATEWAY_CHARGEBACK_ANSWER_DAYS: int = env.int("GATEWAY_CHARGEBACK_ANSWER_DAYS", default=0)
+# Alert providers that may report alerts before disputes: name=secret,… A name comes twice while its secret changes.
+GATEWAY_ALERT_PROVIDERS: list[str] = env.list("GATEWAY_ALERT_PROVIDERS", default=[])
 # A TrueType font for dispute packets; empty: the usual places are searched.
 GATEWAY_PDF_FONT: str = env.str("GATEWAY_PDF_FONT", default="")
 # Sender of mails, and the server that sends them: smtp://user:password@host:587, smtps://…, consolemail://

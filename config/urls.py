@@ -22,6 +22,7 @@ urlpatterns = [
     path("health/live", health.check_liveness),
     path("health/ready", health.check_readiness),
     path("metrics", serve_metrics),
+    path("connectors/alerts/", include("chargebacks.urls")),
     path("connectors/", include("gateway.processor_events.urls")),
     path("shopper/", include("gateway.shopper.urls")),
     path("simulator/", include("gateway.simulator.urls")),

@@ -30,6 +30,7 @@ from gateway.backoffice.follow_ups.follow_up_form import OPERATE_PAYMENT_PERMISS
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount, parse_amount
@@ -117,7 +118,10 @@ def _decide(request: HttpRequest, alert: DisputeAlert, disputed: Payment) -> str
 
 
 def enter_alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
-    """The form to enter an alert. The caller has checked the right."""
+    """The form to enter an alert. The caller has checked the right. Not offered for a payment that can have none."""
+    if why := alerts.explain_no_alert(payment):
+        messages.error(request, why)
+        return redirect(build_payment_page_url(payment.pk))
     fault = ""
     if request.method == "POST":
         try:

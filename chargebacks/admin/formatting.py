@@ -108,6 +108,7 @@ def render_scheme_rows(case: Chargeback) -> list[tuple[str, str]]:
     fee = f"{rule.fee} {rule.fee_currency}" if rule.fee else ""
     rows = (
         (_("Stage"), f"{_(DisputeStage(case.stage).label)} ({rule.name})"),
+        (_("Your answer is filed as"), rule.answer),
         (_("Scheme's reason"), describe_scheme_reason(case.scheme_reason)),
         (_("Scheme's case id"), case.scheme_case),
         ("ARN", case.arn),

@@ -67,6 +67,7 @@ class Agreement(models.Model):
     ``frequency``: fewest days between two. ``max_payments``: of authorizations. ``first_at``: when the initial
     payment took or reserved money (None: it did not, and does not count). ``follow_ups``: how many payments were
     begun under it; each begins by raising it, so that two that read the same count cannot both begin.
+    ``merchant_use_blocked_at``, ``merchant_use_code``: as of Registration, also where no means are stored.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -82,6 +83,8 @@ class Agreement(models.Model):
     max_payments = models.SmallIntegerField(null=True)
     first_at = models.DateTimeField(null=True)
     follow_ups = models.IntegerField(default=0)
+    merchant_use_blocked_at = models.DateTimeField(null=True)
+    merchant_use_code = models.CharField(max_length=11, default="", db_default="")
     created_at = models.DateTimeField()
 
     class Meta:

@@ -76,6 +76,7 @@ class BankFile(models.Model):
         COLLECT = "COLLECT", "direct debits (pain.008)"
         PAY = "PAY", "credit transfers (pain.001)"
         REVERSE = "REVERSE", "reversals of collections (pain.007)"
+        CANCEL = "CANCEL", "cancellation requests (camt.055)"
 
     class State(models.TextChoices):
         DECIDED = "DECIDED", "decided"
@@ -124,14 +125,16 @@ class BankFile(models.Model):
 
 
 class BankOrder(models.Model):
-    """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal.
+    """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal; or the request
+    to cancel a collection that it has not settled yet.
 
     ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). ``about``:
-    for a refund, the collection it gives back. ``name``, ``iban_sealed``, ``bic``: the other party's. ``text``: what
-    they read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and ``final_at``: when it counts as
-    booked even though no statement said so; both the merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with
-    the file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``, ``amendment``: of its mandate, as in
-    the file. ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail,
+    for a refund or a cancellation request, the collection it gives back or cancels. ``name``, ``iban_sealed``, ``bic``:
+    the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and
+    ``final_at``: when it counts as booked even though no statement said so; both the merchant's clock. ``sequence``:
+    FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``,
+    ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests alone; the collection is
+    WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail,
     webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA. ``reason``:
     the bank's last one, an ISO 20022 external code.
     """
@@ -144,6 +147,7 @@ class BankOrder(models.Model):
         WON_BACK = "WON_BACK", "return reversed"
         REJECTED = "REJECTED", "rejected"
         WITHDRAWN = "WITHDRAWN", "taken back"
+        CONFIRMED = "CONFIRMED", "agreed to by the bank"
 
     payment = models.UUIDField(primary_key=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
@@ -185,6 +189,7 @@ class BankOrder(models.Model):
                 condition=models.Q(state="FILED", final_at__isnull=False),
             ),
             models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
+            models.Index(fields=["about"], name="bank_order_about", condition=models.Q(about__isnull=False)),
         ]
         constraints = [models.CheckConstraint(condition=models.Q(amount__gte=0), name="bank_order_not_negative")]
 

@@ -93,14 +93,15 @@ AGREEMENT_USE_TYPES: Final[Mapping[tuple[str, str, str], AgreementUseType]] = Ma
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementUse:
     """The agreement of one request. ``agreement``: the row as it was read; None for a reference of another processor.
-    ``counts_towards_limits``: the payment counts towards its limits. ``expiry``: the request's own
-    standingInstruction.expiry.
+    ``counts_towards_limits``: the payment counts towards its limits. ``merchant_initiated``: the shopper takes no part.
+    ``expiry``: the request's own standingInstruction.expiry.
     ``scheme_references``: the references for the acquirer, by parameter name."""
 
     agreement: Agreement | None
     counts_towards_limits: bool
     expiry: date | None
     scheme_references: Mapping[str, str]
+    merchant_initiated: bool = False
 
 
 def classify_agreement_use(parameters: Parameters) -> AgreementUseType:
@@ -147,6 +148,7 @@ def resolve_agreement(
         counts_towards_limits=use is AgreementUseType.MERCHANT_INITIATED and agreement is not None,
         expiry=expiry,
         scheme_references=references,
+        merchant_initiated=merchant_initiated,
     )
 
 
@@ -159,13 +161,15 @@ def use_agreement(agreement: Agreement, parameters: Parameters) -> AgreementUse:
         counts_towards_limits=True,
         expiry=expiry,
         scheme_references=_build_scheme_references(agreement),
+        merchant_initiated=True,
     )
 
 
 def find_agreement_violation(
     agreement_use: AgreementUse | None, merchant: Merchant, now: datetime
 ) -> ParameterError | None:
-    """The error of the limit that a payment now would break, or None. Days are those of the merchant's time zone."""
+    """The error of the limit or block that a payment now would break, or None. Days are those of the merchant's time
+    zone."""
     if agreement_use is None:
         return None
     zone = ZoneInfo(merchant.time_zone)
@@ -176,7 +180,14 @@ def find_agreement_violation(
         return ParameterError(
             name="standingInstruction.expiry", message=message, code=AGREEMENT_EXPIRED_CODE, known=True
         )
-    if agreement is None or not agreement_use.counts_towards_limits or not has_agreement_limits(agreement):
+    if agreement is None:
+        return None
+    if agreement_use.merchant_initiated and is_agreement_blocked(agreement):
+        message = "is of an agreement that is charged back as fraud or revoked: its holder has to agree again"
+        return ParameterError(
+            name=INITIAL_TRANSACTION_ID, message=message, code=agreement.merchant_use_code, known=True
+        )
+    if not agreement_use.counts_towards_limits or not has_agreement_limits(agreement):
         return None
     made, last = _count_authorizations(agreement)
     if agreement.max_payments is not None and made >= agreement.max_payments:
@@ -194,6 +205,16 @@ def find_agreement_violation(
     return None
 
 
+def is_agreement_blocked(agreement: Agreement) -> bool:
+    """Whether a chargeback for fraud or revocation stopped merchant-initiated payments under the agreement, and the
+    holder of its stored means, if any, has not agreed again since."""
+    since = agreement.merchant_use_blocked_at
+    if since is None:
+        return False
+    newer = Agreement.objects.filter(registration=agreement.registration, created_at__gt=since)
+    return agreement.registration is None or not newer.exists()
+
+
 def has_agreement_limits(agreement: Agreement) -> bool:
     """Whether the agreement limits the number or the frequency of its payments, so that they are counted."""
     return agreement.max_payments is not None or agreement.frequency is not None
@@ -208,6 +229,7 @@ def reload_agreement_use(agreement_use: AgreementUse) -> AgreementUse:
         counts_towards_limits=True,
         expiry=agreement_use.expiry,
         scheme_references=agreement_use.scheme_references,
+        merchant_initiated=agreement_use.merchant_initiated,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, is_chargeback_reason
-from chargebacks.stages import SCHEME_REASONS, DisputeStage
+from chargebacks.stages import DisputeStage, resolve_scheme_reason
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.core.money import CURRENCY_CODES, currency_exponent
@@ -350,7 +350,7 @@ class LineReader:
         """The line with a result code in place of a scheme's or the institute's reason code, which is kept beside it.
         An unknown code of a scheme's shape is a chargeback without a reason: its deadline must not be missed."""
         code = values[_REASON]
-        known = SCHEME_REASONS.get(code)
+        known = resolve_scheme_reason(code, values[_DESCRIPTION])
         result = self._reasons.get(code) or (known.result if known is not None else "")
         if not result and _SCHEME_CODE.fullmatch(code):
             result = OTHER_CHARGEBACK_REASON
@@ -401,6 +401,7 @@ _CASHFLOW, _STATUS, _RATE, _TIME_AT = (
     COLUMN_INDEX[name] for name in ("Cashflow", "SettlementStatus", "SettlementFxRate", "TxRequestTime")
 )
 _SCHEME_REASON: Final = COLUMN_INDEX["SchemeReasonCode"]
+_DESCRIPTION: Final = COLUMN_INDEX["ReasonDesc"]
 _SCHEME_CODE: Final = re.compile(r"[0-9]{2}\.[0-9]{1,2}(\.[0-9])?|[0-9]{4}|[A-Z]{1,2}[0-9]{0,2}|[A-Z]{2}[0-9]?")
 _CURRENCY, _PAID_IN, _REASON = (COLUMN_INDEX[name] for name in ("Currency", "SettlementCurrency", "ReasonCode"))
 _AMOUNT, _PAID_AMOUNT = COLUMN_INDEX["Amount"], COLUMN_INDEX["SettlementAmount"]

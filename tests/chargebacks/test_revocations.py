@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db
 _SI = "standingInstruction"
 MIT = {f"{_SI}.mode": "REPEATED", f"{_SI}.source": "MIT", f"{_SI}.type": "RECURRING",
        f"{_SI}.recurringType": "SUBSCRIPTION"}  # fmt: skip
+AGREED = {f"{_SI}__type": "RECURRING", f"{_SI}__recurringType": "SUBSCRIPTION"}
 STOPPING = ["204", "205", "206", "220", "222", "230"]
 
 
@@ -89,6 +90,58 @@ def test_the_stored_card_is_its_holders_until_they_agree_again(shop: Shop) -> No
     assert pay(**MIT) == "700.601.003"
     assert pay(**initial) == "000.100.110"
     assert pay(**MIT) == "000.100.110"
+
+
+def test_a_payment_without_a_registration_is_blocked_by_its_agreement(shop: Shop) -> None:
+    """Named by initialTransactionId, with the card's data: the holder's new agreement is another one."""
+    initial = shop.api.pay(**{f"{_SI}__mode": "INITIAL", f"{_SI}__source": "CIT", **AGREED})
+
+    def pay(agreed: str, **more: str) -> str:
+        named = {f"{_SI}__initialTransactionId": agreed, f"{_SI}__mode": "REPEATED", f"{_SI}__source": "MIT"}
+        return shop.api.pay(card__cvv=None, **{**AGREED, **named, **more}).code
+
+    assert pay(initial.id) == "000.100.110"
+    drawn = Payment.objects.filter(payment_type="DB").order_by("-id")[0]
+    shop.api.follow(drawn.id.hex, "CB", "92.00", chargebackResultCode="000.100.205")
+    cases.adopt_recent_payments()
+    assert not Chargeback.objects.get().stops_pending
+    assert pay(initial.id) == "800.100.500"
+    assert pay(initial.id, **{f"{_SI}__industryPractice": "NO_SHOW"}) == "800.100.500"
+    assert pay(initial.id, **{f"{_SI}__source": "CIT"}) == "000.100.110"
+    again = shop.api.pay(**{f"{_SI}__mode": "INITIAL", f"{_SI}__source": "CIT", **AGREED})
+    assert pay(again.id) == "000.100.110"
+
+
+def test_a_stored_cards_agreement_is_blocked_with_it(shop: Shop) -> None:
+    """Also where the merchant sends the card's data instead of the registration."""
+    card = store_card(shop.api)
+    initial = {**MIT, f"{_SI}.mode": "INITIAL", f"{_SI}.source": "CIT"}
+    agreed = shop.api.post(f"/v1/registrations/{card}/payments", {**PLAN, **initial})
+    shop.api.follow(agreed.id, "CB", "9.90", chargebackResultCode="000.100.220")
+    cases.adopt_recent_payments()
+    named = {f"{_SI}__initialTransactionId": agreed.id, f"{_SI}__mode": "REPEATED", f"{_SI}__source": "MIT"}
+    assert shop.api.pay(card__cvv=None, **{**AGREED, **named}).code == "700.601.003"
+    renewed = shop.api.post(f"/v1/registrations/{card}/payments", {**PLAN, **initial})
+    assert renewed.code == "000.100.110"
+    assert shop.api.pay(card__cvv=None, **{**AGREED, **named}).code == "000.100.110"
+
+
+@pytest.mark.parametrize(
+    ("told", "reason", "stopped"),
+    [
+        ("", "206", False),
+        ("Goods or Services Not Provided", "221", False),
+        ("Cardholder Dispute of a Recurring Transaction", "205", True),
+    ],
+)
+def test_mastercards_cardholder_dispute_stops_for_its_condition_alone(
+    shop: Shop, job: Job, told: str, reason: str, stopped: bool
+) -> None:
+    """4853 joins many conditions; only one of them withdraws the permission to charge."""
+    row = line(charged(job), ReconciliationType="CHARGEBACK", ReasonCode="4853", ReasonDesc=told, SettlementTxId="D-1")
+    take_in(csv([row]), institute())
+    assert Chargeback.objects.get().reason_code == f"000.100.{reason}"
+    assert (state(job)[0] == "SUSPENDED") is stopped
 
 
 def test_every_stop_has_a_code_that_dunning_never_retries() -> None:

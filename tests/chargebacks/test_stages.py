@@ -152,6 +152,41 @@ def test_a_stage_without_money_is_won_without_money(shop: Shop) -> None:
     assert (fresh(case).state, Payment.objects.filter(payment_type="CR").count()) == ("WON", 1)
 
 
+@pytest.mark.parametrize(
+    ("brand", "code", "stage", "answer"),
+    [
+        ("VISA", "10.4", "FIRST", "pre-arbitration"),
+        ("VISA", "10.4", "ARBITRATION", "arbitration case"),
+        ("VISA", "13.1", "FIRST", "dispute response"),
+        ("VISA", "13.1", "PRE_ARBITRATION", "pre-arbitration response"),
+        ("MASTER", "4853", "FIRST", "second presentment"),
+        ("MIR", "", "FIRST", "representment"),
+    ],
+)
+def test_the_answer_is_filed_as_what_the_schemes_flow_says(brand: str, code: str, stage: str, answer: str) -> None:
+    assert stages.find_stage_rule(brand, code, stage).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("told", "result"),
+    [
+        ("", "206"),
+        ("Cardholder Dispute - Goods or Services Not Provided", "221"),
+        ("GOODS OR SERVICES WERE EITHER NOT AS DESCRIBED OR DEFECTIVE", "223"),
+        ("Credit Not Processed", "225"),
+        ("Issuer Dispute of a Recurring Transaction", "205"),
+        ("Credit Posted as a Purchase", "229"),
+    ],
+)
+def test_mastercards_cardholder_dispute_means_what_its_condition_says(told: str, result: str) -> None:
+    found = stages.resolve_scheme_reason("4853", told)
+    assert found is not None
+    assert found.result == f"000.100.{result}"
+    other = stages.resolve_scheme_reason("13.1", told)
+    assert other is not None
+    assert other.result == "000.100.221"
+
+
 def test_visas_allocated_disputes_have_no_pre_arbitration_of_the_issuer() -> None:
     assert stages.choose_next_stage("VISA", "10.4", "FIRST") == DisputeStage.ARBITRATION
     assert stages.choose_next_stage("VISA", "13.1", "FIRST") == DisputeStage.PRE_ARBITRATION

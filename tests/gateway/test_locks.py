@@ -15,6 +15,7 @@ PROJECT = ("gateway", "reporting", "chargebacks", "checkout", "config")
 CLAIMS = {
     "checkout/result_calls.py": 1,
     "checkout/expiry.py": 1,
+    "chargebacks/alert_reminders.py": 1,
     "chargebacks/reminders.py": 1,
     "gateway/connectors/iso8583/batch_planning.py": 1,
     "gateway/connectors/iso8583/batch_run.py": 1,
@@ -50,7 +51,7 @@ HELD = {
     "gateway/connectors/iso8583/capture_records.py": 2,
     "gateway/connectors/iso8583/batch_close.py": 1,
     "gateway/connectors/sepa/mandates.py": 3,
-    "gateway/connectors/sepa/order_records.py": 3,
+    "gateway/connectors/sepa/order_records.py": 4,
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/backoffice/follow_ups/approvals.py": 2,
     "gateway/backoffice/access/independence.py": 1,
@@ -66,7 +67,7 @@ HELD = {
 
 ADVISORY = {
     "checkout/page_snapshots.py": ["xact"],
-    "gateway/connectors/sepa/bank_message_intake.py": ["xact"],
+    "gateway/connectors/sepa/order_records.py": ["xact"],
     "config/beat.py": ["xact"],
     "gateway/backoffice/sign_in/lockout.py": ["try", "unlock"],
     "gateway/timers/time_travel.py": ["try", "unlock"],

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from gateway.connectors.sepa import bank_message_intake
-from gateway.models import AcquirerAccount, BankMessage, Channel
+from gateway.models import AcquirerAccount, BankFile, BankMessage, BankOrder, Channel
 from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 
@@ -116,6 +116,32 @@ def status(
         f"<GrpHdr><MsgId>STATUS-{number}</MsgId><CreDtTm>2026-01-05T10:00:00</CreDtTm></GrpHdr>"
         f"<OrgnlGrpInfAndSts><OrgnlMsgId>{file}</OrgnlMsgId><OrgnlMsgNmId>pain.008</OrgnlMsgNmId>"
         f"<GrpSts>{group}</GrpSts>{because(reason)}</OrgnlGrpInfAndSts>{parts}</CstmrPmtStsRpt></Document>"
+    )
+
+
+def resolution(file: BankFile, order: BankOrder, *, status: str, reason: str = "", at: str = "order") -> str:
+    """A camt.029: the answer to the request to cancel the collection ``order`` of ``file``. ``at``: where the status
+    stands: of the order, its batch, its file, the message with the order named below it, or with nothing named."""
+    because = f"<CxlStsRsnInf><Rsn><Cd>{reason}</Cd></Rsn></CxlStsRsnInf>" if reason else ""
+    named = f"<OrgnlPmtInfId>{order.batch}</OrgnlPmtInfId>"
+    end = f"<OrgnlEndToEndId>{order.pk.hex}</OrgnlEndToEndId>"
+    details = {
+        "order": f"<OrgnlPmtInfAndSts>{named}<TxInfAndSts>{end}<TxCxlSts>{status}</TxCxlSts>{because}</TxInfAndSts>"
+        "</OrgnlPmtInfAndSts>",
+        "batch": f"<OrgnlPmtInfAndSts>{named}<PmtInfCxlSts>{status}</PmtInfCxlSts>{because}</OrgnlPmtInfAndSts>",
+        "file": f"<OrgnlGrpInfAndSts><OrgnlMsgId>{file.message_id}</OrgnlMsgId><OrgnlMsgNmId>pain.008</OrgnlMsgNmId>"
+        f"<GrpCxlSts>{status}</GrpCxlSts>{because}</OrgnlGrpInfAndSts>",
+        "message": f"<OrgnlPmtInfAndSts>{named}<TxInfAndSts>{end}{because}</TxInfAndSts></OrgnlPmtInfAndSts>",
+        "nothing": "",
+    }[at]
+    overall = {"ACCR": "CNCL"}.get(status, status)
+    party = "<Pty><Nm>Bank</Nm></Pty>"
+    return (
+        '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.029.001.09"><RsltnOfInvstgtn>'
+        f"<Assgnmt><Id>RESOLUTION-1</Id><Assgnr>{party}</Assgnr><Assgne>{party}</Assgne>"
+        f"<CreDtTm>2026-01-05T10:00:00</CreDtTm></Assgnmt><Sts><Conf>{overall}</Conf></Sts>"
+        + (f"<CxlDtls>{details}</CxlDtls>" if details else "")
+        + "</RsltnOfInvstgtn></Document>"
     )
 
 

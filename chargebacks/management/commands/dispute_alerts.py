@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import csv
 from argparse import ArgumentParser
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from chargebacks.alert_intake import AlertFieldError, find_alerted_payment, read_alert_facts
 from chargebacks.alerts import AlertFacts, AlertNotPossibleError, record_alert
-from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON
 from chargebacks.models import DisputeAlert
-from chargebacks.stages import SCHEME_REASONS
 from gateway.access import audit_log
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
-from gateway.core.money import parse_amount
-from gateway.models import Payment
 
 ALERT_FILE_COLUMNS: Final = ("PaymentId", "Provider", "AlertId", "Amount", "Currency")
 """Columns that a file has to have; Kind, ReasonCode (ours or the scheme's) and RespondBy may be there."""
@@ -58,7 +54,10 @@ class Command(BaseCommand):
     def _raise_one(self, ident: str, *, inquiry: bool) -> None:
         if settings.IS_LIVE:
             raise CommandError("--payment raises a simulated alert: that is for the test environment.")
-        payment = _find_payment(ident)
+        try:
+            payment = find_alerted_payment({"PaymentId": ident.strip()})
+        except AlertFieldError as fault:
+            raise CommandError(str(fault)) from None
         facts = AlertFacts(
             provider=SIMULATED_PROVIDER,
             reference=identifiers.row_id().hex,
@@ -73,49 +72,14 @@ class Command(BaseCommand):
         self.stdout.write(f"{alert.pk.hex} {alert.kind} {alert.state}")
 
     def _record_line(self, number: int, row: dict[str, str]) -> bool:
+        sent = {name: (value or "").strip() for name, value in row.items() if isinstance(name, str)}
         try:
-            payment, facts = _find_payment(row["PaymentId"]), _read_facts(row)
-            alert, made = record_alert(payment, facts, _BY)
-        except (CommandError, AlertNotPossibleError, ValueError) as fault:
+            if not sent.get("Provider"):
+                raise AlertFieldError("Provider", "is missing")
+            facts = read_alert_facts(sent, sent["Provider"][:32])
+            alert, made = record_alert(find_alerted_payment(sent), facts, _BY)
+        except (AlertNotPossibleError, AlertFieldError) as fault:
             self.stderr.write(f"line {number}: {mask_text(str(fault))}")
             return False
         self.stdout.write(f"line {number}: {alert.pk.hex} {alert.state}{'' if made else ' (known)'}")
         return True
-
-
-def _find_payment(ident: str) -> Payment:
-    key = identifiers.parse_id((ident or "").strip())
-    found = Payment.objects.select_related("merchant", "channel").filter(pk=key).first() if key is not None else None
-    if found is None:
-        raise CommandError("PaymentId: no payment has this id (32 lower-case hex digits).")
-    return found
-
-
-def _read_facts(row: dict[str, str]) -> AlertFacts:
-    """Raises ValueError, which names the column."""
-    sent = {name: (value or "").strip() for name, value in row.items() if isinstance(name, str)}
-    if (kind := sent.get("Kind") or "ALERT") not in DisputeAlert.Kind.values:
-        raise ValueError("Kind: ALERT or INQUIRY")
-    code = sent.get("ReasonCode", "")
-    known = SCHEME_REASONS.get(code)
-    try:
-        amount = parse_amount(sent["Amount"])
-    except ValueError:
-        raise ValueError("Amount: a number with a dot and two decimals, e.g. 92.00") from None
-    respond_by = None
-    if sent.get("RespondBy"):
-        try:
-            respond_by = datetime.fromisoformat(sent["RespondBy"])
-        except ValueError:
-            raise ValueError("RespondBy: a time with its zone, e.g. 2030-01-31T12:00:00+00:00") from None
-        respond_by = respond_by if respond_by.tzinfo is not None else respond_by.replace(tzinfo=UTC)
-    return AlertFacts(
-        provider=sent["Provider"][:32],
-        reference=mask_text(sent["AlertId"])[:64],
-        amount=amount,
-        currency=sent["Currency"],
-        kind=DisputeAlert.Kind(kind),
-        reason=known.result if known is not None else code if code.startswith("000.") else OTHER_CHARGEBACK_REASON,
-        scheme_reason="" if code.startswith("000.") else code[:16],
-        respond_by=respond_by,
-    )

@@ -72,7 +72,11 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("kind"))
     def what(self, row: BankOrder) -> str:
-        names = {BankFile.Kind.COLLECT: _("collection"), BankFile.Kind.REVERSE: _("reversal")}
+        names = {
+            BankFile.Kind.COLLECT: _("collection"),
+            BankFile.Kind.REVERSE: _("reversal"),
+            BankFile.Kind.CANCEL: _("cancellation request"),
+        }
         return str(names.get(BankFile.Kind(row.kind), _("transfer")))
 
     @admin.display(description=lazy("amount"))
@@ -91,7 +95,7 @@ class BankOrderAdmin(ReadOnlyPage):
     def payment_link(self, row: BankOrder) -> str:
         return _link_payment(row.payment)
 
-    @admin.display(description=lazy("gives back"))
+    @admin.display(description=lazy("gives back or cancels"))
     def gives_back(self, row: BankOrder) -> str:
         return _link_payment(row.about) if row.about is not None else ""
 

@@ -23,15 +23,17 @@ _TIME: Final = re.compile(r"[0-9]{1,12}")
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def explain_bad_signature(header: str, body: bytes, secrets: Iterable[Secret], now: float) -> str:
-    """Why ``body`` is not signed by the processor; '' if it is. Constant time."""
+def explain_bad_signature(
+    header: str, body: bytes, secrets: Iterable[Secret], now: float, *, name: str = SIGNATURE_HEADER
+) -> str:
+    """Why ``body`` is not signed by its sender; '' if it is. ``name``: of the header. Constant time."""
     if not header or len(header) > MAX_SIGNATURE_HEADER_CHARS:
-        return f"the header {SIGNATURE_HEADER} is missing or too long"
+        return f"the header {name} is missing or too long"
     pairs = [part.strip().partition("=") for part in header.split(",")]
-    times = [value for name, _, value in pairs if name == "t" and _TIME.fullmatch(value)]
-    signatures = [value for name, _, value in pairs if name == "v1" and _HEX.fullmatch(value)][:MAX_WEBHOOK_SIGNATURES]
+    times = [value for key, _, value in pairs if key == "t" and _TIME.fullmatch(value)]
+    signatures = [value for key, _, value in pairs if key == "v1" and _HEX.fullmatch(value)][:MAX_WEBHOOK_SIGNATURES]
     if len(times) != 1 or not signatures:
-        return f"the header {SIGNATURE_HEADER} has no time, or no signature of the scheme v1"
+        return f"the header {name} has no time, or no signature of the scheme v1"
     expected = [_signature(secret, times[0], body) for secret in secrets]
     # Every pair is compared, so that the time taken does not reveal which one matched.
     fits = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in signatures]

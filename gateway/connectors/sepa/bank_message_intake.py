@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -24,13 +24,19 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from gateway.connectors.sepa import bank_message_parser, mandates, order_records, reversals, statement_entries
+from gateway.connectors.sepa import (
+    bank_message_parser,
+    cancellations,
+    mandates,
+    order_records,
+    reversals,
+    statement_entries,
+)
 from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageError
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType, StatementEntry
 from gateway.core import clock
 from gateway.core.xml import XML_CHUNK_BYTES
-from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 from gateway.timers import wakeup
 
@@ -42,9 +48,8 @@ FILE_UNCHANGED_S: Final = 5.0
 """Seconds that a file must be unchanged before it is imported. A file that is renamed into the folder is complete
 anyway."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
+_NOT_PAID: Final = frozenset({BankOrder.State.REJECTED, BankOrder.State.RETURNED, BankOrder.State.WITHDRAWN})
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
-_IMPORT_LOCK: Final = 0x5E_9A_00_01
-"""Key of the advisory lock that an import holds."""
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +67,7 @@ class _IntakeResult:
     findings: list[str] = field(default_factory=list)
     found: int = 0
     refused_by_mandate: dict[UUID, list[BankOrder]] = field(default_factory=dict)
-    """Mandate → its collections that the bank rejected or returned."""
+    """Mandate → its collections that the bank rejected, returned or cancelled."""
 
     def find(self, text: str) -> None:
         self.found += 1
@@ -76,7 +81,7 @@ def import_bank_message(stream: BinaryIO, name: str, source: BankMessage.Source)
     digest, size = _measure_message(stream)
     try:
         with transaction.atomic():
-            execute_sql("SELECT pg_advisory_xact_lock(%(key)s)", {"key": _IMPORT_LOCK})
+            order_records.lock_collections()
             row = BankMessage.objects.create(
                 name=printable_file_name(name)[:255],
                 kind="",
@@ -160,10 +165,10 @@ def _note_message_head(
 
 
 def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
-    """Move the rejection of a whole file behind its orders' entries: an order's own reason takes precedence."""
+    """Move what is said of a whole file behind its orders' entries: an order's own word takes precedence."""
     whole: StatementEntry | None = None
     for one in words:
-        if not (one.file and one.entry_type is EntryType.REJECTED):
+        if not one.file or one.entry_type is EntryType.ACCEPTED:
             yield one
             continue
         if whole is not None:
@@ -174,7 +179,9 @@ def _orders_first(words: Iterator[StatementEntry]) -> Iterator[StatementEntry]:
 
 
 def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
-    if one.file:
+    if one.entry_type in (EntryType.CANCELLED, EntryType.NOT_CANCELLED):
+        _apply_answer(one, taken)
+    elif one.file:
         _apply_to_file(one, taken)
     elif one.batch:
         _apply_to_batch(one, taken)
@@ -188,12 +195,28 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
         taken.find(f"{one.where or 'a statement'}: names no order of ours")
 
 
+def _apply_answer(one: StatementEntry, taken: _IntakeResult) -> None:
+    """Apply the answer to cancellation requests: the collection first, then the request."""
+    named = one.order is not None or one.batch or one.file
+    requests = cancellations.list_requests(order=one.order, batch=one.batch, file=one.file) if named else []
+    if not requests:
+        taken.find(f"{one.where}: answers no cancellation request of ours")
+    for collection, request in sorted(requests):
+        behind, order = order_records.lock_bank_order(collection), order_records.lock_bank_order(request)
+        if behind is None or order is None:
+            continue
+        if one.entry_type is EntryType.CANCELLED:
+            _move_order(behind, replace(one, reason=""), taken)
+        _move_order(order, one, taken)
+
+
 def _resolve_reversal(one: StatementEntry) -> UUID | None:
-    """The creditor's reversal that an entry is about, although it names the collection: a status of the reversal's
-    file, or a booking out with no reason of the debtor's bank. None for any other entry."""
+    """The creditor's reversal or cancellation request that an entry is about, although it names the collection: a
+    status of its file, or a booking out with no reason of the debtor's bank. None for any other entry."""
     assert one.order is not None
     if one.original:
-        file = BankFile.objects.filter(message_id=one.original, kind=BankFile.Kind.REVERSE).first()
+        kinds = (BankFile.Kind.REVERSE, BankFile.Kind.CANCEL)
+        file = BankFile.objects.filter(message_id=one.original, kind__in=kinds).first()
         return reversals.find_reversal(one.order, file) if file is not None else None
     if one.entry_type not in (EntryType.OUT, EntryType.BACK_OUT) or one.reason not in ("", reversals.NO_REASON_GIVEN):
         return None
@@ -215,7 +238,9 @@ def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
 
 
 def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
-    orders = BankOrder.objects.filter(batch=one.batch).exclude(state=BankOrder.State.REJECTED)
+    # What the bank has rejected or cancelled is not in the sum that it books.
+    gone = (BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN)
+    orders = BankOrder.objects.filter(batch=one.batch).exclude(state__in=gone)
     if not orders.exists():
         taken.find(f"{one.where}: not one of ours")
         return
@@ -225,14 +250,8 @@ def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
         if total != one.amount:
             taken.find(f"{one.where}: {one.amount} was booked in one sum, its orders come to {total}")
             return
-        one = _drop_amount(one)
+        one = replace(one, amount=None, currency="")
     _move_orders(orders, one, taken)
-
-
-def _drop_amount(one: StatementEntry) -> StatementEntry:
-    return StatementEntry(
-        entry_type=one.entry_type, batch=one.batch, reason=one.reason, on=one.on, account=one.account, where=one.where
-    )
 
 
 def _move_orders(orders: QuerySet[BankOrder], one: StatementEntry, taken: _IntakeResult) -> None:
@@ -263,7 +282,9 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
     taken.moved += 1
-    if target in (BankOrder.State.REJECTED, BankOrder.State.RETURNED) and order.mandate_id is not None:
+    if order.kind == BankFile.Kind.COLLECT and one.entry_type is not EntryType.CANCELLED:
+        taken.moved += order_records.settle_cancellation(order, taken.row)
+    if target in _NOT_PAID and order.mandate_id is not None:
         taken.refused_by_mandate.setdefault(order.mandate_id, []).append(order)
 
 

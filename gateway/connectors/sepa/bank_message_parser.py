@@ -1,6 +1,7 @@
 """Streaming parser of bank messages in XML (ISO 20022): a few named record levels, and the values in each.
 
-Supported: pain.002 (status), camt.052, camt.053, camt.054 (bookings) and pacs.004 (returns), any version. One record of
+Supported: pain.002 (status), camt.029 (answers to cancellation requests), camt.052, camt.053, camt.054 (bookings) and
+pacs.004 (returns), any version. One record of
 each level is in memory at a time. gateway.core.xml rejects XML features that such messages never use; other roots and
 namespaces are rejected here.
 """
@@ -18,12 +19,13 @@ from gateway.core.xml import MAX_VALUES_PER_PATH, XML_CHUNK_BYTES, XmlStreamRead
 MAX_RECORD_PATHS: Final = 500
 """Paths stored per record."""
 _NAMESPACE: Final = re.compile(
-    r"urn:iso:std:iso:20022:tech:xsd:(pain\.002|camt\.05[234]|pacs\.004)(\.[0-9]{3}\.[0-9]{2})"
+    r"urn:iso:std:iso:20022:tech:xsd:(pain\.002|camt\.029|camt\.05[234]|pacs\.004)(\.[0-9]{3}\.[0-9]{2})"
 )
 
 RECORD_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "pain.002": ("GrpHdr", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
+        "camt.029": ("Assgnmt", "Sts", "CxlDtls", "OrgnlGrpInfAndSts", "OrgnlPmtInfAndSts", "TxInfAndSts"),
         "camt.052": ("GrpHdr", "Rpt", "Ntry", "TxDtls"),
         "camt.053": ("GrpHdr", "Stmt", "Ntry", "TxDtls"),
         "camt.054": ("GrpHdr", "Ntfctn", "Ntry", "TxDtls"),
@@ -125,7 +127,7 @@ class _Reading:
         known = _NAMESPACE.fullmatch(space)
         if local != "Document" or known is None:
             raise UnreadableBankMessageError(
-                "the XML is no message that is read here: pain.002, camt.052 to 054, pacs.004"
+                "the XML is no message that is read here: pain.002, camt.029, camt.052 to 054, pacs.004"
             )
         self.kind = known[1]
         self._levels = frozenset(RECORD_LEVELS[self.kind])

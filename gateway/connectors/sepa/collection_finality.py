@@ -1,6 +1,6 @@
 """Finality without a statement: collections count as paid after the account's number of days.
 
-Source: docs/connectors/sepa.md (finalAfter).
+Not those that the bank was asked to cancel. Source: docs/connectors/sepa.md (finalAfter).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
 
 from gateway.connectors.sepa import order_records
 from gateway.core import clock
@@ -23,6 +24,8 @@ _DUE: Final = """
 SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.merchant_id
 JOIN gateway_bankfile f ON f.id = o.file_id
 WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset
+    AND NOT EXISTS (SELECT FROM gateway_bankorder c
+        WHERE c.about = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ORDER BY o.final_at LIMIT %(limit)s
 """
@@ -41,18 +44,29 @@ def finalize_due_collections(merchant: Merchant | None = None) -> int:
 
 @transaction.atomic
 def _finalize_collection(payment: UUID) -> bool:
-    """Book a collection. False if the bank's answer came first."""
+    """Book a collection. False if the bank's answer, or a request to cancel it, came first."""
     order = order_records.lock_bank_order(payment)
-    if order is None or order.state != BankOrder.State.FILED:
+    if (
+        order is None
+        or order.state != BankOrder.State.FILED
+        or _list_open_cancellations().filter(about=payment).exists()
+    ):
         return False
     order_records.move_bank_order(order, BankOrder.State.BOOKED)
     return True
+
+
+def _list_open_cancellations() -> QuerySet[BankOrder]:
+    """Requests to cancel a collection that wait for the bank: it may have agreed, so its silence says nothing."""
+    return BankOrder.objects.filter(
+        kind=BankFile.Kind.CANCEL, state__in=(BankOrder.State.WAITING, BankOrder.State.FILED)
+    )
 
 
 def next_collection_finality(merchant: Merchant) -> datetime | None:
     """When this merchant's next collection becomes final, by the merchant's clock."""
     rows = BankOrder.objects.filter(
         merchant=merchant, state=BankOrder.State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
-    )
+    ).exclude(Exists(_list_open_cancellations().filter(about=OuterRef("pk"))))
     found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
     return found

@@ -24,6 +24,7 @@ from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAc
 from gateway.connectors.reply_codes import PARTIAL_REVERSAL_NOT_POSSIBLE, REVERSAL_TOO_LATE, WITHDRAWN
 from gateway.connectors.sepa import order_records
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, find_bank_reason
+from gateway.connectors.sepa.cancellations import REFUSED_CANCELLATIONS
 from gateway.connectors.sepa.creditor import (
     SEPA_SETTINGS,
     Creditor,
@@ -42,6 +43,7 @@ from gateway.vault.sealing import current_vault
 
 COLLECTION_OUTSTANDING: Final = "800.400.501"
 TRANSFER_OUTSTANDING: Final = "800.400.502"
+CANCELLATION_OUTSTANDING: Final = "800.400.500"
 WRONG_CURRENCY: Final = "800.100.173"
 WRONG_ACCOUNT: Final = "100.200.104"
 WRONG_BIC: Final = "100.200.103"
@@ -59,6 +61,7 @@ _PENDING: Final[Mapping[BankFile.Kind, str]] = MappingProxyType(
         BankFile.Kind.COLLECT: COLLECTION_OUTSTANDING,
         BankFile.Kind.PAY: TRANSFER_OUTSTANDING,
         BankFile.Kind.REVERSE: TRANSFER_OUTSTANDING,
+        BankFile.Kind.CANCEL: CANCELLATION_OUTSTANDING,
     }
 )
 
@@ -76,7 +79,7 @@ SEPA_PARAMETERS: Final[tuple[SentParameter, ...]] = (
 
 class SepaConnector:
     """Accepts collections under a mandate (DB, RB, and RG to store an account), refunds and payouts by transfer (RF,
-    CD), and RV until the order is in a file."""
+    CD), and RV until the order is in a file; of a collection also later, where the bank takes cancellation requests."""
 
     name = "sepa"
     operations = frozenset({"RG", "DB", "RB", "CD", "RF", "RV"})
@@ -109,8 +112,8 @@ class SepaConnector:
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         """Outcome of an order, from the order records."""
         sent = {"inquiry": request.payment.hex}
-        if request.operation == "RV":
-            # A reversal has no order of its own: its outcome stands in the order that it reverses.
+        if request.operation == "RV" and not order_records.find_bank_order(request.payment):
+            # Unless it asked the bank, a reversal has no order of its own: its outcome stands in what it reverses.
             if (behind := _referenced_order(request)) is not None and order_records.was_order_withdrawn(behind.payment):
                 return _withdrawn_reply(request, sent)
             return NotFoundAtAcquirer(sent=sent, received={"order": "not taken out"})
@@ -127,11 +130,11 @@ class SepaConnector:
         """
         sent = {"void": request.payment.hex}
         if request.operation == "RV":
-            if (behind := _referenced_order(request)) is not None and order_records.was_order_withdrawn(
-                behind.payment, settled=True
-            ):
+            behind = _referenced_order(request)
+            if behind is not None and order_records.was_order_withdrawn(behind.payment, settled=True):
                 raise VoidRefusedError("the order is taken out and does not come back", sent)
-            return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"order": "not taken out"})
+            if not order_records.find_bank_order(request.payment):
+                return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"order": "not taken out"})
         if order_records.withdraw_bank_order(request.payment, reason="", applied=True):
             return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"order": "withdrawn"})
         order = order_records.refuse_late_order(request)
@@ -148,7 +151,7 @@ SEPA: Final = SepaConnector()
 def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> AcquirerReply:
     """The present reply of an order. A returned collection stays paid here: the return is recorded as a chargeback."""
     code = result_code_of_order(order)
-    paid = order.state in (BankOrder.State.BOOKED, BankOrder.State.RETURNED, BankOrder.State.WON_BACK)
+    done = code == external_success_code()
     details = {"ConnectorTxID1": order.file.message_id if order.file else "", "AcquirerResponse": order.reason}
     if order.mandate is not None and order.due_on is not None:
         # What a merchant needs to notify the shopper before the day of collection (EPC 016-06, 4.3.4).
@@ -157,11 +160,15 @@ def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> Acquirer
             "CreditorId": order.mandate.creditor,
             "CollectionDate": order.due_on.isoformat(),
         }
-    if order.reason in BANK_REASONS:
+    if order.kind == BankFile.Kind.CANCEL:
+        if order.state == BankOrder.State.REJECTED:
+            why = REFUSED_CANCELLATIONS.get(order.reason, REFUSED_CANCELLATIONS[""])
+            details["ExtendedDescription"] = f"The bank did not cancel the collection: {why}."
+    elif order.reason in BANK_REASONS:
         details["ExtendedDescription"] = BANK_REASONS[order.reason].meaning
     return AcquirerReply(
         code=code,
-        approved=Money(order.amount, order.currency) if paid else None,
+        approved=Money(order.amount, order.currency) if done else None,
         connector_tx_id=order.payment.hex,
         details={name: value for name, value in details.items() if value},
         sent=dict(sent),
@@ -175,8 +182,10 @@ def result_code_of_order(order: BankOrder) -> str:
     match BankOrder.State(order.state):
         case BankOrder.State.WAITING | BankOrder.State.FILED:
             return _PENDING[BankFile.Kind(order.kind)]
-        case BankOrder.State.BOOKED | BankOrder.State.RETURNED | BankOrder.State.WON_BACK:
+        case BankOrder.State.BOOKED | BankOrder.State.RETURNED | BankOrder.State.WON_BACK | BankOrder.State.CONFIRMED:
             return external_success_code()
+        case BankOrder.State.REJECTED if order.kind == BankFile.Kind.CANCEL:
+            return REVERSAL_TOO_LATE
         case BankOrder.State.REJECTED:
             return find_bank_reason(order.reason).declined
         case BankOrder.State.WITHDRAWN:
@@ -252,7 +261,10 @@ def _submit_refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str,
 
 
 def _reverse_order(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
-    """Withdraw a collection or payout that is in no file, in full; afterwards it is too late."""
+    """Withdraw a collection or payout that is in no file, in full. Afterwards the bank is asked to cancel a collection,
+    where it takes such requests; else it is too late."""
+    if (known := order_records.find_bank_order(request.payment)) is not None:
+        return reply_from_bank_order(known, sent)
     behind = _referenced_order(request)
     if behind is None:
         return _declined_reply(REFERENCE_UNKNOWN, sent, "there is no order to take back")
@@ -261,10 +273,20 @@ def _reverse_order(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerRe
     if not order_records.reverse_bank_order(
         behind.payment, by=request.payment
     ) and not order_records.was_order_withdrawn(behind.payment):
+        if (asked := _ask_to_cancel(request, behind)) is not None:
+            return reply_from_bank_order(asked, sent)
         return _declined_reply(
             REVERSAL_TOO_LATE, sent, "the order is in a file already, or the reversal was itself taken back"
         )
     return _withdrawn_reply(request, sent)
+
+
+def _ask_to_cancel(request: AcquirerRequest, behind: BankOrder) -> BankOrder | None:
+    try:
+        creditor = parse_creditor(request.account)
+    except CreditorNotConfiguredError:
+        return None
+    return order_records.create_cancellation(request, creditor, behind.payment)
 
 
 def _withdrawn_reply(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:

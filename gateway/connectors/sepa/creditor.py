@@ -126,6 +126,14 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
         default="transfer",
     ),
     ConnectorSetting(
+        name="cancelBy",
+        about="How a collection whose file has left is taken back before its day: not at all, or by a cancellation"
+        " request (camt.055), where the bank takes them; its answer (camt.029) decides.",
+        pattern=r"none|request",
+        allowed="none, request",
+        default="none",
+    ),
+    ConnectorSetting(
         name="delivery",
         about="How files reach the bank: laid into the outbox folder, or uploaded.",
         pattern=r"folder|http",
@@ -195,6 +203,7 @@ class Creditor:
     notice_days: int = 0
     notice_by: str = NOTICE_BY_MAIL
     reverses: bool = False
+    cancels: bool = False
 
     def run_on(self, day: date) -> datetime:
         """When the file of ``day`` is made."""
@@ -274,6 +283,7 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
         notice_days=_parse_number(have, "noticeDays"),
         notice_by=have["noticeBy"],
         reverses=have["refundBy"] == "reversal",
+        cancels=have["cancelBy"] == "request",
     )
 
 

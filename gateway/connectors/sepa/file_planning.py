@@ -19,7 +19,7 @@ from django.db import transaction
 
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.port import Connector
-from gateway.connectors.sepa import order_records, reversals, target_calendar
+from gateway.connectors.sepa import cancellations, order_records, reversals, target_calendar
 from gateway.connectors.sepa.creditor import TRANSFER_SCHEMAS, Creditor, CreditorNotConfiguredError, parse_creditor
 from gateway.connectors.sepa.mandates import take_amendment
 from gateway.core import clock
@@ -81,13 +81,16 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     if first is None:
         return 0
     now = clock.merchant_now(first.merchant)
+    if kind in _ABOUT_COLLECTIONS:
+        order_records.lock_collections()  # before their rows: bank messages lock those in an order of their own
     due = waiting.filter(file_at__lte=now).order_by("due_on", "payment")
     found = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
-    originals: dict[UUID, BankFile] = {}
-    if kind == BankFile.Kind.REVERSE:
-        found, originals = _choose_reversals(found)
+    originals: dict[UUID, BankOrder] = {}
+    if kind in _ABOUT_COLLECTIONS:
+        found, originals = _choose_of_one_file(found, now.astimezone(creditor.zone).date())
     mandates = _lock_mandates(found)
-    orders = [order for order in found if not _is_refused(order, mandates, originals)]
+    today = now.astimezone(creditor.zone).date()
+    orders = [order for order in found if not _is_refused(order, mandates, originals, today)]
     if not orders:
         return len(found)
     file = BankFile(
@@ -103,7 +106,7 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     )
     file.message_id = _message_id(file.id)
     file.save(force_insert=True)
-    batches: dict[tuple[str, object], str] = {}
+    batches: dict[tuple[object, ...], str] = {}
     earliest = _earliest_collection(creditor, kind, now)
     # A mandate's last collection comes after its others.
     for order in sorted(orders, key=lambda one: one.last):
@@ -111,7 +114,8 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
         order.due_on = max(order.due_on or earliest, earliest)
         if order.mandate_id is not None:
             _use_mandate(order, mandates[order.mandate_id])
-        batch = batches.setdefault((order.sequence, order.due_on), f"{file.message_id}-{len(batches) + 1}")
+        original = originals[order.about].batch if order.about in originals else ""
+        batch = batches.setdefault((order.sequence, order.due_on, original), f"{file.message_id}-{len(batches) + 1}")
         order.batch = batch
         order.final_at = creditor.final_at(order.due_on) if kind == BankFile.Kind.COLLECT else None
     fields = ["file", "state", "due_on", "sequence", "batch", "final_at", "mandate_reference", "amendment"]
@@ -134,25 +138,33 @@ def _earliest_collection(creditor: Creditor, kind: BankFile.Kind, now: datetime)
     return target_calendar.target_day_after(today, creditor.lead_days) if kind == BankFile.Kind.COLLECT else today
 
 
-def _choose_reversals(found: list[BankOrder]) -> tuple[list[BankOrder], dict[UUID, BankFile]]:
-    """The reversals of one original file, which a message names, and the file by collection. The next run of this round
-    or of the next one takes the others."""
-    originals = reversals.find_original_files(found)
-    first = next((originals[order.about] for order in found if order.about in originals), None)
-    mine = {one: file for one, file in originals.items() if file == first}
+_ABOUT_COLLECTIONS: Final = frozenset({BankFile.Kind.REVERSE, BankFile.Kind.CANCEL})
+"""Kinds whose message names the collections of one original file."""
+
+
+def _choose_of_one_file(found: list[BankOrder], today: date) -> tuple[list[BankOrder], dict[UUID, BankOrder]]:
+    """The reversals or cancellation requests of one original file, which a message names, and their collections. The
+    next run of this round or of the next one takes the others. A request waits until its original file is delivered."""
+    originals = reversals.find_collections(found)
+    wait = {one for one, behind in originals.items() if not cancellations.can_be_sent(behind, today)}
+    found = [order for order in found if order.kind != BankFile.Kind.CANCEL or order.about not in wait]
+    first = next((originals[order.about].file_id for order in found if order.about in originals), None)
+    mine = {one: behind for one, behind in originals.items() if behind.file_id == first}
     return [order for order in found if order.about in mine or order.about not in originals], mine
 
 
-def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mapping[UUID, BankFile]) -> dict[str, str]:
+def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mapping[UUID, BankOrder]) -> dict[str, str]:
     held = creditor.as_file_json()
     if kind == BankFile.Kind.PAY:
         return held | {"schema": TRANSFER_SCHEMAS[creditor.schema]}
-    if kind == BankFile.Kind.REVERSE:
-        original = next(iter(originals.values()))
-        schema = original.creditor["schema"]
-        named = {"originalMessage": original.message_id, "originalSchema": schema, "iban": original.creditor["iban"]}
-        return held | {"schema": reversals.REVERSAL_SCHEMAS[schema]} | named
-    return held
+    if kind not in _ABOUT_COLLECTIONS:
+        return held
+    original = next(iter(originals.values())).file
+    assert original is not None
+    schema = original.creditor["schema"]
+    schemas = reversals.REVERSAL_SCHEMAS if kind == BankFile.Kind.REVERSE else cancellations.CANCELLATION_SCHEMAS
+    named = {"originalMessage": original.message_id, "originalSchema": schema, "iban": original.creditor["iban"]}
+    return held | {"schema": schemas[schema]} | named
 
 
 def _message_id(file: UUID) -> str:
@@ -168,9 +180,17 @@ def _lock_mandates(orders: Iterable[BankOrder]) -> dict[UUID, SepaMandate]:
     return {row.pk: row for row in held}
 
 
-def _is_refused(order: BankOrder, mandates: Mapping[UUID, SepaMandate], originals: Mapping[UUID, BankFile]) -> bool:
-    """Reject an order whose mandate has been ended or blocked since it was made, and a reversal of what the debtor's
-    bank has given back meanwhile: no bank is asked."""
+def _is_refused(
+    order: BankOrder, mandates: Mapping[UUID, SepaMandate], originals: Mapping[UUID, BankOrder], today: date
+) -> bool:
+    """Reject an order whose mandate has been ended or blocked since it was made, a reversal of what the debtor's bank
+    has given back meanwhile, and a cancellation request that is decided or too late: no bank is asked."""
+    if order.kind == BankFile.Kind.CANCEL:
+        assert order.about is not None
+        found = cancellations.find_state_without_bank(order_records.lock_bank_order(order.about), today)
+        if found is not None:
+            order_records.move_bank_order(order, found[0], reason=found[1])
+        return found is not None
     if order.kind == BankFile.Kind.REVERSE:
         assert order.about is not None
         behind = order_records.lock_bank_order(order.about)

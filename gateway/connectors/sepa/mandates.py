@@ -212,8 +212,8 @@ def take_amendment(mandate: SepaMandate, order: BankOrder) -> None:
 
 
 def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None:
-    """Update mandates whose collections were rejected or returned: block or end them for the bank's reason; what a
-    rejected collection was the first to say has not been said. ``orders``: by mandate id.
+    """Update mandates whose collections were rejected, returned or cancelled: block or end them for the bank's reason;
+    what a collection was the first to say that was never settled has not been said. ``orders``: by mandate id.
 
     Call it last in a transaction: the rows are locked in the order of their ids, and whoever plans a file holds orders
     and then waits for mandates.
@@ -221,14 +221,14 @@ def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None
     held = SepaMandate.objects.filter(pk__in=list(orders)).select_related("merchant").order_by("pk")
     for mandate in held.select_for_update(of=("self",)):
         for order in orders[mandate.pk]:
-            if order.state == BankOrder.State.REJECTED:
+            if order.state != BankOrder.State.RETURNED:
                 _take_back(mandate, order)
             _apply_reason(mandate, order.reason)
         mandate.save()
 
 
 def _take_back(mandate: SepaMandate, order: BankOrder) -> None:
-    """The bank never accepted the order: its sequence and amendment belong to the next one."""
+    """The bank never settled the order: its sequence and amendment belong to the next one."""
     if mandate.first == order.pk:
         mandate.first = None
     mandate.amendment = {**order.amendment, **mandate.amendment}

@@ -16,12 +16,23 @@ from django.db import transaction
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
-from gateway.connectors.sepa import mandates, reversals
+from gateway.connectors.sepa import cancellations, mandates, reversals
 from gateway.connectors.sepa.creditor import Creditor
 from gateway.core import clock
 from gateway.core.masking import mask_iban
 from gateway.core.secret import Secret
-from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, OpenPayment, Payment, SepaMandate, Status
+from gateway.db.statement import execute_sql
+from gateway.models import (
+    Agreement,
+    BankFile,
+    BankMessage,
+    BankOrder,
+    BankOrderEvent,
+    OpenPayment,
+    Payment,
+    SepaMandate,
+    Status,
+)
 from gateway.timers import wakeup
 from gateway.vault.sealing import current_vault
 
@@ -32,6 +43,10 @@ LAST_COLLECTION_PARAMETER: Final = "customParameters[SEPA_lastCollection]"
 """The merchant's word (true) that a mandate is not used again after this collection."""
 BANK_ANSWER_TIMER: Final = "bank answers"
 """Name of the timer that applies order outcomes to payments."""
+BANK_FILE_TIMER: Final = "bank files"
+"""Name of the timer that makes and delivers files."""
+_COLLECTIONS_LOCK: Final = 0x5E_9A_00_01
+"""Key of the advisory lock of :func:`lock_collections`."""
 
 
 def find_bank_order(payment: UUID) -> BankOrder | None:
@@ -59,7 +74,7 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
             bic=means.bic,
             mandate=mandate,
             address=mandates.resolve_debtor_address(request, means, mandate),
-            last=request.parameters.get(LAST_COLLECTION_PARAMETER) == "true",
+            last=request.parameters.get(LAST_COLLECTION_PARAMETER) == "true" or _is_last_installment(about),
             notice=creditor.notice_by if creditor.notice_days else "",
             due_on=due,
             file_at=file_at,
@@ -97,6 +112,34 @@ def create_transfer(
     )
 
 
+def create_cancellation(request: AcquirerRequest, creditor: Creditor, collection: UUID) -> BankOrder | None:
+    """Create the request to cancel a collection whose file has left, for the reversal ``request``; it goes out at once.
+
+    None if it is too late, or the account's bank takes no such requests, or recovery has given up the reversal.
+    """
+    payment = _load_payment(request.payment)
+    now = clock.merchant_now(payment.merchant)
+    with transaction.atomic():
+        behind = lock_bank_order(collection)
+        if behind is None or not cancellations.is_cancellable(behind, creditor, now) or _is_given_up(request.payment):
+            return None
+        order = _insert_order(
+            request,
+            payment,
+            kind=BankFileKind.CANCEL,
+            name=behind.name,
+            iban=None,
+            iban_shown=behind.iban_shown,
+            bic=behind.bic,
+            about=collection,
+            file_at=now,
+            due_on=behind.due_on,
+            created_at=now,
+        )
+    wakeup.notify_timer(BANK_FILE_TIMER)
+    return order
+
+
 @transaction.atomic
 def resolve_stored_mandate(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> SepaMandate:
     """The mandate of an account that is stored. Raises MandateError."""
@@ -125,10 +168,7 @@ def reverse_bank_order(payment: UUID, *, by: UUID) -> bool:
     with transaction.atomic():
         # The lock first: recovery records that it gives up the reversal before it waits here for the order.
         BankOrder.objects.select_for_update().filter(pk=payment).first()
-        if (
-            OpenPayment.objects.filter(pk=by, void_attempted=True).exists()
-            or Payment.objects.filter(pk=by, status=Status.DECLINED).exists()
-        ):
+        if _is_given_up(by):
             return False
         done = withdraw_bank_order(payment, reason="", applied=False)
     if done:
@@ -169,6 +209,28 @@ def refuse_late_order(request: AcquirerRequest) -> BankOrder:
         },
     )
     return row
+
+
+def lock_collections() -> None:
+    """Let one transaction at a time lock many collections: a bank message names them in an order of its own, and files
+    about collections in another, so two of them could wait for each other."""
+    execute_sql("SELECT pg_advisory_xact_lock(%(key)s)", {"key": _COLLECTIONS_LOCK})
+
+
+def lock_cancellation(collection: UUID) -> BankOrder | None:
+    """The request to cancel a collection that the bank has to answer, locked; None if there is none. The collection is
+    locked before it: that keeps requests from being made or filed meanwhile."""
+    rows = BankOrder.objects.select_for_update(of=("self",)).select_related("file", "mandate")
+    return rows.filter(about=collection, kind=BankFileKind.CANCEL, state=BankOrderState.FILED).first()
+
+
+def settle_cancellation(collection: BankOrder, message: BankMessage | None = None) -> bool:
+    """Decide the request to cancel a collection by what became of the collection, which is locked."""
+    state = cancellations.SETTLED_REQUESTS.get(BankOrderState(collection.state))
+    if state is None or (request := lock_cancellation(collection.pk)) is None:
+        return False
+    move_bank_order(request, state, message=message)
+    return True
 
 
 def lock_bank_order(payment: UUID) -> BankOrder | None:
@@ -236,7 +298,7 @@ def _insert_order(
     *,
     kind: BankFileKind,
     name: str,
-    iban: Secret,
+    iban: Secret | None,
     bic: str,
     created_at: datetime,
     **more: Any,
@@ -253,8 +315,7 @@ def _insert_order(
             "amount": request.money.amount,
             "currency": request.money.currency,
             "name": name[:140],
-            "iban_sealed": current_vault().seal(iban, request.payment),
-            "iban_shown": mask_iban(iban.reveal()),
+            **(_seal_iban(iban, request.payment) if iban is not None else {}),
             "bic": bic,
             "text": text[:140],
             "created_at": created_at,
@@ -264,11 +325,32 @@ def _insert_order(
     return row
 
 
+def _seal_iban(iban: Secret, payment: UUID) -> dict[str, Any]:
+    return {"iban_sealed": current_vault().seal(iban, payment), "iban_shown": mask_iban(iban.reveal())}
+
+
+def _is_given_up(reversal: UUID) -> bool:
+    """Whether recovery has given up a reversal, so that its merchant may know it as declined."""
+    taken_back = OpenPayment.objects.filter(pk=reversal, void_attempted=True).exists()
+    return taken_back or Payment.objects.filter(pk=reversal, status=Status.DECLINED).exists()
+
+
+def _is_last_installment(payment: Payment) -> bool:
+    """Whether the payment is the last one of its agreement's numberOfInstallments, the initial one included."""
+    if payment.agreement is None:
+        return False
+    agreement = Agreement.objects.get(pk=payment.agreement)
+    if agreement.max_payments is None:
+        return False
+    counted = Payment.objects.filter(agreement=agreement.pk).exclude(status=Status.DECLINED).count()
+    return counted + (agreement.first_at is not None) >= agreement.max_payments
+
+
 def _load_payment(ident: UUID) -> Payment:
     """The payment's row. The port's request does not carry the merchant, and a creditor's orders are filed together."""
     return (
         Payment.objects.select_related("merchant")
-        .only("merchant", "channel_id", "registration", "payment_type", "request")
+        .only("merchant", "channel_id", "registration", "payment_type", "request", "agreement")
         .get(pk=ident)
     )
 

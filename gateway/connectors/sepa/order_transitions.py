@@ -22,6 +22,7 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.COLLECT, EntryType.BACK_OUT, _State.BOOKED): _State.RETURNED,
         (_Kind.COLLECT, EntryType.BACK_IN, _State.RETURNED): _State.WON_BACK,
         (_Kind.COLLECT, EntryType.BACK_OUT, _State.WON_BACK): _State.RETURNED,
+        (_Kind.COLLECT, EntryType.CANCELLED, _State.FILED): _State.WITHDRAWN,
         # A transfer: rejected; booked; returned.
         (_Kind.PAY, EntryType.REJECTED, _State.FILED): _State.REJECTED,
         (_Kind.PAY, EntryType.OUT, _State.FILED): _State.BOOKED,
@@ -33,6 +34,10 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.REVERSE, EntryType.BACK_OUT, _State.FILED): _State.BOOKED,
         (_Kind.REVERSE, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
         (_Kind.REVERSE, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
+        # A request to cancel a collection: answered, or its file was rejected.
+        (_Kind.CANCEL, EntryType.CANCELLED, _State.FILED): _State.CONFIRMED,
+        (_Kind.CANCEL, EntryType.NOT_CANCELLED, _State.FILED): _State.REJECTED,
+        (_Kind.CANCEL, EntryType.REJECTED, _State.FILED): _State.REJECTED,
     }
 )
 """(order kind, entry type, present state) → new state. Anything else moves nothing; it is a finding unless it is a
@@ -40,21 +45,25 @@ repeat."""
 
 ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = MappingProxyType(
     {
-        (_Kind.COLLECT, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED, _State.WON_BACK}),
+        # What is not listed below repeats nothing.
+        **{(kind, word): frozenset() for kind in _Kind for word in EntryType if word is not EntryType.ACCEPTED},
+        (_Kind.COLLECT, EntryType.REJECTED): frozenset(
+            {_State.REJECTED, _State.RETURNED, _State.WON_BACK, _State.WITHDRAWN}
+        ),
+        (_Kind.COLLECT, EntryType.CANCELLED): frozenset({_State.WITHDRAWN, _State.REJECTED}),
         (_Kind.COLLECT, EntryType.IN): frozenset({_State.BOOKED, _State.RETURNED, _State.WON_BACK}),
-        (_Kind.COLLECT, EntryType.OUT): frozenset(),
         (_Kind.COLLECT, EntryType.BACK_OUT): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.COLLECT, EntryType.BACK_IN): frozenset({_State.WON_BACK}),
         (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
-        (_Kind.PAY, EntryType.IN): frozenset(),
         (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
-        (_Kind.PAY, EntryType.BACK_OUT): frozenset(),
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
-        (_Kind.REVERSE, EntryType.IN): frozenset(),
         (_Kind.REVERSE, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.BACK_OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.BACK_IN): frozenset({_State.REJECTED, _State.RETURNED}),
+        (_Kind.CANCEL, EntryType.REJECTED): frozenset({_State.REJECTED}),
+        (_Kind.CANCEL, EntryType.CANCELLED): frozenset({_State.CONFIRMED}),
+        (_Kind.CANCEL, EntryType.NOT_CANCELLED): frozenset({_State.REJECTED}),
     }
 )
 """States in which an entry is a repeat, or late: it is ignored."""

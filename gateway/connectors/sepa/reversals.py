@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -17,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from gateway.connectors.sepa import target_calendar
 from gateway.connectors.sepa.creditor import Creditor
+from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
 from gateway.core.money import format_amount
 from gateway.models import BankFile, BankOrder
 
@@ -38,16 +40,20 @@ def is_reversible(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
     return run <= target_calendar.target_day_after(behind.due_on, REVERSAL_TARGET_DAYS)
 
 
-def find_original_files(orders: Sequence[BankOrder]) -> dict[UUID, BankFile]:
-    """Collection → the file that it was sent in, of the collections that ``orders`` reverse."""
-    rows = BankOrder.objects.filter(pk__in=[order.about for order in orders]).select_related("file")
-    return {row.pk: row.file for row in rows if row.file is not None}
+def find_collections(orders: Sequence[BankOrder]) -> dict[UUID, BankOrder]:
+    """The collections, each with the file that it was sent in, that ``orders`` reverse or cancel."""
+    rows = BankOrder.objects.filter(pk__in=[order.about for order in orders], file__isnull=False)
+    return {row.pk: row for row in rows.select_related("file")}
 
 
 def find_reversal(collection: UUID, file: BankFile | None = None) -> UUID | None:
-    """The reversal of a collection that is with the bank or booked; with ``file``, the one in it."""
-    rows = BankOrder.objects.filter(about=collection, kind=BankFile.Kind.REVERSE)
-    rows = rows.filter(file=file) if file is not None else rows.filter(state__in=_KNOWN_TO_BANK)
+    """The reversal of a collection that is with the bank or booked; with ``file``, the order about it in that file."""
+    rows = BankOrder.objects.filter(about=collection)
+    rows = (
+        rows.filter(file=file)
+        if file is not None
+        else rows.filter(kind=BankFile.Kind.REVERSE, state__in=_KNOWN_TO_BANK)
+    )
     return rows.order_by("-created_at").values_list("pk", flat=True).first()
 
 
@@ -55,48 +61,40 @@ _KNOWN_TO_BANK: Final = (BankOrder.State.FILED, BankOrder.State.BOOKED, BankOrde
 
 
 def render_reversal_file(file: BankFile, orders: Sequence[BankOrder], name: str) -> bytes:
-    """The pain.007 of ``file``; ``name``: the creditor's, as banks write it. Its schema is not at hand, so it is not
-    validated."""
-    schema, amounts = file.creditor["schema"], sum((order.amount for order in orders), start=orders[0].amount * 0)
-    root = ElementTree.Element("Document", {"xmlns": f"urn:iso:std:iso:20022:tech:xsd:{schema}"})
-    message = ElementTree.SubElement(root, "CstmrPmtRvsl")
-    header = ElementTree.SubElement(message, "GrpHdr")
+    """The pain.007 of ``file``; ``name``: the creditor's, as banks write it."""
+    root, total = start_xml_message(file.creditor["schema"]), sum((order.amount for order in orders), start=Decimal(0))
+    message = add_element(root, "CstmrPmtRvsl")
+    header = add_element(message, "GrpHdr")
     stamped = file.stamped_at.astimezone(ZoneInfo(file.creditor["zone"]))
-    _add(header, "MsgId", file.message_id)
-    _add(header, "CreDtTm", f"{stamped:%Y-%m-%dT%H:%M:%S}")
-    _add(header, "NbOfTxs", str(len(orders)))
-    _add(header, "CtrlSum", format_amount(amounts))
-    _add(header, "GrpRvsl", "false")
-    _add(ElementTree.SubElement(header, "InitgPty"), "Nm", name)
-    original = ElementTree.SubElement(message, "OrgnlGrpInf")
-    _add(original, "OrgnlMsgId", file.creditor["originalMessage"])
-    _add(original, "OrgnlMsgNmId", file.creditor["originalSchema"])
+    add_element(header, "MsgId", file.message_id)
+    add_element(header, "CreDtTm", f"{stamped:%Y-%m-%dT%H:%M:%S}")
+    add_element(header, "NbOfTxs", str(len(orders)))
+    add_element(header, "CtrlSum", format_amount(total))
+    add_element(header, "GrpRvsl", "false")
+    add_element(header, "InitgPty/Nm", name)
+    original = add_element(message, "OrgnlGrpInf")
+    add_element(original, "OrgnlMsgId", file.creditor["originalMessage"])
+    add_element(original, "OrgnlMsgNmId", file.creditor["originalSchema"])
     collections = BankOrder.objects.in_bulk([order.about for order in orders])
     parts: dict[str, ElementTree.Element] = {}
     for order in orders:
         assert order.about is not None
         behind = collections[order.about]
         if order.batch not in parts:
-            part = parts[order.batch] = ElementTree.SubElement(message, "OrgnlPmtInfAndRvsl")
-            _add(part, "RvslPmtInfId", order.batch)
-            _add(part, "OrgnlPmtInfId", behind.batch)
+            part = parts[order.batch] = add_element(message, "OrgnlPmtInfAndRvsl")
+            add_element(part, "RvslPmtInfId", order.batch)
+            add_element(part, "OrgnlPmtInfId", behind.batch)
         _add_transaction(parts[order.batch], order, behind, name)
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + bytes(ElementTree.tostring(root, "utf-8"))
+    return render_xml_message(root)
 
 
 def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:
-    one = ElementTree.SubElement(part, "TxInf")
-    _add(one, "RvslId", order.payment.hex)
-    _add(one, "OrgnlEndToEndId", behind.payment.hex)
+    one = add_element(part, "TxInf")
+    add_element(one, "RvslId", order.payment.hex)
+    add_element(one, "OrgnlEndToEndId", behind.payment.hex)
     for tag, amount in (("OrgnlInstdAmt", behind.amount), ("RvsdInstdAmt", order.amount)):
-        _add(one, tag, format_amount(amount)).set("Ccy", order.currency)
-    _add(one, "ChrgBr", "SLEV")
-    reason = ElementTree.SubElement(one, "RvslRsnInf")
-    _add(ElementTree.SubElement(reason, "Orgtr"), "Nm", name)
-    _add(ElementTree.SubElement(reason, "Rsn"), "Cd", NO_REASON_GIVEN)
-
-
-def _add(parent: ElementTree.Element, tag: str, text: str) -> ElementTree.Element:
-    one = ElementTree.SubElement(parent, tag)
-    one.text = text
-    return one
+        add_element(one, tag, format_amount(amount)).set("Ccy", order.currency)
+    add_element(one, "ChrgBr", "SLEV")
+    reason = add_element(one, "RvslRsnInf")
+    add_element(reason, "Orgtr/Nm", name)
+    add_element(reason, "Rsn/Cd", NO_REASON_GIVEN)

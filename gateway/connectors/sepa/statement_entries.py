@@ -1,6 +1,6 @@
-"""Parses entries of bank messages about orders: rejected, accepted, booked, returned. Pure.
+"""Parses entries of bank messages about orders: rejected, accepted, booked, returned, cancelled. Pure.
 
-Source: ISO 20022 pain.002, camt.052 to 054, pacs.004; EPC 131-17.
+Source: ISO 20022 pain.002, camt.029, camt.052 to 054, pacs.004; EPC 131-17.
 """
 
 from __future__ import annotations
@@ -33,13 +33,30 @@ class EntryType(enum.StrEnum):
     OUT = "out"
     BACK_IN = "back in"
     BACK_OUT = "back out"
+    CANCELLED = "cancelled"
+    NOT_CANCELLED = "not cancelled"
+
+
+_CANCELLATION_STATUSES: Final = {
+    "ACCR": EntryType.CANCELLED,
+    "CNCL": EntryType.CANCELLED,
+    "RJCR": EntryType.NOT_CANCELLED,
+}
+"""Others, such as PDCR (pending) and PACR (some of them), decide nothing."""
+_ANSWER_LEVELS: Final = {
+    "OrgnlGrpInfAndSts": ("GrpCxlSts", ""),
+    "OrgnlPmtInfAndSts": ("PmtInfCxlSts", "TxInfAndSts"),
+    "TxInfAndSts": ("TxCxlSts", ""),
+}
+"""Level of a camt.029 → its status, and the level within that has statuses of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementEntry:
     """One entry about an order (``order``), a batch (``batch``, our PmtInfId), or a whole file (``file``, our MsgId).
 
-    IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. ``account``: the IBAN
+    IN and OUT: money was credited or debited; BACK_IN, BACK_OUT: an earlier booking was returned. CANCELLED,
+    NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then. ``account``: the IBAN
     of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
     external code. ``status``: a whole file's, as the bank sends it. ``original``: the file of an order that a status
     report names.
@@ -62,6 +79,9 @@ class StatementEntry:
 
 def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]:
     """The entries of a message, in its order. Raises UnreadableBankMessageError."""
+    if message.kind == "camt.029":
+        yield from _resolution(message)
+        return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
     original = ""
     for record in message.records:
@@ -73,7 +93,7 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
 
 def read_message_id(record: MessageRecord) -> str:
     """The message's own id, from its group header."""
-    return record.first("MsgId")[:35] if record.level == "GrpHdr" else ""
+    return record.first({"GrpHdr": "MsgId", "Assgnmt": "Id"}.get(record.level, ""))[:35]
 
 
 def _status(record: MessageRecord) -> Iterator[StatementEntry]:
@@ -105,6 +125,40 @@ def _status(record: MessageRecord) -> Iterator[StatementEntry]:
                 reason=_reason(record) or _reason(batch),
                 where=f"order {named[:35]}",
             )
+
+
+def _resolution(message: BankXmlMessage) -> Iterator[StatementEntry]:
+    """The answers of a camt.029: of single orders, else of their batch, their file, or the message as a whole."""
+    whole, told = "", False
+    for record in message.records:
+        if record.level == "Sts":
+            whole = record.first("Conf")
+        for one in _answer(record, whole):
+            told = True
+            yield one
+    if not told and (entry_type := _CANCELLATION_STATUSES.get(whole)) is not None:
+        yield StatementEntry(entry_type=entry_type, where="the answer to a cancellation request")
+
+
+def _answer(record: MessageRecord, whole: str) -> Iterator[StatementEntry]:
+    path, inner = _ANSWER_LEVELS.get(record.level, ("", ""))
+    batch = record.find_ancestor("OrgnlPmtInfAndSts")
+    status = record.first(path)
+    if record.level == "TxInfAndSts":
+        status = status or batch.first("PmtInfCxlSts") or whole
+    entry_type = _CANCELLATION_STATUSES.get(status)
+    if entry_type is None or (inner and record.within.get(inner)):
+        return
+    named = record.first("OrgnlEndToEndId")
+    reasons = ("CxlStsRsnInf/Rsn/Cd", "CxlStsRsnInf/Rsn/Prtry")
+    yield StatementEntry(
+        entry_type=entry_type,
+        order=_order(named),
+        batch=record.first("OrgnlPmtInfId") if record.level == "OrgnlPmtInfAndSts" else "",
+        file=record.first("OrgnlMsgId") if record.level == "OrgnlGrpInfAndSts" else "",
+        reason=(record.first(*reasons) or batch.first(*reasons))[:35],
+        where=f"order {named[:35]}" if named else "the answer to a cancellation request",
+    )
 
 
 def _booking(record: MessageRecord) -> Iterator[StatementEntry]:

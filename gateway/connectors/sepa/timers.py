@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.connectors.sepa import bank_message_intake, collection_finality, file_delivery, file_planning
+from gateway.connectors.sepa import (
+    bank_message_intake,
+    collection_finality,
+    file_delivery,
+    file_planning,
+    order_records,
+)
 from gateway.connectors.sepa.connector import SEPA
 from gateway.models import Merchant
 from gateway.timers.registry import Timer
@@ -15,7 +21,7 @@ def _make_and_deliver_files(merchant: Merchant | None) -> int:
 
 
 FILE_TIMER: Final = Timer(
-    name="bank files",
+    name=order_records.BANK_FILE_TIMER,
     run=_make_and_deliver_files,
     next_at=file_planning.next_bank_file_run,
     every_s=5.0,

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 from django.db import connection, transaction
 
-from gateway.connectors.sepa import collection_finality
+from gateway.connectors.sepa import collection_finality, file_planning
+from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, SepaMandate
@@ -165,3 +166,58 @@ def test_a_message_and_a_file_that_is_planned_do_not_lock_each_other_out(banked:
         SepaMandate.objects.select_for_update(nowait=True).get(pk=mandate.pk)
     assert len(message.ended().findings) == 1
     assert SepaMandate.objects.get(pk=mandate.pk).first is None
+
+
+@pytest.fixture
+def cancelling(shop: Shop, outbox: Path) -> Shop:
+    sepa.account_at_bank(shop.channel, cancelBy="request", leadDays="10")
+    return shop
+
+
+def test_a_cancellation_that_is_asked_for_while_the_bank_books_comes_too_late(cancelling: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(cancelling, "92.00")
+    answers: list[str] = []
+
+    def reverse() -> None:
+        answers.append(cancelling.api.follow(paid, "RV").code)
+        connection.close()
+
+    asking = threading.Thread(target=reverse, daemon=True)
+    with transaction.atomic():
+        sepa.take(sepa.statement([Entry(order=paid)]))
+        asking.start()
+        until(lambda: waiting_for_locks() == 1)
+    asking.join(PATIENCE_S)
+    assert (answers, states()) == (["700.300.700"], {State.BOOKED})
+
+
+def test_a_booking_that_waits_for_the_file_of_the_request_decides_the_request(cancelling: Shop, outbox: Path) -> None:
+    """Planning holds the request and its collection; the message comes after it, and finds the request filed."""
+    (paid,), _ = filed(cancelling, "92.00")
+    asked = cancelling.api.follow(paid, "RV").id
+    message = Message(sepa.statement([Entry(order=paid)]))
+    with transaction.atomic():
+        assert file_planning.plan_due_bank_files(SEPA) == 1
+        message.start()
+        until(lambda: waiting_for_locks() == 1)
+    assert (message.ended().orders_changed, message.row.findings) == (2, [])
+    found = dict(BankOrder.objects.values_list("payment", "state"))
+    assert found == {UUID(paid): State.BOOKED, UUID(asked): State.REJECTED}
+
+
+def test_days_that_wait_for_a_request_do_not_count_its_collection_as_paid(cancelling: Shop, outbox: Path) -> None:
+    (paid,), _ = filed(cancelling, "92.00")
+    finished: list[int] = []
+
+    def finish() -> None:
+        finished.append(collection_finality.finalize_due_collections())
+        connection.close()
+
+    days = threading.Thread(target=finish, daemon=True)
+    with transaction.atomic():
+        assert cancelling.api.follow(paid, "RV").code == "800.400.500"
+        BankOrder.objects.select_for_update().get(pk=paid)
+        days.start()
+        until(lambda: waiting_for_locks() == 1)
+    days.join(PATIENCE_S)
+    assert (finished, BankOrder.objects.get(pk=paid).state) == ([0], State.FILED)

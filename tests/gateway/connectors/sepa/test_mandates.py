@@ -437,6 +437,25 @@ def test_the_last_run_of_a_schedule_is_the_last_collection(banked: Shop) -> None
     assert len(told) > 1
 
 
+def test_the_last_installment_is_the_last_collection(banked: Shop) -> None:
+    """Three installments, the initial payment the first of them."""
+    registration = store(banked)
+    initial = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
+    repeated = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
+    plan = {"standingInstruction.type": "INSTALLMENT", "standingInstruction.numberOfInstallments": "3"}
+    paid = []
+    for instruction in (initial, repeated, repeated):
+        answer = pay_stored(banked, registration, **plan, **instruction)
+        assert answer.code == "800.400.501", answer
+        paid.append(answer.id)
+        run(banked)
+        sepa.take(sepa.statement([Entry(order=answer.id, amount="12.00")], number=len(paid)))
+        registry.run_timer_now("bank answers")
+    told = [BankOrder.objects.get(pk=one) for one in paid]
+    assert [(one.sequence, one.last) for one in told] == [("FRST", False), ("RCUR", False), ("FNAL", True)]
+    assert SepaMandate.objects.get().state_reason == "FINAL"
+
+
 # --- in the back office -------------------------------------------------------------------------------------------
 
 

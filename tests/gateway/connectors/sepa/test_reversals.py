@@ -8,6 +8,7 @@ import pytest
 
 from gateway.models import BankFile, BankOrder, Payment, SepaMandate
 from gateway.payments import bank_order_outcomes
+from tests.gateway.connectors.sepa.message_forms import REVERSAL_FORMS, list_form_faults
 from tests.support import sepa
 from tests.support.fixtures import Shop
 from tests.support.sepa import Entry
@@ -133,6 +134,35 @@ def test_later_than_the_rulebook_allows_it_goes_by_transfer(reversing: Shop, out
     for _ in range(2):
         sepa.pass_to_file(reversing.api)
     assert order(refund(reversing, paid)).kind == BankFile.Kind.PAY
+
+
+def test_reversals_of_two_batches_name_each_its_batch(reversing: Shop, outbox: Path) -> None:
+    """One file had a one-off and a first collection, so two batches."""
+    one = sepa.debit(reversing.api, "1.00").id
+    first = sepa.debit(reversing.api, "2.00", createRegistration="true").id
+    sepa.pass_to_file(reversing.api)
+    sepa.take(sepa.statement([Entry(order=one, amount="1.00"), Entry(order=first, amount="2.00")]))
+    settle()
+    assert order(one).batch != order(first).batch
+    refund(reversing, one, "1.00")
+    refund(reversing, first, "2.00")
+    sepa.pass_to_file(reversing.api)
+    file = reversal_file(outbox)
+    parts = file.tree.findall(".//{*}OrgnlPmtInfAndRvsl")
+    found = {(part.findtext("{*}OrgnlPmtInfId"), part.findtext("{*}TxInf/{*}OrgnlEndToEndId")) for part in parts}
+    assert found == {(order(one).batch, one), (order(first).batch, first)}
+    assert len({part.findtext("{*}RvslPmtInfId") for part in parts}) == 2
+
+
+@pytest.mark.parametrize("schema", ["pain.008.001.08", "pain.008.001.02"])
+def test_the_message_has_the_form_of_its_definition(shop: Shop, outbox: Path, schema: str) -> None:
+    sepa.account_at_bank(shop.channel, refundBy="reversal", schema=schema)
+    (paid,) = collected(shop, outbox, "92.00")
+    refund(shop, paid)
+    sepa.pass_to_file(shop.api)
+    version = {"pain.008.001.08": "pain.007.001.09", "pain.008.001.02": "pain.007.001.02"}[schema]
+    root = reversal_file(outbox).tree
+    assert list_form_faults(root, REVERSAL_FORMS[version], f"urn:iso:std:iso:20022:tech:xsd:{version}") == []
 
 
 def test_reversals_of_two_files_go_in_two(reversing: Shop, outbox: Path) -> None:

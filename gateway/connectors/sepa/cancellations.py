@@ -1,0 +1,147 @@
+"""Cancellation requests (camt.055): a collection whose file is with the bank is taken back before its day.
+
+The request goes out at once, in a file of its own that names the original file; the bank's answer (camt.029) decides.
+Without one, the collection does: booked, it was too late; rejected, nothing was collected. Banks offer the service one
+by one. Source: EPC 016-06 (request for cancellation); ISO 20022 camt.055, camt.029; docs/decisions/0087.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+from xml.etree import ElementTree
+from zoneinfo import ZoneInfo
+
+from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS, Creditor
+from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
+from gateway.core.money import format_amount
+from gateway.models import BankFile, BankOrder
+
+CANCELLATION_SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
+    {"pain.008.001.08": "camt.055.001.08", "pain.008.001.02": "camt.055.001.01"}
+)
+"""Schema of collections → the cancellation request's that the same banks accept."""
+REQUESTED_BY_CUSTOMER: Final = "CUST"
+"""The reason sent."""
+AFTER_CUT_OFF: Final = "TM01"
+"""Reason of a request that could not leave before the day of collection."""
+REFUSED_CANCELLATIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "": "the collection was settled before the bank answered",
+        "AGNT": "a bank refuses",
+        "ARDT": "the collection has been returned already",
+        "CUST": "a customer's decision",
+        "LEGL": "regulatory rules",
+        "NARR": "the reason is in words",
+        "NOAS": "no answer from the other side",
+        "NOOR": "the bank has had no such collection",
+        "PTNA": "the collection has gone on to the next bank",
+        "TM01": "after the bank's cut-off",
+    }
+)
+"""Why a bank did not cancel: ISO 20022 ExternalPaymentCancellationRejection1Code; empty: no reason known."""
+_State = BankOrder.State
+
+
+def is_cancellable(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
+    """Whether the bank can still be asked to cancel the collection ``behind``: it has the file, and its day has not
+    come."""
+    filed = behind.kind == BankFile.Kind.COLLECT and behind.state == _State.FILED
+    return creditor.cancels and filed and _is_before_its_day(behind, now.astimezone(creditor.zone).date())
+
+
+def can_be_sent(behind: BankOrder, today: date) -> bool:
+    """Whether a request is decided about now: the bank has the file of its collection, or it is too late to wait."""
+    delivered = behind.file is not None and behind.file.state == BankFile.State.DELIVERED
+    return delivered or not _is_before_its_day(behind, today)
+
+
+def find_state_without_bank(behind: BankOrder | None, today: date) -> tuple[BankOrder.State, str] | None:
+    """State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
+    if behind is None:
+        return _State.REJECTED, ""
+    if (settled := SETTLED_REQUESTS.get(_State(behind.state))) is not None:
+        return settled, ""
+    return None if _is_before_its_day(behind, today) else (_State.REJECTED, AFTER_CUT_OFF)
+
+
+SETTLED_REQUESTS: Final[Mapping[BankOrder.State, BankOrder.State]] = MappingProxyType(
+    {
+        _State.BOOKED: _State.REJECTED,
+        _State.RETURNED: _State.REJECTED,
+        _State.WON_BACK: _State.REJECTED,
+        _State.REJECTED: _State.CONFIRMED,
+        _State.WITHDRAWN: _State.CONFIRMED,
+    }
+)
+"""State of the collection → what its request is then, whether the bank answers it or not."""
+
+
+def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
+    """(collection, request) of the requests that the bank has, about a collection, a batch of the original file, or a
+    file: the original one or the request's own. Of several about one collection, the newest."""
+    rows = BankOrder.objects.filter(kind=BankFile.Kind.CANCEL, file__isnull=False)
+    if order is not None:
+        rows = rows.filter(about=order)
+    elif batch:
+        rows = rows.filter(about__in=BankOrder.objects.filter(batch=batch).values("pk"))
+    else:
+        originals = BankOrder.objects.filter(file__message_id=file).values("pk")
+        rows = rows.filter(about__in=originals) | rows.filter(file__message_id=file)
+    newest = dict(rows.order_by("created_at", "pk").values_list("about", "pk"))
+    return [(about, ident) for about, ident in newest.items() if about is not None]
+
+
+def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: str) -> bytes:
+    """The camt.055 of ``file``; ``name``: the creditor's, as banks write it."""
+    creditor = file.creditor
+    root = start_xml_message(creditor["schema"])
+    message = add_element(root, "CstmrPmtCxlReq")
+    head = add_element(message, "Assgnmt")
+    add_element(head, "Id", file.message_id)
+    add_element(head, "Assgnr/Pty/Nm", name)
+    bank = add_element(head, "Assgne/Agt/FinInstnId")
+    if creditor["bic"]:
+        older = creditor["originalSchema"] == COLLECTION_SCHEMAS[1]
+        add_element(bank, "BIC" if older else "BICFI", creditor["bic"])
+    else:
+        add_element(bank, "Othr/Id", "NOTPROVIDED")
+    stamped = file.stamped_at.astimezone(ZoneInfo(creditor["zone"]))
+    add_element(head, "CreDtTm", f"{stamped:%Y-%m-%dT%H:%M:%S}")
+    underlying = add_element(message, "Undrlyg")
+    collections = BankOrder.objects.in_bulk([order.about for order in orders])
+    for batch in dict.fromkeys(order.batch for order in orders):
+        pairs = [(order, collections[order.about]) for order in orders if order.batch == batch and order.about]
+        part = add_element(underlying, "OrgnlPmtInfAndCxl")
+        add_element(part, "PmtCxlId", batch)
+        add_element(part, "OrgnlPmtInfId", pairs[0][1].batch)
+        original = add_element(part, "OrgnlGrpInf")
+        add_element(original, "OrgnlMsgId", creditor["originalMessage"])
+        add_element(original, "OrgnlMsgNmId", creditor["originalSchema"])
+        add_element(part, "NbOfTxs", str(len(pairs)))
+        total = sum((order.amount for order, _ in pairs), start=Decimal(0))
+        add_element(part, "CtrlSum", format_amount(total))
+        add_element(part, "PmtInfCxl", "false")
+        for order, behind in pairs:
+            _add_transaction(part, order, behind, name)
+    return render_xml_message(root)
+
+
+def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:
+    one = add_element(part, "TxInf")
+    add_element(one, "CxlId", order.payment.hex)
+    add_element(one, "OrgnlEndToEndId", behind.payment.hex)
+    add_element(one, "OrgnlInstdAmt", format_amount(behind.amount)).set("Ccy", behind.currency)
+    assert behind.due_on is not None
+    add_element(one, "OrgnlReqdColltnDt", behind.due_on.isoformat())
+    reason = add_element(one, "CxlRsnInf")
+    add_element(reason, "Orgtr/Nm", name)
+    add_element(reason, "Rsn/Cd", REQUESTED_BY_CUSTOMER)
+
+
+def _is_before_its_day(behind: BankOrder, today: date) -> bool:
+    return behind.due_on is not None and today < behind.due_on
