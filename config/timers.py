@@ -35,6 +35,8 @@ from gateway.scheduling import job_timer as scheduling
 from gateway.timers import registry
 from gateway.wallets import channel_tokens
 from reporting import timers as reporting
+from reporting.month_end import package as month_package
+from reporting.reconciliation import period_files
 
 TIMERS: Final[tuple[registry.Timer, ...]] = (
     recovery.TIMER,
@@ -69,7 +71,13 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     queue.TIMER,
     self_test.TIMER,
 )
-BACKGROUND_WORK_KINDS: Final = (payment_export.PAYMENT_EXPORT, bulk_replay.REPLAY_JOB_KIND, packet_job.PACKET_JOB_KIND)
+BACKGROUND_WORK_KINDS: Final = (
+    payment_export.PAYMENT_EXPORT,
+    bulk_replay.REPLAY_JOB_KIND,
+    packet_job.PACKET_JOB_KIND,
+    month_package.MONTH_PACKAGE,
+    period_files.PERIOD_FILE,
+)
 """Kinds of background work: importing their modules registers them with gateway.background.queue."""
 
 

@@ -38,6 +38,7 @@ from reporting.settlement import exception_queue, missing_settlements
 from reporting.settlement.exception_queue import ExceptionActionError
 from reporting.settlement.findings import FINDING_KIND_BY_NAME
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
+from reporting.templatetags.books import describe_line_kind
 
 MAX_COUNTED_EXCEPTIONS: Final = 99
 MAX_SHOWN_EXCEPTIONS: Final = 100
@@ -165,7 +166,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{record.record_type} {format_money(record.amount, record.currency)}",
+            "title": f"{describe_line_kind(record)} {format_money(record.amount, record.currency)}",
             "opts": self.opts,
             "original": record,
             "record": record,
@@ -322,7 +323,7 @@ def _render_payment_facts(payment: Payment) -> dict[str, Any]:
 
 def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
     named = (
-        (_("What"), f"{record.record_type} {record.transaction_type} ({record.cashflow})"),
+        (_("What"), f"{describe_line_kind(record)} ({record.record_type} {record.transaction_type} {record.cashflow})"),
         (_("Institute"), str(record.institute)),
         (_("Account"), record.institute_merchant_id),
         (_("Merchant"), str(record.merchant or "")),

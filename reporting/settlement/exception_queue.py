@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from gateway.access import audit_log
 from gateway.core.masking import mask_note
@@ -19,6 +21,7 @@ from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.operations import REVERSED_BY_REFUND
+from reporting.month_end.closed_months import is_day_closed
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
@@ -137,6 +140,7 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         raise ExceptionActionError(
             f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
         )
+    _require_open_month(record, payment.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     now = read_database_time()
     with transaction.atomic():
@@ -173,6 +177,7 @@ def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
         raise ExceptionActionError("only a chargeback or a reversal with its payment can be entered")
     if record.chargeback is not None:
         raise ExceptionActionError("it is in the ledger already")
+    _require_open_month(record, record.merchant_id)
     if chargeback_booking.book_record(record, by, allow_duplicate=True) is None:
         finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
         raise ExceptionActionError(finding.found if finding is not None else "it cannot be entered")
@@ -183,6 +188,7 @@ def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: st
     """Mark the record as having no payment; ``note`` says why. Raises ExceptionActionError."""
     if record.state not in UNMATCHED_STATES or record.marked:
         raise ExceptionActionError("only a line that waits can be marked")
+    _require_open_month(record, record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say why no payment is to be looked for")
@@ -197,6 +203,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     Raises ExceptionActionError: there is nothing to undo, or the chargeback is in the ledger, where only a reversal
     returns it.
     """
+    _require_open_month(record, record.merchant_id)
     if record.marked:
         with transaction.atomic():
             _update_record(record, marked=False)
@@ -247,6 +254,7 @@ def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str
 
 def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
     """Close a finding; ``note`` says how it was dealt with. Raises ExceptionActionError."""
+    _require_open_month(finding.record, finding.record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say how this was dealt with")
@@ -257,6 +265,12 @@ def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
         if not done:
             raise ExceptionActionError("somebody else has closed it already")
         audit_log.record_audit_entry(by, "close", finding, after={"kind": finding.kind, "note": note})
+
+
+def _require_open_month(record: SettlementRecord, merchant: UUID | None) -> None:
+    """Raise ExceptionActionError if the record's month is closed: its figures are signed."""
+    if is_day_closed(merchant, record.settlement_date):
+        raise ExceptionActionError(_("the month %s is closed; reopen it first") % f"{record.settlement_date:%Y-%m}")
 
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:
