@@ -26,12 +26,12 @@ from django.utils.translation import gettext as _
 
 from gateway.access import permissions
 from gateway.access.permissions import RowOwner
-from gateway.background import queue
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.models import Merchant, Payment
+from reporting.admin.books_work import start_books_work
 from reporting.admin.exception_queue import match_state_pill
 from reporting.admin.settlement_files import has_right_everywhere
 from reporting.models import ClearingInstitute, MonthClosing, Settlement, SettlementRecord
@@ -327,23 +327,6 @@ _STEPS: Final[Mapping[str, Callable[[MonthClosing, str, Closer], MonthClosing]]]
     "withdraw": lambda row, note, by: closing.return_month(row, note, by=by),
     "reopen": lambda row, note, by: closing.reopen_month(row, note, by=by),
 }
-
-
-def start_books_work(
-    request: HttpRequest, kind: queue.WorkKind, title: str, parameters: Mapping[str, Any], back: str
-) -> HttpResponse:
-    """Queue background work and lead to its page. The caller has checked the permission."""
-    try:
-        row = queue.enqueue_work(
-            kind, title, parameters, owner=int(request.user.pk or 0), by=actor_from_request(request)
-        )
-    except queue.TooMuchOpenWorkError:
-        messages.error(
-            request,
-            _("You have %d pieces of work running. Wait for one, or cancel one.") % queue.MAX_OPEN_WORK_PER_OWNER,
-        )
-        return redirect(back)
-    return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
 
 
 def render_closing_pill(row: MonthClosing | None) -> dict[str, str]:

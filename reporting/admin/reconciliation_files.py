@@ -28,7 +28,7 @@ from gateway.core import identifiers
 from gateway.core.money import CURRENCY_CODES
 from gateway.core.secret import Secret
 from gateway.models import Merchant
-from reporting.admin.month_end import start_books_work
+from reporting.admin.books_work import start_books_work
 from reporting.models import Delivery, ReconciliationFile, SftpTarget
 from reporting.reconciliation import daily_files, deliveries, period_files
 from reporting.sftp import SftpUnreachableError
