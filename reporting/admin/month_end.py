@@ -372,6 +372,7 @@ def _render_merchant(
     return {
         "merchant": merchant,
         "pill": render_closing_pill(row),
+        "closing": reverse("admin:reporting_monthclosing_change", args=[row.pk]) if row is not None else "",
         "closed": row is not None and row.state == MonthClosing.State.SIGNED,
         "balances": statement.balances if statement is not None else [],
         "payouts": statement.payouts if statement is not None else [],
