@@ -156,7 +156,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             {
                 "merchant": one,
                 "next_day": day,
-                "next_at": daily_files.compute_file_time(one, day) if day is not None else None,
+                "next_at": daily_files.daily_file_due_at(one, day) if day is not None else None,
                 "target": targets.get(one.pk) if sees.covers(RowOwner(merchant=one.pk)) else None,
                 "may_change": changes.covers(RowOwner(merchant=one.pk)),
             }

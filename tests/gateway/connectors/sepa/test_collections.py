@@ -90,6 +90,22 @@ def test_a_return_is_a_chargeback_with_its_reason_and_its_reversal_a_second_word
     assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 2
 
 
+def test_a_return_follows_the_representment_of_its_own_order(banked: Shop, outbox: Path) -> None:
+    """Another order of the same file was returned and won back before: its books are not touched."""
+    other, paid = sepa.debit(banked.api), sepa.debit(banked.api)
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=other.id), Entry(order=paid.id)]))
+    sepa.take(sepa.statement([Entry(order=other.id, into=False, reason="MD06", on="2026-01-09")], number=2))
+    registry.run_timer_now("bank answers")
+    sepa.take(sepa.statement([Entry(order=other.id, reversal=True, on="2026-01-20")], number=3))
+    registry.run_timer_now("bank answers")
+    sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD06", on="2026-02-01")], number=4))
+    registry.run_timer_now("bank answers")
+    (dispute,) = Payment.objects.filter(chain=paid.id, payment_type="CB")
+    assert (dispute.referenced.hex, dispute.status) == (paid.id, "APPROVED")
+    assert sorted(Payment.objects.filter(chain=other.id).values_list("payment_type", flat=True)) == ["CB", "CR", "DB"]
+
+
 def test_the_due_date_that_was_asked_for_decides_when_the_file_is_made(banked: Shop, outbox: Path) -> None:
     wanted = clock.merchant_now(banked.merchant).date() + timedelta(days=30)
     sepa.debit(banked.api, transactionDueDate=wanted.isoformat())
