@@ -5,9 +5,10 @@ The actions themselves are in reporting.settlement.exception_queue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -49,6 +50,7 @@ MAX_MERCHANT_CHOICES: Final = 50
 MAX_SHOWN_DIFFERENCES: Final = 5
 _STAMP_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_STAMP_DIGITS: Final = 17
+_DIFFERENCE_TEXT: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,3})?")
 EXCEPTION_LISTS: Final = {
     "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
     "findings": lazy("Findings"), "missing": lazy("Missing payments"), "marked": lazy("Marked"),
@@ -195,14 +197,13 @@ class SettlementRecordAdmin(ReadOnlyPage):
     def _accept_differences(
         self, request: HttpRequest, records: QuerySet[SettlementRecord], by: audit_log.Actor
     ) -> dict[str, str]:
-        try:
-            amount = Decimal(request.POST.get("difference", ""))
-            if not amount.is_finite():
-                raise InvalidOperation
-            currency, note = request.POST.get("currency", "")[:3], request.POST.get("note", "")
-            at, count = exception_queue.accept_equal_differences(records, currency, amount, by, note)
-        except InvalidOperation:
+        amount = request.POST.get("difference", "")
+        if not _DIFFERENCE_TEXT.fullmatch(amount):
             messages.error(request, _("difference: must be an amount, e.g. 1.00"))
+            return {}
+        currency, note = request.POST.get("currency", "")[:3], request.POST.get("note", "")
+        try:
+            at, count = exception_queue.accept_equal_differences(records, currency, Decimal(amount), by, note)
         except ExceptionActionError as fault:
             messages.error(request, str(fault))
         else:

@@ -157,9 +157,9 @@ def _write_lines(scope: MonthScope, folder: AttemptFolder, cursor: dict[str, Any
         names=names,
     )
     if merchant is None:
-        lines = [line._replace(merchant="") for line in lines]
-    place = f"{merchant.pk.hex}/" if scope.merchants is None or len(scope.merchants) > 1 else ""
-    place = place if merchant is not None else "no-merchant/"
+        lines, place = [line._replace(merchant="") for line in lines], "no-merchant/"
+    else:
+        place = f"{merchant.pk.hex}/" if scope.merchants is None or len(scope.merchants) > 1 else ""
     for currency in sorted({line.settlement_currency for line in lines}):
         name = f"{place}lines-{scope.month:%Y-%m}-{currency}.csv"
         parts = cursor["csv"].get(name, [])

@@ -288,7 +288,8 @@ _DECIMAL: Final = DecimalField(max_digits=19, decimal_places=3)
 _DIFFERENCE: Final = Case(When(kind="AMOUNT", then=Cast("found", _DECIMAL) - Cast("expected", _DECIMAL)))
 
 
-def _list_differences(records: QuerySet[SettlementRecord]) -> QuerySet[Finding]:
+def _list_differences(records: QuerySet[SettlementRecord]) -> QuerySet[Any]:
+    """Open findings of other amounts, with the ``difference``."""
     found = Finding.objects.filter(closed_at=None, kind="AMOUNT", record__in=records, record__state=MatchState.MATCHED)
     return found.annotate(difference=_DIFFERENCE)
 

@@ -224,7 +224,7 @@ def _filter_by_end(rows: QuerySet[RequestLog], end: str) -> QuerySet[RequestLog]
     """Those of the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which each
     request would pay for."""
     newest = RequestLog.objects.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_ENDED_REQUESTS])
-    text = Replace(Cast("pk", TextField()), Value("-"), Value(""))
+    text = Replace(Cast("pk", TextField()), Value("-"), Value(""), output_field=TextField())
     return rows.filter(pk__in=newest.annotate(hex=text).filter(hex__endswith=end).values("pk"))
 
 
