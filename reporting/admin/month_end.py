@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -124,6 +125,8 @@ class MonthClosingAdmin(ReadOnlyPage):
             "all": shown.address(),
             "most": MAX_LISTED_MONTHS if len(rows) == MAX_LISTED_MONTHS else 0,
             "left": sum(not row["closed"] for row in rows),
+            "may_prepare": self.may(request, "add"),
+            "may_sign": self.may(request, "change"),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/months.html", context)
@@ -235,8 +238,10 @@ class MonthClosingAdmin(ReadOnlyPage):
         shown = self._find_month(request, whose, month)
         back = redirect(shown.address())
         verb = request.POST.get("verb", "")
-        if request.method != "POST" or shown.merchant is None:
+        if request.method != "POST":
             return back
+        if shown.merchant is None:
+            return self._do_all(request, shown.scope.month, verb)
         right = "add" if verb == "prepare" else "view" if verb == "withdraw" else "change"
         if not permissions.has_permission(request.user, self.right(right), RowOwner(merchant=shown.merchant.pk)):
             raise PermissionDenied
@@ -253,6 +258,31 @@ class MonthClosingAdmin(ReadOnlyPage):
                 messages.success(request, _("Done."))
         except ClosingRefusedError as fault:
             messages.error(request, str(fault))
+        return back
+
+    def _do_all(self, request: HttpRequest, month: date, verb: str) -> HttpResponse:
+        """Prepare every month that is at 0.00, or sign every one that waits for this user. What cannot be, stays."""
+        back = redirect(f"{reverse('admin:reporting_monthclosing_changelist')}?month={month:%Y-%m}")
+        right = {"prepare": "add", "sign": "change"}.get(verb, "")
+        if not right:
+            return back
+        if not self.may(request, right):
+            raise PermissionDenied
+        if verb == "sign" and (ask := session.require_reauthentication(request, back.url)) is not None:
+            return ask
+        by = Closer(user=int(request.user.pk or 0), actor=actor_from_request(request))
+        merchants = permissions.list_permitted_merchants(request.user, self.right(right))
+        done, refused = 0, list[str]()
+        for act in _list_steps(merchants, month, verb, by):
+            try:
+                act()
+                done += 1
+            except ClosingRefusedError as fault:
+                refused.append(str(fault))
+        words = _("%(done)d prepared.") if verb == "prepare" else _("%(done)d closed.")
+        messages.success(request, words % {"done": done})
+        for why in sorted(set(refused)):
+            messages.warning(request, f"{refused.count(why)}: {why}")
         return back
 
     def package_view(self, request: HttpRequest, whose: str, month: str) -> HttpResponse:
@@ -327,6 +357,20 @@ _STEPS: Final[Mapping[str, Callable[[MonthClosing, str, Closer], MonthClosing]]]
     "withdraw": lambda row, note, by: closing.return_month(row, note, by=by),
     "reopen": lambda row, note, by: closing.reopen_month(row, note, by=by),
 }
+
+
+def _list_steps(merchants: Any, month: date, verb: str, by: Closer) -> list[Callable[[], MonthClosing]]:
+    """The steps of all merchants: those that are balanced and not prepared yet, or those that others prepared."""
+    active = MonthClosing.objects.filter(month=month, state__in=closing.ACTIVE_CLOSING_STATES, merchant__in=merchants)
+    if verb == "sign":
+        rows = active.filter(state=MonthClosing.State.PREPARED).exclude(prepared_by=by.user).select_related("merchant")
+        return [partial(closing.sign_month, row, by=by) for row in rows]
+    statements = build_merchant_statements(
+        MonthScope(month=month, merchants=frozenset(merchants.values_list("pk", flat=True)))
+    )
+    balanced = [ident for ident, statement in statements.items() if ident is not None and statement.is_balanced]
+    left = merchants.filter(pk__in=balanced).exclude(pk__in=active.values("merchant"))
+    return [partial(closing.prepare_month, merchant, month, "", by=by) for merchant in left]
 
 
 def render_closing_pill(row: MonthClosing | None) -> dict[str, str]:

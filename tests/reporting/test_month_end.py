@@ -39,7 +39,7 @@ from reporting.reconciliation import daily_files
 from reporting.settlement import exception_queue
 from tests.support import books
 from tests.support.clock import jump
-from tests.support.fixtures import BY, Shop
+from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import csv, institute, line, payment_of, take_in
 
@@ -486,3 +486,23 @@ def test_whether_a_month_is_over_goes_by_the_merchants_day(shop: Shop) -> None:
     merchant.time_zone = "Pacific/Kiritimati"
     assert is_month_over(merchant, date(2020, 2, 1))
     assert not is_month_over(merchant, date(2099, 1, 1))
+
+
+def test_all_months_at_zero_are_prepared_and_signed_together(shop: Shop, stranger: Shop, of: ClearingInstitute) -> None:
+    """Each merchant by itself: what is not balanced stays open, and nobody signs what they prepared."""
+    third = open_shop(shop.merchant.division, "Third")
+    for each in (shop, stranger):
+        settled(each, of, "92.00")
+    stray(third, of)
+    over(shop)
+    fina, max_ = (person(name, "psp", shop.merchant.division.psp) for name in ("fina", "max"))
+    every = f"{MONTHS}month/all/{MONTH:%Y-%m}/do/"
+    signed_in(fina).post(every, {"verb": "prepare"})
+    rows = MonthClosing.objects.filter(state="PREPARED")
+    assert {row.merchant_id for row in rows} == {shop.merchant.pk, stranger.merchant.pk}
+    signed_in(fina).post(every, {"verb": "sign"})
+    assert MonthClosing.objects.filter(state="PREPARED").count() == 2
+    signed_in(max_).post(every, {"verb": "sign"})
+    assert MonthClosing.objects.filter(state="SIGNED").count() == 2
+    clerk = signed_in(person("carl", "clerk", stranger.merchant))
+    assert clerk.post(every, {"verb": "sign"}).status_code == 403
