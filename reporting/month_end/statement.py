@@ -132,8 +132,8 @@ PART_CURRENCY: Final = {
 
 def _net_sql(payment: str) -> str:
     """SQL: what of a payment is to be settled: approved, less what was reversed."""
-    return f"""CASE WHEN {payment}.status = 'APPROVED' THEN coalesce({payment}.approved, {payment}.amount)
-        - coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = {payment}.chain
+    return f"""CASE WHEN {payment}.status = 'APPROVED' THEN coalesce({payment}.approved_amount, {payment}.amount)
+        - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = {payment}.chain
         AND v.referenced = {payment}.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) ELSE 0 END"""
 
