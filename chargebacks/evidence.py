@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import BinaryIO, Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils.translation import gettext as _
 
 from chargebacks import image_limits
@@ -28,6 +28,7 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
+from gateway.models import Payment
 from gateway.vault.sealing import current_vault
 
 MAX_EVIDENCE_FILE_BYTES: Final = 5 * 1024 * 1024
@@ -144,8 +145,16 @@ def _unseal_piece(piece: EvidencePiece) -> bytes:
 
 
 def list_case_items(case: Chargeback) -> tuple[ChecklistItem, ...]:
-    """The checklist of a case: by its reason, and the proof of the refund first if there was one before it."""
-    return list_wanted_items(case.reason_code, refunded=case.refunded_before > 0)
+    """The checklist of a case: by its reason and the means of the payment, and the proof of the refund first if there
+    was one before it."""
+    return list_wanted_items(case.reason_code, refunded=case.refunded_before > 0, means=_find_means(case))
+
+
+def _find_means(case: Chargeback) -> str:
+    """The means of the disputed payment, or of its chain's first one: a capture has none of its own."""
+    chain = Payment.objects.filter(pk=case.disputed).values("chain")
+    found = Payment.objects.filter(Q(pk=case.disputed) | Q(pk__in=chain)).exclude(means="")
+    return found.values_list("means", flat=True).first() or ""
 
 
 def list_missing_evidence(case: Chargeback) -> tuple[ChecklistItem, ...]:

@@ -91,10 +91,17 @@ def describe_reason(code: str) -> str:
     return text.removeprefix("Chargeback: ")
 
 
-def list_wanted_items(code: str, *, refunded: bool = False) -> tuple[ChecklistItem, ...]:
+_OF_MEANS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {"card": frozenset({"mandate", "account"}), "bankAccount": frozenset({"authentication", "authorization"})}
+)
+"""Means of payment → evidence that such a payment does not have."""
+
+
+def list_wanted_items(code: str, *, refunded: bool = False, means: str = "") -> tuple[ChecklistItem, ...]:
     """Evidence for a reason, the most convincing first. ``refunded``: the proof of the refund comes before all else,
-    since "credit already issued" answers any reason."""
-    keys = _NEEDS[_KIND.get(code[-3:], "other")]
+    since "credit already issued" answers any reason. ``means``: card or bankAccount; what such a payment cannot have is
+    left out."""
+    keys = tuple(key for key in _NEEDS[_KIND.get(code[-3:], "other")] if key not in _OF_MEANS.get(means, ()))
     if refunded:
         keys = (_REFUND, *(key for key in keys if key != _REFUND))
     return tuple(CHECKLIST_ITEMS[key] for key in keys)

@@ -7,10 +7,8 @@ included is listed with the reason; the original is on the dispute's page. The t
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any, Final
 
-from django.conf import settings
 from django.utils import translation
 from fpdf import FPDF
 from pypdf import PageObject, PdfReader, PdfWriter
@@ -22,69 +20,18 @@ from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Evidence
 from chargebacks.payment_details import describe_disputed_payment
 from chargebacks.stages import DisputeStage, describe_scheme_reason, find_stage_rule
+from gateway.backoffice.kit.pdf_paper import PdfPaper
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.models import Payment
 
 MAX_EVIDENCE_PAGES: Final = 100
 """Pages included of one file of evidence; the packet says how many were cut off."""
-PDF_FONT_PATHS: Final = (
-    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "/usr/share/fonts/dejavu-sans-fonts/DejaVuSans.ttf",
-    "/usr/share/fonts/TTF/DejaVuSans.ttf", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
-)  # fmt: skip
-"""Tried in this order if the settings name none; without any, letters outside Latin-1 become question marks."""
 _SHOWN: Final = frozenset({
     "/Type", "/Parent", "/Resources", "/Contents", "/MediaBox", "/CropBox", "/BleedBox", "/TrimBox", "/ArtBox",
     "/Rotate", "/UserUnit", "/Group",
 })  # fmt: skip
 """Entries copied of a page: everything needed to draw it; no scripts, links, forms and attached files."""
-_WIDTH_MM: Final = 174
-
-
-class _Paper(FPDF):
-    """A4 pages with the dispute's name and the page number on each."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(format="A4")
-        self._name = name
-        self.set_margins(18, 16, 18)
-        self.set_auto_page_break(True, 18)
-        font = next((one for one in (settings.GATEWAY_PDF_FONT, *PDF_FONT_PATHS) if one and Path(one).is_file()), None)
-        self.latin = font is None
-        self.family = "helvetica" if font is None else "text"
-        if font is not None:
-            self.add_font("text", fname=font)
-
-    def footer(self) -> None:
-        self.set_y(-12)
-        self.write_(f"{self._name} · {self.page_no()}", 8)
-
-    def write_(self, text: str, size: float = 10, after: float = 0) -> None:
-        """Write a paragraph."""
-        self.set_font(self.family, size=size)
-        self.multi_cell(_WIDTH_MM, size * 0.5, self.shown(text), new_x="LMARGIN", new_y="NEXT")
-        if after:
-            self.ln(after)
-
-    def shown(self, text: str) -> str:
-        """``text`` without characters that the font does not have."""
-        return text.encode("latin-1", "replace").decode("latin-1") if self.latin else text
-
-    def rows(self, title: str, rows: list[tuple[str, str]]) -> None:
-        """Write names and values side by side."""
-        self.ln(3)
-        self.write_(title, 13, 1)
-        for name, value in rows:
-            at = self.get_y()
-            if at > self.h - 30:
-                self.add_page()
-                at = self.get_y()
-            self.write_(name)
-            below = self.get_y()
-            self.set_xy(68, at)
-            self.set_font(self.family, size=10)
-            self.multi_cell(_WIDTH_MM - 50, 5, self.shown(value), new_x="LMARGIN", new_y="NEXT")
-            self.set_y(max(below, self.get_y()))
 
 
 def build_packet(case: Chargeback) -> bytes:
@@ -92,7 +39,7 @@ def build_packet(case: Chargeback) -> bytes:
     with translation.override("en"):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         files = list(case.evidence.order_by("added_at", "id"))
-        paper = _Paper(f"Dispute {case.pk.hex}")
+        paper = PdfPaper(f"Dispute {case.pk.hex}")
         paper.add_page()
         _write_facts(paper, case, disputed)
         shown = [(file, _read_pages(file)) for file in files]
@@ -109,7 +56,7 @@ def build_packet(case: Chargeback) -> bytes:
     return out.getvalue()
 
 
-def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
+def _write_facts(paper: PdfPaper, case: Chargeback, disputed: Payment) -> None:
     paper.write_(f"Answer to a chargeback of {format_amount(case.amount)} {case.currency}", 17, 2)
     paper.write_(f"{case.merchant.name} · made {clock.merchant_now(case.merchant):%Y-%m-%d %H:%M} UTC", 10)
     paper.rows(
@@ -165,7 +112,7 @@ def _write_facts(paper: _Paper, case: Chargeback, disputed: Payment) -> None:
         )
 
 
-def _write_checklist(paper: _Paper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
+def _write_checklist(paper: PdfPaper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
     items = list_case_items(case)
     wanted = {item.key for item in items}
     rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
@@ -213,7 +160,7 @@ def _sanitize_page(page: PageObject) -> PageObject:
 
 
 def _write_caption(case: Chargeback, file: Evidence, number: int) -> bytes:
-    paper = _Paper(f"Dispute {case.pk.hex} · evidence {number}")
+    paper = PdfPaper(f"Dispute {case.pk.hex} · evidence {number}")
     paper.add_page()
     paper.write_(f"Evidence {number}: {file.name}", 15, 2)
     text = next((item.text for item in list_case_items(case) if item.key == file.item), "Further evidence")

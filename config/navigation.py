@@ -93,6 +93,13 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
         _("Books"),
         (
             NavigationItem(
+                title=_("Month end"),
+                icon="event_available",
+                page="reporting.MonthClosing",
+                right="reporting.view_monthclosing",
+                count="reporting.admin.month_end.count_waiting_months",
+            ),
+            NavigationItem(
                 title=_("Payouts"),
                 icon="account_balance_wallet",
                 page="reporting.Settlement",

@@ -10,6 +10,7 @@ from checkout import timers as checkout
 from gateway.access import rate_limits, signin, unused_accounts
 from gateway.api import request_log_retention
 from gateway.background import queue
+from gateway.backoffice.access import audit_seals, audit_work
 from gateway.backoffice.follow_ups import approvals
 from gateway.backoffice.payments import payment_export
 from gateway.connectors.iso8583 import timers as iso8583
@@ -35,6 +36,8 @@ from gateway.scheduling import job_timer as scheduling
 from gateway.timers import registry
 from gateway.wallets import channel_tokens
 from reporting import timers as reporting
+from reporting.month_end import package as month_package
+from reporting.reconciliation import period_files
 
 TIMERS: Final[tuple[registry.Timer, ...]] = (
     recovery.TIMER,
@@ -64,12 +67,21 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     *chargebacks.TIMERS,
     *reporting.TIMERS,
     approvals.TIMER,
+    audit_seals.TIMER,
     signin.TIMER,
     unused_accounts.TIMER,
     queue.TIMER,
     self_test.TIMER,
 )
-BACKGROUND_WORK_KINDS: Final = (payment_export.PAYMENT_EXPORT, bulk_replay.REPLAY_JOB_KIND, packet_job.PACKET_JOB_KIND)
+BACKGROUND_WORK_KINDS: Final = (
+    payment_export.PAYMENT_EXPORT,
+    bulk_replay.REPLAY_JOB_KIND,
+    packet_job.PACKET_JOB_KIND,
+    audit_work.AUDIT_CHECK,
+    audit_work.AUDIT_EXPORT,
+    month_package.MONTH_PACKAGE,
+    period_files.PERIOD_FILE,
+)
 """Kinds of background work: importing their modules registers them with gateway.background.queue."""
 
 

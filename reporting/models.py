@@ -1,5 +1,6 @@
 """The tables of reporting, for Django and for other rooms; each room's own code imports from its own ``models``."""
 
+from reporting.month_end.models import MonthClosing
 from reporting.reconciliation.models import (
     Delivery,
     DeliveryAttempt,
@@ -38,6 +39,7 @@ __all__ = [
     "Match",
     "MatchState",
     "MissingSettlement",
+    "MonthClosing",
     "ReconciliationFile",
     "ReconciliationStart",
     "RecordType",

@@ -105,3 +105,13 @@ if (work && work.dataset.ended === undefined) {
   };
   setTimeout(look, 1000);
 }
+
+// Keys of a page: links are followed, buttons only get the focus, so that nothing is decided by one key.
+document.addEventListener("keydown", (event) => {
+  const at = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+  const found = /^[a-z]$/.test(event.key) ? document.querySelector(`[data-key="${event.key}"]`) : null;
+  if (found instanceof HTMLAnchorElement) found.click();
+  else if (found instanceof HTMLElement) found.focus();
+});

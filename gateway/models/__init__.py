@@ -13,7 +13,7 @@ from gateway.models.entities import (
     Merchant,
     Psp,
 )
-from gateway.models.journal import AuditEntry, IdempotencyKey, Notification, RequestLog
+from gateway.models.journal import AuditEntry, AuditSeal, IdempotencyKey, Notification, RequestLog, SigningKey
 from gateway.models.mandates import MandateMail
 from gateway.models.payments import (
     AcquirerExchange,
@@ -77,6 +77,7 @@ __all__ = [
     "Agreement",
     "Approval",
     "AuditEntry",
+    "AuditSeal",
     "Authentication",
     "AuthenticationStep",
     "AuthorizationExpiry",
@@ -127,6 +128,7 @@ __all__ = [
     "SelfTest",
     "SepaMandate",
     "SignIn",
+    "SigningKey",
     "SimulatedOrder",
     "Status",
     "Suspension",

@@ -108,3 +108,36 @@ class IdempotencyKey(models.Model):
     status = models.SmallIntegerField(null=True)
     answer = models.TextField(null=True)
     created_at = models.DateTimeField(db_index=True)
+
+
+class AuditSeal(models.Model):
+    """The place of an audit entry in the hash chain: ``digest`` is the SHA-256 of the seal before it and the entry.
+
+    ``number``: its place, from 1 without gaps. ``entry``: the entry's key. Entries are sealed in the order in which
+    they were committed, which need not be that of their keys. Verbs: gateway.backoffice.access.audit_seals.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    entry = models.BigIntegerField(unique=True)
+    digest = models.CharField(max_length=64)
+    sealed_at = models.DateTimeField()
+
+    class Meta:
+        triggers = guards.append_only()
+        constraints = [models.CheckConstraint(condition=models.Q(number__gte=1), name="audit_seal_from_one")]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.digest[:16]}"
+
+
+class SigningKey(models.Model):
+    """The installation's Ed25519 key that signs exports of the audit trail. ``public``: 32 bytes as hex;
+    ``private_sealed``: the private half, sealed for this row."""
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    public = models.CharField(max_length=64)
+    private_sealed = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.public[:16]

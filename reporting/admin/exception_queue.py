@@ -5,7 +5,10 @@ The actions themselves are in reporting.settlement.exception_queue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -21,7 +24,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from gateway.access import permissions
+from gateway.access import audit_log, permissions
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
@@ -38,11 +41,16 @@ from reporting.settlement import exception_queue, missing_settlements
 from reporting.settlement.exception_queue import ExceptionActionError
 from reporting.settlement.findings import FINDING_KIND_BY_NAME
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
+from reporting.templatetags.books import describe_line_kind
 
 MAX_COUNTED_EXCEPTIONS: Final = 99
 MAX_SHOWN_EXCEPTIONS: Final = 100
 MAX_SHOWN_CANDIDATES: Final = 20
 MAX_MERCHANT_CHOICES: Final = 50
+MAX_SHOWN_DIFFERENCES: Final = 5
+_STAMP_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_STAMP_DIGITS: Final = 17
+_DIFFERENCE_TEXT: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,3})?")
 EXCEPTION_LISTS: Final = {
     "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
     "findings": lazy("Findings"), "missing": lazy("Missing payments"), "marked": lazy("Marked"),
@@ -68,6 +76,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view
         own = [
+            path("accept/", wrap(self.accept_view), name=f"{name}accept"),
             path("<uuid:record>/do/", wrap(self.do_view), name=f"{name}do"),
             path("<uuid:record>/finding/<int:finding>/", wrap(self.finding_view), name=f"{name}finding"),
         ]
@@ -102,6 +111,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "most": MAX_SHOWN_EXCEPTIONS,
             "narrowed": bool(kept),
             "last": self._find_last_resolved(request),
+            **(self._render_differences(request, file) if chosen == "findings" else {}),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/exceptions.html", context)
@@ -148,6 +158,59 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 ]
         return found
 
+    def _changeable_records(self, request: HttpRequest, file: UUID | None) -> QuerySet[SettlementRecord]:
+        """The records, of one file or all, whose findings the user may close."""
+        records = self.own(request, SettlementRecord.objects.all(), "change")
+        return records if file is None else records.filter(file=file)
+
+    def _render_differences(self, request: HttpRequest, file: UUID | None) -> dict[str, Any]:
+        """Differences that can be accepted together, and what the user accepted last."""
+        if not self.may(request, "change"):
+            return {}
+        records, at = self._changeable_records(request, file), _parse_stamp(request.GET.get("accepted", ""))
+        by = actor_from_request(request).name
+        undone = exception_queue.list_accepted_differences(records, at, by).count() if at is not None else 0
+        return {
+            "file": file.hex if file is not None else "",
+            "differences": exception_queue.list_equal_differences(records, MAX_SHOWN_DIFFERENCES),
+            "accepted": request.GET.get("accepted", "") if undone else "",
+            "accepted_count": undone,
+            "note_max": exception_queue.MAX_NOTE_CHARS,
+        }
+
+    def accept_view(self, request: HttpRequest) -> HttpResponse:
+        """Accept all findings of one difference, or undo the last acceptance."""
+        if not self.may(request, "change"):
+            raise PermissionDenied
+        file = identifiers.parse_id(request.POST.get("file", ""))
+        kept = {"list": "findings", **({"file": file.hex} if file is not None else {})}
+        if request.method == "POST":
+            records, by = self._changeable_records(request, file), actor_from_request(request)
+            stamp = _parse_stamp(request.POST.get("accepted", ""))
+            if stamp is not None:
+                count = exception_queue.reopen_accepted_differences(records, stamp, by)
+                messages.success(request, _("%d findings are open again.") % count)
+            else:
+                kept |= self._accept_differences(request, records, by)
+        return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?{urlencode(kept)}")
+
+    def _accept_differences(
+        self, request: HttpRequest, records: QuerySet[SettlementRecord], by: audit_log.Actor
+    ) -> dict[str, str]:
+        amount = request.POST.get("difference", "")
+        if not _DIFFERENCE_TEXT.fullmatch(amount):
+            messages.error(request, _("difference: must be an amount, e.g. 1.00"))
+            return {}
+        currency, note = request.POST.get("currency", "")[:3], request.POST.get("note", "")
+        try:
+            at, count = exception_queue.accept_equal_differences(records, currency, Decimal(amount), by, note)
+        except ExceptionActionError as fault:
+            messages.error(request, str(fault))
+        else:
+            messages.success(request, _("%d findings are closed with your note.") % count)
+            return {"accepted": _write_stamp(at)}
+        return {}
+
     def _find_last_resolved(self, request: HttpRequest) -> SettlementRecord | None:
         """The record this user resolved last, as long as that can be undone."""
         ident = identifiers.parse_id(request.GET.get("last", "").replace("-", ""))
@@ -165,7 +228,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         matched = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{record.record_type} {format_money(record.amount, record.currency)}",
+            "title": f"{describe_line_kind(record)} {format_money(record.amount, record.currency)}",
             "opts": self.opts,
             "original": record,
             "record": record,
@@ -278,6 +341,17 @@ class SettlementRecordAdmin(ReadOnlyPage):
         return rows.get(pk=found.pk)
 
 
+def _write_stamp(at: datetime) -> str:
+    """A moment to the microsecond, for an address."""
+    return str((at - _STAMP_EPOCH) // timedelta(microseconds=1))
+
+
+def _parse_stamp(text: str) -> datetime | None:
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_STAMP_DIGITS:
+        return None
+    return _STAMP_EPOCH + timedelta(microseconds=int(text))
+
+
 def match_state_pill(record: SettlementRecord) -> dict[str, str]:
     """A record's matching status as a coloured pill: its tone and text."""
     tone, text = MATCH_STATE_PILLS[record.state]
@@ -322,7 +396,7 @@ def _render_payment_facts(payment: Payment) -> dict[str, Any]:
 
 def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
     named = (
-        (_("What"), f"{record.record_type} {record.transaction_type} ({record.cashflow})"),
+        (_("What"), f"{describe_line_kind(record)} ({record.record_type} {record.transaction_type} {record.cashflow})"),
         (_("Institute"), str(record.institute)),
         (_("Account"), record.institute_merchant_id),
         (_("Merchant"), str(record.merchant or "")),

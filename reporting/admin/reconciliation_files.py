@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 from uuid import UUID
@@ -10,6 +11,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -22,20 +24,29 @@ from gateway.access.permissions import RowOwner
 from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.sign_in import session
+from gateway.core import identifiers
+from gateway.core.money import CURRENCY_CODES
 from gateway.core.secret import Secret
 from gateway.models import Merchant
+from reporting.admin.books_work import start_books_work
 from reporting.models import Delivery, ReconciliationFile, SftpTarget
-from reporting.reconciliation import daily_files, deliveries
+from reporting.reconciliation import daily_files, deliveries, period_files
 from reporting.sftp import SftpUnreachableError
 
 RECONCILIATION_FILE_ORDER: Final = keyset.KeysetOrder(columns=(("day", date), ("id", UUID)), newest_first=True)
-MAX_MERCHANT_FILTER_CHOICES: Final = 50
+MAX_MERCHANT_FILTER_CHOICES: Final = 500
+"""Merchants that the box of the period offers; any other is found by its whole name or its entityId."""
+MAX_SHOWN_SCHEDULES: Final = 100
 EXPORT_PERMISSION: Final = "reporting.export_reconciliationfile"
 _STATES: Final = {
     Delivery.State.WAITING: ("wait", lazy("Waits, or is tried again")),
     Delivery.State.DONE: ("good", lazy("Sent")),
     Delivery.State.FAILED: ("bad", lazy("Given up")),
 }
+
+
+class PeriodRefusedError(Exception):
+    """The period cannot be exported; the text names the field and may be shown."""
 
 
 class SftpTargetForm(forms.Form):
@@ -72,6 +83,8 @@ class ReconciliationFileAdmin(ReadOnlyPage):
         own = [
             path("<uuid:file>/download/", wrap(self.download_view), name=f"{name}download"),
             path("<uuid:file>/again/", wrap(self.again_view), name=f"{name}again"),
+            path("period/", wrap(self.period_view), name=f"{name}period"),
+            path("daily/", wrap(self.schedules_view), name=f"{name}daily"),
             path("target/<uuid:merchant>/", wrap(self.target_view), name=f"{name}target"),
         ]
         inherited: list[URLPattern] = super().get_urls()
@@ -82,33 +95,73 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             raise PermissionDenied
         rows = self.get_queryset(request).select_related("merchant", "delivery")
         pages = keyset.read_keyset_page(rows, RECONCILIATION_FILE_ORDER, request.GET)
-        merchants = permissions.list_permitted_merchants(request.user, "reporting.view_reconciliationfile").order_by(
-            "name"
-        )
+        may_export = self.may(request, EXPORT_PERMISSION)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Reconciliation files"),
             "opts": self.opts,
             "rows": [{"row": row, "sent": _render_delivery(row)} for row in pages.rows],
             "pages": pages,
-            "schedules": [self._schedule(request, one) for one in merchants[:MAX_MERCHANT_FILTER_CHOICES]],
-            "may_export": self.may(request, EXPORT_PERMISSION),
+            "may_export": may_export,
+            "merchants": self._exportable_merchants(request)[:MAX_MERCHANT_FILTER_CHOICES] if may_export else (),
+            "days": period_files.MAX_PERIOD_DAYS,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/outgoing.html", context)
 
-    def _schedule(self, request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
-        place = RowOwner(merchant=merchant.pk)
-        sees = permissions.has_permission(request.user, "reporting.view_sftptarget", place)
-        target = SftpTarget.objects.filter(merchant=merchant).first() if sees else None
-        next_day = daily_files.find_next_day(merchant)
-        return {
-            "merchant": merchant,
-            "next_day": next_day,
-            "next_at": daily_files.daily_file_due_at(merchant, next_day) if next_day else None,
-            "target": target,
-            "may_change": permissions.has_permission(request.user, "reporting.change_sftptarget", place),
+    def _exportable_merchants(self, request: HttpRequest) -> QuerySet[Merchant]:
+        return permissions.list_permitted_merchants(request.user, EXPORT_PERMISSION).order_by("name", "pk")
+
+    def period_view(self, request: HttpRequest) -> HttpResponse:
+        """Start the work that makes one file of a period's daily files."""
+        if not self.may(request, EXPORT_PERMISSION):
+            raise PermissionDenied
+        back = reverse("admin:reporting_reconciliationfile_changelist")
+        if request.method != "POST":
+            return redirect(back)
+        try:
+            period = _read_period(request.POST, self._exportable_merchants(request))
+        except PeriodRefusedError as refused:
+            messages.error(request, str(refused))
+            return redirect(back)
+        currency = f", {period['currency']}" if period["currency"] else ""
+        title = f"{_('Reconciliation file')} {period['from']} – {period['to']}{currency}"
+        return start_books_work(request, period_files.PERIOD_FILE, title, period, back)
+
+    def schedules_view(self, request: HttpRequest) -> HttpResponse:
+        """Which merchant's next daily file is written when, and where it is sent."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        text = request.GET.get("q", "").replace("\0", "").strip()[:100]
+        merchants = permissions.list_permitted_merchants(request.user, self.right("view")).order_by("name", "pk")
+        if text:
+            merchants = merchants.filter(name__icontains=text)
+        found = list(merchants[: MAX_SHOWN_SCHEDULES + 1])
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Written daily"),
+            "opts": self.opts,
+            "text": text,
+            "schedules": self._render_schedules(request, found[:MAX_SHOWN_SCHEDULES]),
+            "more": len(found) > MAX_SHOWN_SCHEDULES,
         }
+        return TemplateResponse(request, "admin/books/schedules.html", context)
+
+    def _render_schedules(self, request: HttpRequest, merchants: list[Merchant]) -> list[dict[str, Any]]:
+        sees = permissions.find_access_scope(request.user, "reporting.view_sftptarget")
+        changes = permissions.find_access_scope(request.user, "reporting.change_sftptarget")
+        targets = {one.merchant_id: one for one in SftpTarget.objects.filter(merchant__in=merchants)}
+        days = daily_files.find_next_days(merchants)
+        return [
+            {
+                "merchant": one,
+                "next_day": day,
+                "next_at": daily_files.daily_file_due_at(one, day) if day is not None else None,
+                "target": targets.get(one.pk) if sees.covers(RowOwner(merchant=one.pk)) else None,
+                "may_change": changes.covers(RowOwner(merchant=one.pk)),
+            }
+            for one, day in ((one, days[one.pk]) for one in merchants)
+        ]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -216,6 +269,34 @@ class ReconciliationFileAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return ReconciliationFile.objects.select_related("merchant", "delivery").get(pk=found.pk)
+
+
+def _read_period(asked: Mapping[str, str], permitted: QuerySet[Merchant]) -> dict[str, Any]:
+    """The period that was asked for, as parameters of its work. Raises PeriodRefusedError."""
+    try:
+        first, last = date.fromisoformat(asked.get("from", "")), date.fromisoformat(asked.get("to", ""))
+    except ValueError:
+        raise PeriodRefusedError(_("from, to: write days as 2026-11-30")) from None
+    if not 0 <= (last - first).days < period_files.MAX_PERIOD_DAYS:
+        raise PeriodRefusedError(_("from, to: at most %d days, the first one first") % period_files.MAX_PERIOD_DAYS)
+    currency = asked.get("currency", "").strip().upper()
+    if currency and currency not in CURRENCY_CODES:
+        raise PeriodRefusedError(_("currency: must be a currency of ISO 4217, e.g. EUR, or empty"))
+    named = asked.get("merchant", "").strip()
+    if named:
+        ident = identifiers.parse_id(named)
+        permitted = permitted.filter(Q(name=named) | Q(pk=ident) if ident else Q(name=named))
+    merchants = list(permitted.values_list("pk", flat=True))
+    if not merchants:
+        raise PeriodRefusedError(_("merchant: there is none of this name or entityId"))
+    if not period_files.list_period_files(merchants, first, last).exists():
+        raise PeriodRefusedError(_("from, to: there is no daily file of these days"))
+    return {
+        "merchants": sorted(one.hex for one in merchants),
+        "from": first.isoformat(),
+        "to": last.isoformat(),
+        "currency": currency,
+    }
 
 
 def _render_delivery(row: ReconciliationFile) -> dict[str, str]:

@@ -169,6 +169,7 @@ class SettlementFileAdmin(BackofficePage):
             "upload": kept,
             "institute": institute,
             "preview": preview,
+            "sums": [preview.sums[currency] for currency in sorted(preview.sums)],
             "names": names,
             "lines": [(line, [line.values.get(name, "") for name in names]) for line in preview.first],
         }

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -81,10 +81,11 @@ def compute_day_end(merchant: Merchant, day: date) -> datetime:
 
 def render_daily_file(file: ReconciliationFile) -> Iterator[bytes]:
     """The bytes of a file in blocks; the same on every call."""
-    yield from render_csv_blocks(_query_lines(file))
+    yield from render_csv_blocks(stream_daily_lines(file))
 
 
-def _query_lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
+def stream_daily_lines(file: ReconciliationFile) -> Iterator[SettlementLine]:
+    """The lines of a file in their order; the same on every call."""
     return stream_recorded_lines(file.merchant, file.begins_at, file.ends_at, DisplayNames(**file.names))
 
 
@@ -101,8 +102,23 @@ def find_next_day(merchant: Merchant) -> date | None:
         day = first.day
     else:
         day = last + timedelta(days=1)
+    return _limit_backfill(merchant, day)
+
+
+def _limit_backfill(merchant: Merchant, day: date) -> date:
     today = clock.merchant_now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date()
     return max(day, today - MAX_BACKFILL)
+
+
+def find_next_days(merchants: Collection[Merchant]) -> dict[UUID, date | None]:
+    """:func:`find_next_day` of many merchants: one statement for those who have a file, some for those who have none
+    yet."""
+    files = ReconciliationFile.objects.filter(merchant__in=merchants)
+    last = dict(files.order_by().values_list("merchant").annotate(day=Max("day")))
+    return {
+        one.pk: _limit_backfill(one, last[one.pk] + timedelta(days=1)) if one.pk in last else find_next_day(one)
+        for one in merchants
+    }
 
 
 def record_first_days(merchant: Merchant | None = None) -> None:

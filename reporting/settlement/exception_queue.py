@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Count, DecimalField, Q, QuerySet, When
+from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
 
 from gateway.access import audit_log
 from gateway.core.masking import mask_note
@@ -19,6 +23,7 @@ from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.operations import REVERSED_BY_REFUND
+from reporting.month_end.closed_months import is_day_closed
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
@@ -30,6 +35,8 @@ CANDIDATE_WINDOW: Final = timedelta(days=4)
 """Candidates are searched within this time before and after the record's own."""
 UNMATCHED_STATES: Final = (MatchState.NOT_MATCHED, MatchState.MULTIPLE_MATCHES)
 MAX_NOTE_CHARS: Final = 500
+MAX_ACCEPTED_FINDINGS: Final = 1_000
+"""Findings closed at once; the rest waits for another click."""
 
 
 class ExceptionActionError(Exception):
@@ -137,6 +144,7 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         raise ExceptionActionError(
             f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
         )
+    _require_open_month(record, payment.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     now = read_database_time()
     with transaction.atomic():
@@ -173,6 +181,7 @@ def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
         raise ExceptionActionError("only a chargeback or a reversal with its payment can be entered")
     if record.chargeback is not None:
         raise ExceptionActionError("it is in the ledger already")
+    _require_open_month(record, record.merchant_id)
     if chargeback_booking.book_record(record, by, allow_duplicate=True) is None:
         finding = Finding.objects.filter(record=record, kind="NOT_BOOKED", closed_at=None).first()
         raise ExceptionActionError(finding.found if finding is not None else "it cannot be entered")
@@ -183,6 +192,7 @@ def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: st
     """Mark the record as having no payment; ``note`` says why. Raises ExceptionActionError."""
     if record.state not in UNMATCHED_STATES or record.marked:
         raise ExceptionActionError("only a line that waits can be marked")
+    _require_open_month(record, record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say why no payment is to be looked for")
@@ -197,6 +207,7 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     Raises ExceptionActionError: there is nothing to undo, or the chargeback is in the ledger, where only a reversal
     returns it.
     """
+    _require_open_month(record, record.merchant_id)
     if record.marked:
         with transaction.atomic():
             _update_record(record, marked=False)
@@ -247,6 +258,7 @@ def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str
 
 def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
     """Close a finding; ``note`` says how it was dealt with. Raises ExceptionActionError."""
+    _require_open_month(finding.record, finding.record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say how this was dealt with")
@@ -257,6 +269,91 @@ def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
         if not done:
             raise ExceptionActionError("somebody else has closed it already")
         audit_log.record_audit_entry(by, "close", finding, after={"kind": finding.kind, "note": note})
+
+
+# --- equal differences ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualDifference:
+    """``count`` open findings of lines whose amount differs from their payment's by the same ``amount``."""
+
+    currency: str
+    amount: Decimal
+    count: int
+
+
+_DECIMAL: Final = DecimalField(max_digits=19, decimal_places=3)
+# Other kinds have no numbers in these columns, and a database may convert them before it looks at the kind.
+_DIFFERENCE: Final = Case(When(kind="AMOUNT", then=Cast("found", _DECIMAL) - Cast("expected", _DECIMAL)))
+
+
+def _list_differences(records: QuerySet[SettlementRecord]) -> QuerySet[Any]:
+    """Open findings of other amounts, with the ``difference``."""
+    found = Finding.objects.filter(closed_at=None, kind="AMOUNT", record__in=records, record__state=MatchState.MATCHED)
+    return found.annotate(difference=_DIFFERENCE)
+
+
+def list_equal_differences(records: QuerySet[SettlementRecord], most: int) -> list[EqualDifference]:
+    """Differences of amounts that several of ``records`` have in common, the most frequent first."""
+    groups = _list_differences(records).order_by().values("record__currency", "difference").annotate(count=Count("pk"))
+    return [
+        EqualDifference(currency=row["record__currency"], amount=row["difference"], count=row["count"])
+        for row in groups.filter(count__gt=1).order_by("-count", "record__currency", "difference")[:most]
+    ]
+
+
+def accept_equal_differences(
+    records: QuerySet[SettlementRecord], currency: str, amount: Decimal, by: audit_log.Actor, note: str
+) -> tuple[datetime, int]:
+    """Close the findings of lines that differ by the same amount, at most MAX_ACCEPTED_FINDINGS, with one note. Lines
+    of closed months are left out. Returns when, which names this acceptance for :func:`reopen_accepted_differences`,
+    and how many. Raises ExceptionActionError."""
+    note = mask_note(note, MAX_NOTE_CHARS)
+    if not note:
+        raise ExceptionActionError("note: say why the difference is accepted")
+    found = _list_differences(records).filter(record__currency=currency, difference=amount).select_related("record")
+    with transaction.atomic():
+        at, done = read_database_time(), 0
+        for finding in found.order_by("pk")[:MAX_ACCEPTED_FINDINGS]:
+            record = finding.record
+            if is_day_closed(record.merchant_id, record.settlement_date):
+                continue
+            own = Finding.objects.filter(pk=finding.pk, closed_at=None)
+            if own.update(closed_at=at, closed_by=by.name[:150], note=note):
+                done += 1
+                audit_log.record_audit_entry(by, "close", finding, after={"kind": finding.kind, "note": note})
+    if not done:
+        raise ExceptionActionError("nothing differs by this amount any more, or its month is closed")
+    return at, done
+
+
+def list_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: str) -> QuerySet[Finding]:
+    """What ``by`` accepted together at this moment, as far as it can be undone: the lines are still matched."""
+    return Finding.objects.filter(
+        closed_at=at, closed_by=by[:150], kind="AMOUNT", record__in=records, record__state=MatchState.MATCHED
+    )
+
+
+def reopen_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: audit_log.Actor) -> int:
+    """Undo an acceptance, but for lines of closed months. Returns how many findings are open again."""
+    done = 0
+    with transaction.atomic():
+        for finding in list_accepted_differences(records, at, by.name).select_related("record"):
+            record = finding.record
+            if is_day_closed(record.merchant_id, record.settlement_date):
+                continue
+            own = Finding.objects.filter(pk=finding.pk, closed_at=at)
+            if own.update(closed_at=None, closed_by="", note=""):
+                done += 1
+                audit_log.record_audit_entry(by, "undo", finding, before={"kind": finding.kind, "note": finding.note})
+    return done
+
+
+def _require_open_month(record: SettlementRecord, merchant: UUID | None) -> None:
+    """Raise ExceptionActionError if the record's month is closed: its figures are signed."""
+    if is_day_closed(merchant, record.settlement_date):
+        raise ExceptionActionError(_("the month %s is closed; reopen it first") % f"{record.settlement_date:%Y-%m}")
 
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:

@@ -12,8 +12,9 @@ import io
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -26,13 +27,14 @@ from gateway.core.secret import Secret
 from gateway.vault.sealing import current_vault
 from reporting.settlement.formats import FILE_FORMATS, FORMAT_DETECTION_BYTES, detect_format
 from reporting.settlement.formats.port import FileFormat, UnreadableFileError, translate_parser_errors
-from reporting.settlement.layout import LineFault, LineReader
+from reporting.settlement.layout import NULL_TEXT, STAGED_COLUMNS, LineFault, LineReader
 from reporting.settlement.models import ClearingInstitute, FilePiece, SettlementFile
 
 FILE_PIECE_BYTES: Final = 256 * 1024
 PREVIEW_LINES: Final = 20
 """Lines shown by a preview; faults are counted in all lines."""
 MAX_PREVIEW_FAULTS: Final = 100
+_STAGED_NAMES: Final = tuple(name for name, _kind in STAGED_COLUMNS)
 MAX_PREVIEW_SCAN_LINES: Final = 50_000
 """Lines of a file that the preview checks; after confirmation all are read."""
 
@@ -55,9 +57,26 @@ class PreviewLine:
 
 
 @dataclass(slots=True, kw_only=True)
+class PreviewSums:
+    """What a file's lines without faults make in one settlement currency: those that settled, in and out, fees within
+    them; ``failed``: lines that did not settle."""
+
+    currency: str
+    lines: int = 0
+    pos: Decimal = Decimal("0.00")
+    neg: Decimal = Decimal("0.00")
+    fees: Decimal = Decimal("0.00")
+    failed: int = 0
+
+    @property
+    def paid(self) -> Decimal:
+        return self.pos - self.neg
+
+
+@dataclass(slots=True, kw_only=True)
 class FilePreview:
     """Result of reading a file without writing anything. ``faults``: number of faulty lines; ``first_faults``: the
-    first of them; ``cut``: there are more lines than were read."""
+    first of them; ``sums`` by settlement currency; ``cut``: there are more lines than were read."""
 
     format: str
     columns: Sequence[str]
@@ -67,6 +86,7 @@ class FilePreview:
     lines: int = 0
     faults: int = 0
     totals: dict[str, Any] = field(default_factory=dict)
+    sums: dict[str, PreviewSums] = field(default_factory=dict)
     cut: bool = False
 
 
@@ -90,6 +110,8 @@ def _build_preview(stream: BinaryIO, institute: ClearingInstitute, most: int | N
         if line.values is not None:
             read = reading.read(line.number, line.values)
             faults = [one for one in read if isinstance(one, LineFault)]
+            if not faults:
+                _add_to_sums(found.sums, cast(Sequence[str], read))
         found.faults += bool(faults)
         if found.lines > PREVIEW_LINES and (not faults or len(found.first_faults) >= MAX_PREVIEW_FAULTS):
             continue
@@ -101,6 +123,22 @@ def _build_preview(stream: BinaryIO, institute: ClearingInstitute, most: int | N
             found.first_faults.append(one)
     found.totals = opened.totals
     return found
+
+
+def _add_to_sums(sums: dict[str, PreviewSums], staged: Sequence[str]) -> None:
+    """Add a line as LineReader.read stages it."""
+    row = dict(zip(_STAGED_NAMES, staged, strict=True))
+    one = sums.setdefault(row["settlement_currency"], PreviewSums(currency=row["settlement_currency"]))
+    one.lines += 1
+    if row["settlement_status"] == "FAILED":
+        one.failed += 1
+        return
+    if row["cashflow"] == "POS":
+        one.pos += Decimal(row["settlement_amount"])
+    else:
+        one.neg += Decimal(row["settlement_amount"])
+    if row["settlement_fee"] != NULL_TEXT:
+        one.fees += Decimal(row["settlement_fee"])
 
 
 def _names() -> Sequence[str]:

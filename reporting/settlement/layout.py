@@ -285,6 +285,8 @@ STAGED_COLUMNS: Final = (
     ("scheme_reason", "text"), ("scheme_case", "text"), ("arn", "text"), ("dispute_stage", "text"),
 )  # fmt: skip
 """Columns of the staging table: those above in their order, after a line number and an id."""
+NULL_TEXT: Final = r"\N"
+"""NULL in the texts of COPY."""
 _FIRST: Final = 2
 FILE_COLUMN_BY_STAGED: Final[Mapping[str, str]] = MappingProxyType(
     {staged: name for (staged, _), name in zip(STAGED_COLUMNS[_FIRST:], COLUMN_NAMES, strict=True)}
@@ -373,7 +375,7 @@ class LineReader:
             row[_FIRST + _TIME_AT] = self._with_offset(values[_TIME_AT])
         for place in _NULLABLE:
             if not values[place]:
-                row[_FIRST + place] = r"\N"
+                row[_FIRST + place] = NULL_TEXT
         free = "\x1f".join([values[place] for place in _FREE])
         if _DIGITS.search(free) and (masked := mask_text(free)) is not free:
             for place, text in zip(_FREE, masked.split("\x1f"), strict=True):

@@ -270,4 +270,9 @@ def test_the_deadline_is_at_17_in_the_merchants_time_zone(shop: Shop) -> None:
 
 def test_each_reason_has_a_checklist() -> None:
     assert [item.key for item in list_wanted_items("000.100.221")] == ["order", "delivery", "messages", "terms"]
-    assert all(list_wanted_items(f"000.100.2{number:02d}") for number in range(100))
+    for means in ("", "card", "bankAccount"):
+        assert all(list_wanted_items(f"000.100.2{number:02d}", means=means) for number in range(100))
+    # A card payment has no mandate, a debit of a bank account no 3-D Secure.
+    assert "mandate" in {item.key for item in list_wanted_items("000.100.206")}
+    assert "mandate" not in {item.key for item in list_wanted_items("000.100.206", means="card")}
+    assert "authentication" not in {item.key for item in list_wanted_items("000.100.220", means="bankAccount")}

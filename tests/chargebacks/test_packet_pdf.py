@@ -29,6 +29,7 @@ from chargebacks import evidence, evidence_images, ledger, packet_job, packet_pd
 from chargebacks.models import Chargeback, Evidence
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
+from gateway.backoffice.kit import pdf_paper
 from gateway.models import AuditEntry, Authentication, BackgroundWork
 from tests.fuzz.meter import measured
 from tests.support import threeds
@@ -186,7 +187,7 @@ def test_what_cannot_be_shown_is_told_and_the_packet_is_made(
 def test_without_a_font_the_packet_is_made_with_what_latin_1_has(
     case: Chargeback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packet_pdf, "PDF_FONT_PATHS", ())
+    monkeypatch.setattr(pdf_paper, "PDF_FONT_PATHS", ())
     with override_settings(GATEWAY_PDF_FONT="/nowhere.ttf"):
         assert "?ucja ?ak" in "\n".join(pages_of(packet_pdf.build_packet(case)))
 

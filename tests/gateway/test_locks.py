@@ -69,6 +69,7 @@ ADVISORY = {
     "checkout/page_snapshots.py": ["xact"],
     "gateway/connectors/sepa/order_records.py": ["xact"],
     "config/beat.py": ["xact"],
+    "gateway/backoffice/access/audit_seals.py": ["xact"],
     "gateway/backoffice/sign_in/lockout.py": ["try", "unlock"],
     "gateway/timers/time_travel.py": ["try", "unlock"],
     "gateway/timers/registry.py": ["try", "unlock"],

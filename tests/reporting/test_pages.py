@@ -21,7 +21,7 @@ from gateway.core import clock
 from gateway.models import AuditEntry, Payment
 from reporting.admin import exception_queue as exceptions_page
 from reporting.admin import home_settlements
-from reporting.models import ClearingInstitute, LineError, Match, MatchState, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, Finding, LineError, Match, MatchState, SettlementFile, SettlementRecord
 from reporting.reconciliation import daily_files
 from reporting.reconciliation.models import ReconciliationFile, SftpTarget
 from reporting.settlement import exception_queue, intake, missing_settlements, pending_uploads
@@ -303,7 +303,7 @@ def test_a_days_file_is_fetched_and_made_again(
 ) -> None:
     _payment, good = paid_line(shop)
     take_in(csv([good]), of)
-    assert f"<td>{shop.merchant.time_zone}</td>" in text(clara.get(OUTGOING))
+    assert f"<td>{shop.merchant.time_zone}</td>" in text(clara.get(f"{OUTGOING}daily/"))
     merchant = merchant_of(shop)
     merchant.clock_offset = (
         daily_files.compute_day_end(merchant, daily_files.find_next_day(merchant))
@@ -439,3 +439,58 @@ def test_the_first_page_misses_files_by_the_day_of_their_institute(db: None, zon
     assert missed
     assert [name for name, *_ in shown.facts] == missed
     assert f"{came:%d.%m.}" in shown.chart
+
+
+def test_the_preview_says_what_the_file_makes_before_it_is_read(
+    max_: Client, shop: Shop, of: ClearingInstitute, places: Path
+) -> None:
+    """By currency, as the page of the file says it afterwards; faulty lines are left out."""
+    _payment, good = paid_line(shop, SettlementFee="1.50", SettlementAmount="90.50")
+    back = {**good, "PaymentType": "REFUND", "SettlementAmount": "10.00", "SettlementFee": ""}
+    pounds = {**good, "SettlementCurrency": "GBP", "SettlementFxRate": "1"}
+    failed = {**good, "SettlementStatus": "FAILED"}
+    octets = csv([good, back, pounds, failed, {**good, "Amount": "much"}])
+    preview = text(max_.get(upload(max_, octets)["Location"]))
+    sums = re.compile(r'<th scope="row">([A-Z]{3})</th>((?:<td class="num">.*?</td>){6})')
+
+    def cells(page: str) -> list[list[str]]:
+        return [[name, *re.findall(r">([^<>]+)<", row)] for name, row in sums.findall(page)]
+
+    assert cells(preview) == [
+        ["EUR", "3", "90.50", "10.00", "80.50", "1.50", "1"],
+        ["GBP", "1", "90.50", "0.00", "90.50", "1.50", "0"],
+    ]
+    file = take_in(octets, of)
+    assert cells(text(max_.get(f"{FILES}{file.pk}/change/"))) == cells(preview)
+
+
+def test_equal_differences_are_accepted_together_and_taken_back(
+    clara: Client, shop: Shop, stranger: Shop, of: ClearingInstitute
+) -> None:
+    """Lines that differ by the same amount; no other line, and nobody else's."""
+    payments = [payment_of(shop.api.pay(amount=amount).id) for amount in ("92.00", "50.00", "10.00")]
+    theirs = payment_of(stranger.api.pay(amount="20.00").id)
+    rows = [line(one, Amount=f"{one.amount - by}") for one, by in zip(payments, (1, 1, 2), strict=True)]
+    take_in(csv([*rows, line(theirs, Amount="19.00")]), of)
+    page = text(clara.get(LINES, {"list": "findings"}))
+    assert "2 lines differ by the same -1.00 EUR. Why is that right?" in page
+    form = {"currency": "EUR", "difference": "-1.00"}
+    answer = clara.post(f"{LINES}accept/", {**form, "note": ""}, follow=True)
+    assert "say why the difference is accepted" in text(answer)
+    answer = clara.post(f"{LINES}accept/", {**form, "note": "a fee of one euro"}, follow=True)
+    closed = Finding.objects.filter(kind="AMOUNT", closed_by="clara", note="a fee of one euro")
+    assert {one.payment for one in closed} == {one.pk for one in payments[:2]}
+    assert "2 findings were closed with your note." in text(answer)
+    assert AuditEntry.objects.filter(action="close", actor="clara").count() == 2
+    stamp = answer.redirect_chain[-1][0].split("accepted=")[1]
+    mia = signed_in(person("mia", "clerk", shop.merchant))
+    mia.post(f"{LINES}accept/", {"accepted": stamp})
+    assert closed.all().count() == 2, "one's own acceptance alone is taken back"
+    undone = clara.post(f"{LINES}accept/", {"accepted": stamp}, follow=True)
+    assert "2 findings are open again." in text(undone)
+    assert closed.all().count() == 0
+    assert Finding.objects.filter(kind="AMOUNT", closed_at=None).count() == 4
+    for odd in ("x", "NaN", "1e999999", ""):
+        assert clara.post(f"{LINES}accept/", {**form, "difference": odd, "note": "x"}).status_code == 302
+    for odd in ("9" * 17, "9" * 40, "-1", "٣"):
+        assert clara.get(LINES, {"list": "findings", "accepted": odd}).status_code == 200

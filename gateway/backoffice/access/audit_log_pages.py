@@ -6,20 +6,25 @@ import json
 from ipaddress import ip_address
 from typing import Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from gateway.access import audit_log
 from gateway.access.permissions import RowOwner
+from gateway.background import queue
+from gateway.backoffice.access import audit_work
+from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.models import AuditEntry
+from gateway.models import AuditEntry, AuditSeal
 
 HYPHENATED_UUID_CHARS: Final = 36
 """Length of an id with hyphens, as Django writes it; pages, API and logs write it without."""
@@ -31,20 +36,68 @@ _TONES: Final = {
 """Action → class of its pill; other actions have none."""
 
 
+class LooksFilter(admin.SimpleListFilter):
+    """Entries about looks are hidden unless they are asked for: they change nothing, and are every second one."""
+
+    title = _("looks")
+    parameter_name = "looks"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """What can be chosen besides hiding them."""
+        return [("all", _("Show looks, too")), ("only", _("Looks alone"))]
+
+    def choices(self, changelist: Any) -> Any:
+        """The choices, of which the first one, without a value, hides them."""
+        for number, choice in enumerate(super().choices(changelist)):
+            yield choice if number else {**choice, "display": gettext("Hidden")}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        """Without looks, unless they, or an action, are asked for."""
+        if self.value() == "only":
+            return queryset.filter(action__in=LOOK_ACTIONS)
+        if self.value() == "all" or "action__exact" in request.GET or "action" in request.GET:
+            return queryset
+        return queryset.exclude(action__in=LOOK_ACTIONS)
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyPage):
+    """The audit trail in sentences, the state of its hash chain, checking it and the signed export."""
+
     channel_path = None
     nothing = _("Every change, and every look at a sensitive page, leaves an entry.")
-    list_display = ("at", "actor", "ip", "what", "about")
-    list_filter = ("action", "subject")
+    list_before_template = "admin/office/audit_before.html"
+    list_display = ("at", "sentence", "what", "about", "ip")
+    list_filter = (LooksFilter, "action", "subject")
     search_fields = ("actor", "subject_id")
     search_help_text = _("Who, from which address, or the id of what was changed")
     ordering = ("-id",)
-    fields = ("at", "actor", "ip", "what", "about", "changes")
+    fields = ("at", "sentence", "actor", "ip", "what", "about", "seal", "changes")
     readonly_fields = fields
 
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        own = [
+            path("check/", wrap(self.check_view), name="gateway_auditentry_check"),
+            path("export/", wrap(self.export_view), name="gateway_auditentry_export"),
+        ]
+        inherited: list[URLPattern] = super().get_urls()
+        return own + inherited
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """The list, with the sentence of each row of its page."""
+        changelist = super().get_changelist_instance(request)
+        sentences = describe_entries(changelist.result_list)
+        for entry in changelist.result_list:
+            entry.sentence = sentences[entry.pk]
+        return changelist
+
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        answer = super().changelist_view(request, extra_context)
+        everything = self.scope(request, "view").everything
+        last = AuditSeal.objects.order_by("-number").first() if everything else None
+        answer = super().changelist_view(
+            request, {"last_seal": last, "everything": everything, **(extra_context or {})}
+        )
         if answer.status_code == 200:
             _record_log_view(request, "")
         return answer
@@ -56,6 +109,46 @@ class AuditEntryAdmin(ReadOnlyPage):
         if answer.status_code == 200:
             _record_log_view(request, object_id)
         return answer
+
+    def check_view(self, request: HttpRequest) -> HttpResponse:
+        """Start the work that checks the hash chain, which is the installation's as a whole."""
+        if not self.scope(request, "view").everything:
+            raise PermissionDenied
+        return self._start_work(request, audit_work.AUDIT_CHECK, gettext("Check of the audit trail"))
+
+    def export_view(self, request: HttpRequest) -> HttpResponse:
+        """Start the work that makes the signed export of what the user may see."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return self._start_work(request, audit_work.AUDIT_EXPORT, gettext("Audit trail, signed"))
+
+    def _start_work(self, request: HttpRequest, kind: queue.WorkKind, title: str) -> HttpResponse:
+        back = redirect(reverse("admin:gateway_auditentry_changelist"))
+        if request.method != "POST":
+            return back
+        try:
+            row = queue.enqueue_work(
+                kind,
+                title,
+                {"language": get_language() or "en"},
+                owner=int(request.user.pk or 0),
+                by=actor_from_request(request),
+            )
+        except queue.TooMuchOpenWorkError:
+            words = gettext("You have %d pieces of work running. Wait for one, or cancel one.")
+            messages.error(request, words % queue.MAX_OPEN_WORK_PER_OWNER)
+            return back
+        return redirect(reverse("admin:gateway_backgroundwork_change", args=[row.pk]))
+
+    @admin.display(description=_("sentence"))
+    def sentence(self, entry: AuditEntry) -> str:
+        known: str | None = getattr(entry, "sentence", None)
+        return known if known is not None else describe_entries([entry])[entry.pk]
+
+    @admin.display(description=_("seal"))
+    def seal(self, entry: AuditEntry) -> str:
+        found = AuditSeal.objects.filter(entry=entry.pk).first()
+        return f"{found.number}: {found.digest}" if found is not None else gettext("not sealed yet")
 
     @admin.display(description=_("action"), ordering="action")
     def what(self, entry: AuditEntry) -> str:

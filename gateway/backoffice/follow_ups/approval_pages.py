@@ -20,22 +20,23 @@ from django.utils.translation import gettext as _
 from gateway.access import permissions
 from gateway.backoffice.follow_ups import approval_notice as decided_about
 from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
 from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.payments.timeline import format_payment_title, summarize_chain
+from gateway.backoffice.payments.timeline import build_payment_story, format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
-from gateway.payments.chain_amounts import Chain
 from gateway.payments.operations import OPERATIONS
 
 MAX_SHOWN_APPROVALS = 200
-DECIDE_APPROVAL_PERMISSION = "gateway.approve_payment"
+MAX_TOLD_EVENTS = 8
+"""Events of the payment beside a request, the newest ones."""
 
 
 @admin.register(Approval)
@@ -87,7 +88,7 @@ class ApprovalAdmin(ReadOnlyPage):
             raise PermissionDenied
         row = self._find_approval(request, unquote(object_id))
         target = Payment.objects.select_related("merchant", "channel").get(pk=row.payment_id)
-        members = list(Payment.objects.filter(chain=target.chain).defer("request").order_by("id"))
+        story = build_payment_story(target)
         made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
         open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real_now()
         own = row.asked_by_id == request.user.pk
@@ -102,7 +103,11 @@ class ApprovalAdmin(ReadOnlyPage):
             "made": made,
             "pill": build_state_pill(row.state),
             "operation": _(OPERATIONS[row.payment_type].title),
-            "sums": summarize_chain(Chain(members)),
+            "sums": story.sums,
+            "story": story,
+            "moments": story.moments[-MAX_TOLD_EVENTS:],
+            "told_before": max(0, len(story.moments) - MAX_TOLD_EVENTS),
+            "beside": self._list_neighbours(request, row),
             "named": format_payment_title(target),
             "target_address": build_payment_page_url(target.pk),
             "made_address": build_payment_page_url(made.pk) if made else "",
@@ -115,6 +120,19 @@ class ApprovalAdmin(ReadOnlyPage):
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/approval.html", context)
+
+    def _waiting(self, request: HttpRequest) -> Any:
+        """Requests that the user may decide, the oldest first: the queue."""
+        rows = self.own(request, Approval.objects.all(), DECIDE_APPROVAL_PERMISSION)
+        waiting = rows.filter(state=Approval.State.ASKED, expires_at__gt=clock.real_now())
+        return waiting.exclude(asked_by=request.user.pk).order_by("asked_at", "pk")
+
+    def _list_neighbours(self, request: HttpRequest, row: Approval) -> dict[str, str]:
+        """Addresses of the requests before and after this one in the queue; '' if there is none."""
+        queue = self._waiting(request)
+        before = queue.filter(asked_at__lt=row.asked_at).last()
+        after = queue.filter(asked_at__gt=row.asked_at).first()
+        return {name: _page_of(one) for name, one in (("before", before), ("after", after))}
 
     def decide_view(self, request: HttpRequest, approval: Any) -> HttpResponse:
         row = self._find_approval(request, str(approval))
@@ -149,7 +167,8 @@ class ApprovalAdmin(ReadOnlyPage):
             request,
             str(build_state_pill(decided.state)["text"]) + (f": {decided.result_code}" if decided.result_code else "."),
         )
-        return back
+        following = self._waiting(request).filter(asked_at__gt=row.asked_at).first() if good else None
+        return redirect(_page_of(following)) if following is not None and verb != "withdraw" else back
 
     def _find_approval(self, request: HttpRequest, ident: str) -> Approval:
         if not self.has_view_permission(request):
@@ -159,6 +178,10 @@ class ApprovalAdmin(ReadOnlyPage):
             raise Http404
         row: Approval = found
         return row
+
+
+def _page_of(row: Approval | None) -> str:
+    return reverse("admin:gateway_approval_change", args=[row.pk]) if row is not None else ""
 
 
 def count_waiting_approvals(user: Any) -> int:

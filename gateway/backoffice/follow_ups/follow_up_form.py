@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow_up
+from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TYPES, parse_reason
@@ -168,6 +168,7 @@ def _submit_form(request: HttpRequest, origin: Payment, target: Payment, code: s
 def _request_approval(request: HttpRequest, order: FollowUpOrder, clerk: Clerk, key: Any, met: LimitUse) -> None:
     row, made = approvals.request_approval(order, order.note, by=clerk, key=key, met=met)
     if made:
+        approval_notice.mail_request(row)
         values = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
         words = _("%(what)s of %(amount)s is over %(limit)s. A manager has been asked; nothing was sent yet.")
         messages.success(request, words % values)

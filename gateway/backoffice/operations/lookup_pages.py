@@ -5,6 +5,7 @@ Source: docs/registrations.md; Part B, Tokenization and registration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,7 +13,8 @@ from typing import Any, Final
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Replace
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -40,6 +42,9 @@ from gateway.payments.registrations import ChangeRequest
 MAX_REGISTRATION_PAYMENTS = 50
 NDC_SUFFIX_CHARS = 12
 """Characters of an ndc that a list shows."""
+MAX_ENDED_REQUESTS = 100_000
+"""The newest requests, among which the end of an ndc is looked for."""
+_NDC_END = re.compile(r"(?:…|\.\.\.)?([0-9a-f]{8,31})")
 
 
 @admin.register(Registration)
@@ -215,6 +220,14 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
         self.lookup_choices = self.known[self.field_path]  # type: ignore[assignment]  # Django only iterates over it
 
 
+def _filter_by_end(rows: QuerySet[RequestLog], end: str) -> QuerySet[RequestLog]:
+    """Those of the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which each
+    request would pay for."""
+    newest = RequestLog.objects.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_ENDED_REQUESTS])
+    text = Replace(Cast("pk", TextField()), Value("-"), Value(""), output_field=TextField())
+    return rows.filter(pk__in=newest.annotate(hex=text).filter(hex__endswith=end).values("pk"))
+
+
 @admin.register(RequestLog)
 class RequestLogAdmin(ReadOnlyPage):
     """API requests with what was sent, masked."""
@@ -224,7 +237,7 @@ class RequestLogAdmin(ReadOnlyPage):
     list_display_links = ("at", "short_ndc")
     list_filter = (("status", KnownValuesFilter), ("method", KnownValuesFilter))
     search_fields = ("id",)
-    search_help_text = gettext_lazy("The ndc of an answer")
+    search_help_text = gettext_lazy("The ndc of an answer; of the newest requests also its end")
     ordering = ("-id",)
     actions = None
 
@@ -255,6 +268,8 @@ class RequestLogAdmin(ReadOnlyPage):
         if not term:
             return queryset, False
         ndc = identifiers.parse_ndc(term)
+        if ndc is None and (end := _NDC_END.fullmatch(term.lower())) is not None:
+            return _filter_by_end(queryset, end[1]), False
         return (queryset.filter(pk=ndc) if ndc is not None else queryset.none()), False
 
     def change_view(

@@ -8,15 +8,12 @@ continued on the next. Source: docs/background-work.md, docs/decisions/0025.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
-from xml.sax.saxutils import escape
 
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
@@ -24,21 +21,20 @@ from django.db.models import QuerySet
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, FilePart
+from gateway.backoffice.kit import workbook
 from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
 from gateway.backoffice.payments.timeline import format_payment_title
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
-from gateway.core.spreadsheet_cells import escape_csv_formula, escape_formula
+from gateway.core.spreadsheet_cells import escape_csv_formula
 from gateway.models import BackgroundWork, Payment
 from gateway.payments.chain_states import resolve_chain_status
 
 EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
 EXPORT_SLICE_ROWS: Final = 2_000
 """Payments of one slice."""
-MAX_SHEET_ROWS: Final = 1_048_576
-"""Rows of one sheet with its heading; the format's limit."""
 EXPORT_FORMATS: Final = ("csv", "xlsx")
 ExportCell = str | Decimal | datetime | None
 EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
@@ -181,137 +177,20 @@ def escape_cell(cell: ExportCell) -> str:
 # --- XLSX ---------------------------------------------------------------------------------------------------------
 
 EXPORT_XLSX_NAME: Final = "payments.xlsx"
-_SHEET_EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets know no zones; the column's head says UTC
-_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_REL: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_STYLES: Final = (
-    f'<?xml version="1.0" encoding="UTF-8"?><styleSheet xmlns="{_MAIN}">'
-    '<numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd\\ hh:mm:ss"/></numFmts>'
-    '<fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts>'
-    '<fills count="2"><fill><patternFill patternType="none"/></fill>'
-    '<fill><patternFill patternType="gray125"/></fill></fills>'
-    '<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>'
-    '<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>'
-    '<cellXfs count="2"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>'
-    '<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/></cellXfs>'
-    '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
-)
-"""Style 1 is that of times."""
-_HEAD: Final = f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{_MAIN}"><sheetData>'
-_FOOT: Final = "</sheetData></worksheet>"
-_CONTROL: Final = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
-    if code not in (9, 10, 13)
-}
-"""Characters that XML does not allow."""
 
 
 def _write_xlsx(
     folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
 ) -> list[list[FilePart]]:
-    """Append rows to the sheets: XML in gzip members, which can be concatenated."""
-    sheets: list[list[FilePart]] = list(cursor["sheets"])
-    written, per_sheet = int(cursor["rows"]), MAX_SHEET_ROWS - 1
-    while True:
-        sheet = written // per_sheet
-        room = per_sheet - written % per_sheet
-        now, rows = rows[:room], rows[room:]
-        if sheet == len(sheets):
-            sheets.append([])
-        text = "".join(_build_xlsx_row(cells) for cells in now)
-        if not sheets[sheet]:
-            text = _HEAD + _build_xlsx_row([name for name, _ in EXPORT_COLUMNS]) + text
-        sheets[sheet] = folder.append(sheets[sheet], f"sheet{sheet + 1}.gz", gzip.compress(text.encode(), 1))
-        written += len(now)
-        if not rows:
-            return sheets
-
-
-def _build_xlsx_row(cells: Iterable[ExportCell]) -> str:
-    return f"<row>{''.join(_build_xlsx_cell(cell) for cell in cells)}</row>"
-
-
-def _build_xlsx_cell(cell: ExportCell) -> str:
-    if cell is None or cell == "":
-        return "<c/>"
-    if isinstance(cell, Decimal):
-        return f"<c><v>{cell:.2f}</v></c>"
-    if isinstance(cell, datetime):
-        return f'<c s="1"><v>{_count_sheet_days(cell)}</v></c>'
-    text = escape(escape_formula(cell).translate(_CONTROL))
-    return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
-
-
-def _count_sheet_days(at: datetime) -> str:
-    """A time as a spreadsheet counts it: days since 1899-12-30, to the second, in UTC."""
-    seconds = (at.astimezone(UTC).replace(tzinfo=None, microsecond=0) - _SHEET_EPOCH).total_seconds()
-    return f"{seconds / 86_400:.9f}"
+    return workbook.append_sheet_rows(
+        folder, cursor["sheets"], "sheet", int(cursor["rows"]), [name for name, _ in EXPORT_COLUMNS], rows
+    )
 
 
 def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:
     """Assemble the sheets into one workbook."""
-    whole = folder.own(EXPORT_XLSX_NAME)
-    with zipfile.ZipFile(folder.path / whole, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as book:
-        for name, text in _build_workbook_parts(len(sheets)):
-            book.writestr(name, text)
-        for number, parts in enumerate(sheets, start=1):
-            with (
-                book.open(f"xl/worksheets/sheet{number}.xml", "w", force_zip64=True) as sheet,
-                gzip.open(folder.reading(parts)) as rows,
-            ):
-                while piece := rows.read(4 * 1024 * 1024):
-                    sheet.write(piece)
-                    alive()
-                sheet.write(_FOOT.encode())
-    return whole
-
-
-def _build_workbook_parts(sheets: int) -> Iterator[tuple[str, str]]:
-    """The workbook's files apart from its sheets."""
-    types = "".join(
-        f'<Override PartName="/xl/worksheets/sheet{n}.xml" '
-        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
-        for n in range(1, sheets + 1)
-    )
-    yield (
-        "[Content_Types].xml",
-        (
-            '<?xml version="1.0" encoding="UTF-8"?>'
-            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
-            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-            '<Override PartName="/xl/workbook.xml" '
-            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
-            '<Override PartName="/xl/styles.xml" '
-            'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"/>'
-            f"{types}</Types>"
-        ),
-    )
-    yield "_rels/.rels", _build_relations([("officeDocument", "xl/workbook.xml")])
-    yield (
-        "xl/_rels/workbook.xml.rels",
-        _build_relations(
-            [*(("worksheet", f"worksheets/sheet{n}.xml") for n in range(1, sheets + 1)), ("styles", "styles.xml")]
-        ),
-    )
-    yield "xl/styles.xml", _STYLES
-    named = "".join(f'<sheet name="Payments {n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, sheets + 1))
-    yield (
-        "xl/workbook.xml",
-        (
-            f'<?xml version="1.0" encoding="UTF-8"?><workbook xmlns="{_MAIN}" xmlns:r="{_REL}">'
-            f"<sheets>{named}</sheets></workbook>"
-        ),
-    )
-
-
-def _build_relations(targets: Sequence[tuple[str, str]]) -> str:
-    lines = "".join(
-        f'<Relationship Id="r{n}" Type="{_REL}/{kind}" Target="{target}"/>'
-        for n, (kind, target) in enumerate(targets, start=1)
-    )
-    package = "http://schemas.openxmlformats.org/package/2006/relationships"
-    return f'<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="{package}">{lines}</Relationships>'
+    named = [(f"Payments {number}", parts) for number, parts in enumerate(sheets, start=1)]
+    return workbook.assemble_workbook(folder, EXPORT_XLSX_NAME, named, alive)
 
 
 PAYMENT_EXPORT: Final = queue.register_work_kind(

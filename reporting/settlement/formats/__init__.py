@@ -31,4 +31,7 @@ def detect_format(head: bytes, wanted: str = "") -> FileFormat:
             return one
     if not head:
         raise UnreadableFileError("the file is empty")
-    raise UnreadableFileError(f"the format is none of {', '.join(FILE_FORMATS)} (docs/settlement-files.md)")
+    raise UnreadableFileError(
+        f"the format is none of {', '.join(FILE_FORMATS)}: a table needs the documented columns in its first line"
+        " (see Settlement files in the documentation), a bank statement has to be XML"
+    )

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
 from django.db import IntegrityError, connection, transaction
 from django.utils import translation
 
 from gateway.backoffice.access import independence
-from gateway.backoffice.follow_ups import approvals, manual_follow_up
+from gateway.backoffice.follow_ups import approval_notice, approvals, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.core import clock, identifiers
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Payment
 from gateway.payments.chain_amounts import Chain
 from tests.support.fixtures import BY, Shop
+from tests.support.office import person, signed_in
 from tests.support.threads import PATIENCE_S, at_once
 
 
@@ -274,3 +276,46 @@ def test_a_refusal_of_one_worker_does_not_hide_what_the_other_one_sent(
     assert (done.state, done.follow_up, done.result_code) == ("DONE", refund.pk, "000.100.110")
     usage = ClerkLimitUsage.objects.get()
     assert (usage.payment, usage.amount, usage.user) == (refund.pk, refund.amount, row.decided_by_id)
+
+
+def test_who_may_decide_gets_a_mail_with_a_link_and_nobody_else(
+    shop: Shop, stranger: Shop, mailoutbox: list[EmailMessage]
+) -> None:
+    """One mail each: nobody sees who else was asked."""
+    for name, role, where in (
+        ("max", "manager", shop.merchant),
+        ("carl", "clerk", shop.merchant),
+        ("otto", "manager", stranger.merchant),
+        ("silent", "manager", shop.merchant),
+    ):
+        user = person(name, role, where)
+        user.email = "" if name == "silent" else f"{name}@shop.example"
+        user.save()
+    asker = person("clara", "manager", shop.merchant, four_eyes_above=Decimal(20))
+    asker.email = "clara@shop.example"
+    asker.save()
+    row = asked(shop, clerk("clara", "20.00"))
+    assert approval_notice.mail_request(row) == 1
+    (mail,) = mailoutbox
+    assert mail.to == ["max@shop.example"]
+    assert f"/admin/gateway/approval/{row.pk}/change/" in mail.body
+    assert "50.00 EUR" in mail.body
+    assert "the shopper sent it back" in mail.body
+
+
+def test_a_request_stands_beside_its_payments_story_and_leads_to_the_next(shop: Shop) -> None:
+    """The queue: each request knows its neighbours, and a decision leads on."""
+    rows = [asked(shop, clerk("clara", "20.00"), amount) for amount in ("50.00", "51.00", "52.00")]
+    for number, row in enumerate(rows):
+        Approval.objects.filter(pk=row.pk).update(asked_at=row.asked_at + timedelta(seconds=number))
+    client = signed_in(person("max", "manager", shop.merchant))
+    address = "/admin/gateway/approval/{}/change/"
+    page = client.get(address.format(rows[1].pk)).content.decode()
+    assert "92.00 EUR was taken." in page
+    assert all(
+        f'href="{address.format(row.pk)}" data-key="{key}"' in page for row, key in ((rows[0], "k"), (rows[2], "j"))
+    )
+    answer = client.post(f"/admin/gateway/approval/{rows[0].pk}/decide/", {"verb": "reject"})
+    assert answer["Location"] == address.format(rows[1].pk)
+    answer = client.post(f"/admin/gateway/approval/{rows[2].pk}/decide/", {"verb": "reject"})
+    assert answer["Location"] == address.format(rows[2].pk)

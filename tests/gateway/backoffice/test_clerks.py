@@ -231,6 +231,10 @@ def test_a_failed_request_is_found_by_its_ndc_with_what_was_sent_masked(
     failed = shop.api.pay(amount="92.1", card__number=PAN, card__cvv="731")
     row = RequestLog.objects.get(payment=None)
     found = clara.get("/admin/gateway/requestlog/", {"q": failed.body["ndc"]}).content.decode()
+    for end in (failed.body["ndc"][-12:], f"…{failed.body['ndc'][-12:]}"):
+        assert clara.get("/admin/gateway/requestlog/", {"q": end}).content.decode().count("/change/") == found.count(
+            "/change/"
+        ), "as the list shows it"
     assert str(row.pk) in found
     text = clara.get(f"/admin/gateway/requestlog/{row.pk}/change/").content.decode()
     assert "$TOKEN" in text

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import translation
 
 from chargebacks.models import Chargeback
-from gateway.core import result_codes
+from gateway.core import clock, result_codes
 from gateway.models import (
     Payment,
     RequestLog,
@@ -26,7 +26,7 @@ from gateway.models import (
     WebhookEndpoint,
 )
 from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
-from reporting.models import ClearingInstitute, Settlement, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, MonthClosing, Settlement, SettlementFile, SettlementRecord
 from reporting.reconciliation.models import ReconciliationFile
 from tests.gateway.backoffice.test_languages import written
 from tests.gateway.backoffice.test_rights import furnish
@@ -82,6 +82,16 @@ def words_of(client: Client, path: str) -> set[str]:
     return set(page.found)
 
 
+def month_pages(shop: Shop) -> Iterator[str]:
+    yield "/admin/reporting/monthclosing/"
+    for row in MonthClosing.objects.filter(merchant=shop.merchant):
+        yield f"/admin/reporting/monthclosing/{row.pk}/change/"
+    month = f"/admin/reporting/monthclosing/month/{shop.merchant.pk.hex}/{clock.real_now():%Y-%m}/"
+    yield month
+    for part in ("unmatched", "settled", "missing", "findings"):
+        yield f"{month}lines/?part={part}&currency=EUR"
+
+
 def pages(shop: Shop) -> Iterator[str]:
     base = "/admin/gateway/"
     for name in (
@@ -112,6 +122,8 @@ def pages(shop: Shop) -> Iterator[str]:
     for name in ("settlement", "settlementfile", "settlementrecord", "reconciliationfile"):
         yield f"/admin/reporting/{name}/"
     yield "/admin/reporting/settlementfile/upload/"
+    yield "/admin/reporting/reconciliationfile/daily/"
+    yield from month_pages(shop)
     for institute in ClearingInstitute.objects.all():
         for name in ("missing", "source"):
             yield f"/admin/reporting/settlementfile/{name}/{institute.pk}/"

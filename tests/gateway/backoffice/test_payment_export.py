@@ -12,6 +12,7 @@ import pytest
 from django.test import override_settings
 
 from gateway.background import queue
+from gateway.backoffice.kit import workbook
 from gateway.backoffice.payments import payment_export
 from gateway.core import clock
 from gateway.models import BackgroundWork, Grant, Payment
@@ -55,7 +56,7 @@ def test_an_export_holds_every_payment_of_ones_own_and_none_of_anothers(
 ) -> None:
     """Brief: exports without a limit, within one's rights; across slices and sheets."""
     monkeypatch.setattr(payment_export, "EXPORT_SLICE_ROWS", 2)
-    monkeypatch.setattr(payment_export, "MAX_SHEET_ROWS", 4)
+    monkeypatch.setattr(workbook, "MAX_SHEET_ROWS", 4)
     made = [shop.api.pay(amount=f"{n}.00").id for n in range(1, 8)]
     stranger.api.pay()
     row = exported(shop, as_)

@@ -56,7 +56,7 @@ from gateway.models import (
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import endpoints
 from gateway.scheduling.models import Job
-from reporting.models import ClearingInstitute, Settlement, SettlementRecord
+from reporting.models import ClearingInstitute, MonthClosing, Settlement, SettlementRecord
 from reporting.reconciliation.models import ReconciliationFile
 from tests.support import sepa, settlement, shopper, subscriptions
 from tests.support.clock import jump
@@ -118,6 +118,15 @@ def keep_books(shop: Shop) -> None:
     now = clock.real_now()
     ReconciliationFile.objects.create(
         merchant=shop.merchant, day=now.date(), begins_at=now, ends_at=now, names={}, offset=timedelta()
+    )
+    MonthClosing.objects.create(
+        merchant=shop.merchant,
+        month=(now.date().replace(day=1) - timedelta(days=1)).replace(day=1),
+        figures={"payouts": [], "balances": []},
+        digest="0" * 64,
+        prepared_by=User.objects.get_or_create(username="fina")[0],
+        prepared_by_name="fina",
+        prepared_at=now,
     )
 
 
@@ -294,6 +303,7 @@ ROWS_OF_THEIR_OWN = {
         Checkout,
         Job,
         Merchant,
+        MonthClosing,
         Notification,
         OfferRule,
         Payment,

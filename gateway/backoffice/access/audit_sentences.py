@@ -1,0 +1,147 @@
+"""Audit entries as sentences: who did what to which payment, user or merchant, with names and amounts.
+
+What an entry is about is named from its own values, else from the row as it is now; all rows of a page are read in one
+statement for each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from uuid import UUID
+
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth import get_user_model
+from django.db.models import Model
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.core.masking import mask_text
+from gateway.models import AccessToken, Approval, AuditEntry, Channel, Division, Merchant, Payment, Psp
+from gateway.payments.operations import OPERATIONS
+
+LOOK_ACTIONS: Final = ("view", "evidence fetched")
+"""Actions that change nothing: hidden unless they are asked for."""
+_SENTENCES: Final[Mapping[str, Any]] = {
+    "view": lazy("%(actor)s looked at %(what)s"),
+    "create": lazy("%(actor)s made %(what)s"),
+    "add": lazy("%(actor)s made %(what)s"),
+    "change": lazy("%(actor)s changed %(what)s"),
+    "delete": lazy("%(actor)s deleted %(what)s"),
+    "configure": lazy("%(actor)s set up %(what)s"),
+    "issue": lazy("%(actor)s issued %(what)s"),
+    "revoke": lazy("%(actor)s revoked %(what)s"),
+    "rotate": lazy("%(actor)s rotated the secret of %(what)s"),
+    "approve": lazy("%(actor)s approved %(what)s"),
+    "refused": lazy("%(actor)s was refused: %(what)s"),
+    "sign in": lazy("%(actor)s signed in"),
+    "set password": lazy("%(actor)s set the password of %(what)s"),
+    "password link": lazy("%(actor)s made a link for the password of %(what)s"),
+    "approval asked": lazy("%(actor)s asked to approve %(what)s"),
+    "approval given": lazy("%(actor)s approved %(what)s, asked by %(asker)s"),
+    "approval rejected": lazy("%(actor)s rejected %(what)s, asked by %(asker)s"),
+    "approval withdrawn": lazy("%(actor)s withdrew %(what)s"),
+    "approval carried out": lazy("%(what)s was carried out, approved by %(actor)s, asked by %(asker)s"),
+    "month prepared": lazy("%(actor)s prepared the closing of %(what)s"),
+    "month signed": lazy("%(actor)s signed and closed %(what)s"),
+    "month returned": lazy("%(actor)s returned the closing of %(what)s"),
+    "month withdrawn": lazy("%(actor)s withdrew the closing of %(what)s"),
+    "month reopened": lazy("%(actor)s reopened %(what)s: %(note)s"),
+    "export fetched": lazy("%(actor)s fetched the file of %(what)s"),
+    "link": lazy("%(actor)s linked %(what)s to a payment"),
+    "mark": lazy("%(actor)s marked %(what)s as having no payment: %(note)s"),
+    "close": lazy("%(actor)s closed %(what)s: %(note)s"),
+    "undo": lazy("%(actor)s undid what was done with %(what)s"),
+    "receive": lazy("%(actor)s took in %(what)s"),
+}
+_NAMED: Final = (Payment, Approval, Merchant, Channel, Division, Psp, AccessToken)
+"""Models whose rows are named as they are now, where the entry has no name of them."""
+
+
+def describe_entries(entries: Iterable[AuditEntry]) -> dict[int, str]:
+    """Key of an entry → its sentence."""
+    found = list(entries)
+    names = _load_names(found)
+    return {entry.pk: _describe(entry, names.get((entry.subject, entry.subject_id), "")) for entry in found}
+
+
+def _describe(entry: AuditEntry, name: str) -> str:
+    values: dict[str, Any] = {**(entry.before or {}), **(entry.after or {})}
+    facts = {
+        "actor": entry.actor,
+        "what": _name_subject(entry, name, values),
+        "asker": values.get("asked by") or "–",
+        "note": values.get("reason") or values.get("note") or "–",
+    }
+    if (sentence := _SENTENCES.get(entry.action)) is not None:
+        return mask_text(str(sentence) % facts)
+    return mask_text(f"{entry.actor}: {_(entry.action)}, {facts['what']}")
+
+
+def _name_subject(entry: AuditEntry, name: str, values: Mapping[str, Any]) -> str:
+    """What the entry is about: "Refund 80.00 EUR, order-4711", "Channel main (Shop)"."""
+    if entry.subject == "approval" and "amount" in values:
+        return ", ".join(filter(None, (_name_move(values), name)))
+    if entry.subject == "monthclosing" and "month" in values:
+        return f"{values['month']} ({values.get('merchant', '')})"
+    known = name or next((str(values[key]) for key in ("name", "username", "kind") if values.get(key)), "")
+    return f"{name_kind(entry.subject)} {known}".strip()
+
+
+def _name_move(values: Mapping[str, Any]) -> str:
+    operation = OPERATIONS.get(values.get("operation", ""))
+    title = _(operation.title) if operation is not None else str(values.get("operation", ""))
+    try:
+        return f"{title} {format_money(Decimal(values['amount']), values.get('currency', ''))}"
+    except InvalidOperation:
+        return title
+
+
+def name_kind(subject: str) -> str:
+    """The kind of thing that a subject is, in the reader's language."""
+    page = next((model for model in admin.site._registry if model._meta.model_name == subject), None)
+    return str(page._meta.verbose_name) if page is not None else subject
+
+
+def _load_names(entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
+    """(subject, its id) → its name now."""
+    asked: dict[str, set[str]] = {}
+    for entry in entries:
+        asked.setdefault(entry.subject, set()).add(entry.subject_id)
+    found: dict[tuple[str, str], str] = {}
+    for model in (*_NAMED, get_user_model()):
+        subject = str(model._meta.model_name)
+        keys = {text: key for text in asked.get(subject, ()) if (key := _read_key(model, text)) is not None}
+        if keys:
+            rows = _select_rows(model).in_bulk(list(keys.values()))
+            found |= {(subject, text): _name_row(rows[key]) for text, key in keys.items() if key in rows}
+    return found
+
+
+def _select_rows(model: type[Model]) -> Any:
+    rows = model._default_manager.all()
+    if model is Payment:
+        return rows.defer("request", "answer")
+    return rows.select_related("payment" if model is Approval else "merchant") if model in (Approval, Channel) else rows
+
+
+def _read_key(model: type[Model], text: str) -> Any:
+    try:
+        return int(text) if model is apps.get_model("auth", "User") else UUID(text)
+    except ValueError:
+        return None
+
+
+def _name_row(row: Any) -> str:
+    if isinstance(row, Payment):
+        named = f"{format_payment_title(row)} {format_money(row.amount, row.currency)}"
+        return ", ".join(filter(None, (named, row.merchant_transaction_id)))
+    if isinstance(row, Approval):
+        return str(row.payment.merchant_transaction_id)
+    if isinstance(row, Channel):
+        return f"{row.merchant.name}: {row.name}"
+    return str(row)
