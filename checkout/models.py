@@ -54,7 +54,7 @@ class Checkout(models.Model):
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_constraint=False)
     attempts = models.SmallIntegerField(default=0)
     version = models.IntegerField(default=1)
-    hidden = models.JSONField(default=dict)
+    hidden_brands = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     fetched_at = models.DateTimeField(null=True)

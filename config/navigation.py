@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from django.apps import apps
@@ -40,11 +41,17 @@ class NavigationItem:
     @property
     def address(self) -> str | None:
         """The page's URL; None if the page does not exist."""
-        app, dot, model = self.page.partition(".")
-        try:
-            return reverse(f"admin:{app}_{model.lower()}_changelist" if dot else f"admin:{self.page}")
-        except NoReverseMatch:
-            return None
+        return _find_address(self.page)
+
+
+@cache
+def _find_address(page: str) -> str | None:
+    """Looked up once: every page shows the whole navigation, and the URL table does not change."""
+    app, dot, model = page.partition(".")
+    try:
+        return reverse(f"admin:{app}_{model.lower()}_changelist" if dot else f"admin:{page}")
+    except NoReverseMatch:
+        return None
 
 
 NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (

@@ -223,7 +223,7 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 20_000
 CELERY_DB_REUSE_MAX = 1_000
 # A worker that takes no task for so many seconds, although tasks wait and a process is free, ends, and its supervisor
 # starts it again; 0: never.
-GATEWAY_WORKER_DEAF_S: float = env.float("GATEWAY_WORKER_DEAF_S", default=15.0)
+GATEWAY_WORKER_STALLED_S: float = env.float("GATEWAY_WORKER_STALLED_S", default=15.0)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "config.beat:TimerScheduler"
 CELERY_TIMEZONE = "UTC"

@@ -331,9 +331,18 @@ def list_permitted_psps(user: Any, right: str) -> models.QuerySet[Psp]:
     """The PSPs on which ``user`` has ``right`` as a whole."""
     if find_access_scope(user, right).everything:
         return Psp.objects.all()
+    return Psp.objects.filter(pk__in=_list_granted_psps(user, right))
+
+
+def has_psp_permission(user: Any, right: str) -> bool:
+    """True if ``user`` has ``right`` on a PSP as a whole."""
+    return find_access_scope(user, right).everything or bool(_list_granted_psps(user, right))
+
+
+def _list_granted_psps(user: Any, right: str) -> list[UUID]:
     roles = ROLES_BY_PERMISSION.get(right, frozenset())
     grants = _holder(user).grants if user.is_active else ()
-    return Psp.objects.filter(pk__in=[grant.psp_id for grant in grants if grant.psp_id and grant.role in roles])
+    return [grant.psp_id for grant in grants if grant.psp_id and grant.role in roles]
 
 
 def clear_grant_cache(user: Any) -> None:

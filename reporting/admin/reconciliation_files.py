@@ -101,10 +101,11 @@ class ReconciliationFileAdmin(ReadOnlyPage):
         place = RowOwner(merchant=merchant.pk)
         sees = permissions.has_permission(request.user, "reporting.view_sftptarget", place)
         target = SftpTarget.objects.filter(merchant=merchant).first() if sees else None
+        next_day = daily_files.find_next_day(merchant)
         return {
             "merchant": merchant,
-            "next_day": daily_files.find_next_day(merchant),
-            "next_at": daily_files.next_daily_file_at(merchant),
+            "next_day": next_day,
+            "next_at": daily_files.daily_file_due_at(merchant, next_day) if next_day else None,
             "target": target,
             "may_change": permissions.has_permission(request.user, "reporting.change_sftptarget", place),
         }

@@ -113,7 +113,12 @@ def record_first_days(merchant: Merchant | None = None) -> None:
 def next_daily_file_at(merchant: Merchant) -> datetime | None:
     """When the merchant's next file is due, by their clock; None if none is."""
     day = find_next_day(merchant)
-    return None if day is None else compute_day_end(merchant, day) + DAY_END_GRACE
+    return None if day is None else daily_file_due_at(merchant, day)
+
+
+def daily_file_due_at(merchant: Merchant, day: date) -> datetime:
+    """When the file of this day is made, by the merchant's clock."""
+    return compute_day_end(merchant, day) + DAY_END_GRACE
 
 
 def create_due_daily_files(merchant: Merchant, most: int) -> list[ReconciliationFile]:
@@ -122,7 +127,7 @@ def create_due_daily_files(merchant: Merchant, most: int) -> list[Reconciliation
     while len(begun) < most and (day := find_next_day(merchant)) is not None:
         # The database's clock, which dates the settled lines too: no line falls into a day whose file is made.
         now = read_database_time()
-        if now + merchant.clock_offset < compute_day_end(merchant, day) + DAY_END_GRACE:
+        if now + merchant.clock_offset < daily_file_due_at(merchant, day):
             break
         last = ReconciliationFile.objects.filter(merchant=merchant).order_by("-day").first()
         before = last if last is not None else ReconciliationStart.objects.get(merchant=merchant)

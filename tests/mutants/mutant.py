@@ -77,7 +77,7 @@ def choose(root: Path, modules: Mapping[str, str], number: int, seed: int) -> li
 
 
 def _changes(module: str, source: str) -> dict[Place, list[tuple[type[Operator], int]]]:
-    types = list(_annotations(source))
+    idle = list(_without_effect(source))
     tree = get_ast(source)
     nodes = list(ast_nodes(tree))
     found: dict[Place, list[tuple[type[Operator], int]]] = defaultdict(list)
@@ -85,15 +85,18 @@ def _changes(module: str, source: str) -> dict[Place, list[tuple[type[Operator],
         knows = operator()
         positions = (start for node in nodes for start, _ in knows.mutation_positions(node))
         for occurrence, start in enumerate(positions):
-            if not any(first <= start < last for first, last in types):
+            if not any(first <= start < last for first, last in idle):
                 found[module, start].append((operator, occurrence))
     return dict(found)
 
 
-def _annotations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """From where to where types stand: nothing is computed from them. Columns of ASCII lines only."""
+def _without_effect(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """From where to where types stand, and the options of dataclasses (``frozen``, ``slots``, ``kw_only``): nothing is
+    computed from them. Columns of ASCII lines only."""
     for node in ast.walk(ast.parse(source)):
-        for one in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+        options = getattr(node, "decorator_list", []) if isinstance(node, ast.ClassDef) else []
+        found = [one for one in options if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("dataclass")]
+        for one in (getattr(node, "annotation", None), getattr(node, "returns", None), *found):
             if isinstance(one, ast.expr):
                 end = (one.end_lineno or one.lineno, one.end_col_offset or one.col_offset)
                 yield (one.lineno, one.col_offset), end

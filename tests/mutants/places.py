@@ -58,6 +58,8 @@ BEYOND: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"checkout/.*", ("tests/checkout",)),
 )  # fmt: skip
 """Where else what a module does is seen, after its mirror: the first that matches."""
+OF_ALL = ("tests/ground/test_constants.py", "tests/gateway/test_environment.py")
+"""Seen of every module: its constants, and that models are as migrations left them."""
 MIRRORS = ("gateway", "reporting", "chargebacks", "checkout")
 """The folders of tests that mirror packages."""
 
@@ -98,7 +100,9 @@ def stages(root: Path, module: str) -> Iterator[list[str]]:
         yield [str(folder)]
     beyond = next((tests for pattern, tests in BEYOND if re.fullmatch(pattern, module)), ())
     importers = [one for one in _relative(root, importing) if not one.startswith(f"{folder}/")]
-    rest = [one for one in dict.fromkeys([*importers, *beyond]) if one not in nearest and (root / one).exists()]
+    rest = [
+        one for one in dict.fromkeys([*importers, *beyond, *OF_ALL]) if one not in nearest and (root / one).exists()
+    ]
     if rest:
         yield rest
 

@@ -88,15 +88,19 @@ class Trials:
         return self.try_source(mutant.module, mutant.after, list(stages(self.copy, mutant.module)))
 
     def try_source(self, module: str, after: str, tests: Sequence[list[str]]) -> Outcome:
-        """``tests``: one run after the other, until one fails."""
+        """``tests``: one run after the other, until one fails. What lived in forks through all of them is tried with
+        the nearest ones only in a process of its own: there a change shows that acts when the module is imported."""
         started = time.monotonic()
         code: int | None = OK
+        in_forks = True
         for each in tests:
-            code = self._in_fork(module, after, each)
-            if code in (OK, NO_TESTS):
-                code = self._alone(module, after, each)
+            forked = self._in_fork(module, after, each) if in_forks else None
+            in_forks = forked is not None
+            code = forked if forked is not None else self._alone(module, after, each)
             if code not in (OK, NO_TESTS):
                 break
+        else:
+            code = self._alone(module, after, tests[0]) if in_forks else code
         killer = KILLER.search(self.output.read_text(errors="replace"))
         return Outcome(
             died=code not in (OK, NO_TESTS, None),
@@ -112,7 +116,7 @@ class Trials:
         return set(KILLER.findall(self.output.read_text(errors="replace")))
 
     def _in_fork(self, module: str, after: str, tests: list[str]) -> int | None:
-        """pytest's status; OK where nothing can be said."""
+        """pytest's status; None if the mutant cannot be tried there, or the run was stopped."""
         warm = self._warm
         assert warm is not None
         assert warm.stdin is not None
@@ -121,7 +125,7 @@ class Trials:
         request: Request = {"module": module, "after": after, "arguments": ["-x", *tests], "output": str(self.output)}
         print(json.dumps(request), file=warm.stdin, flush=True)
         answer: Answer = json.loads(warm.stdout.readline())
-        return answer["code"] if answer["tried"] and answer["code"] is not None else OK
+        return answer["code"] if answer["tried"] else None
 
     def _alone(self, module: str, after: str, tests: list[str]) -> int | None:
         with _written(self.copy / module, after):

@@ -478,9 +478,9 @@ class PspPage(BackofficePage):
         return rows.filter(**{f"{self.psp_path}__in": permissions.list_permitted_psps(request.user, self.right(verb))})
 
     def _may(self, request: HttpRequest, verb: str, row: Any = None) -> bool:
-        psps = permissions.list_permitted_psps(request.user, self.right(verb))
         if row is None:
-            return psps.exists()
+            return permissions.has_psp_permission(request.user, self.right(verb))
+        psps = permissions.list_permitted_psps(request.user, self.right(verb))
         if isinstance(row, models.Model) and row._state.adding:
             psp = _resolve_lookup_id(row, self.psp_path)
             return psp is not None and psps.filter(pk=psp).exists()

@@ -204,7 +204,7 @@ def _parse_any_amount(text: str) -> str | None:
 
 def _by_amount(value: str, _merchants: Sequence[UUID]) -> Q:
     amount, _, currency = value.partition(" ")
-    asked = Q(amount=Decimal(amount)) | Q(approved=Decimal(amount))
+    asked = Q(amount=Decimal(amount)) | Q(approved_amount=Decimal(amount))
     return asked & Q(currency=currency) if currency else asked
 
 

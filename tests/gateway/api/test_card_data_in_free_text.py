@@ -75,6 +75,17 @@ def test_another_number_is_masked_before_it_is_stored_and_the_header_says_so(sho
     assert OTHER[6:12] not in "".join(char for char in f"{row.request}{row.answer}" if char.isdigit())
 
 
+@pytest.mark.parametrize(("fields", "more"), [(10, 0), (12, 2)])
+def test_the_header_names_ten_masked_fields_and_counts_the_others(shop: Shop, fields: int, more: int) -> None:
+    texts = {f"customParameters[note{number}]": f"{OTHER} {number}" for number in range(fields)}
+    answer = shop.api.post("/v1/payments", payment() | texts)
+    assert answer.status == 200, answer
+    warning = answer.headers["Warning"]
+    assert warning.count("] held card data") == 10
+    assert ("more parameters held" in warning) == bool(more)
+    assert (f'"{more} more parameters held card data, which is masked"' in warning) == bool(more)
+
+
 def test_halves_of_another_number_in_two_fields_are_masked(shop: Shop) -> None:
     """docs/decisions/0052."""
     halves = {"customParameters[first]": OTHER[:8], "customParameters[second]": OTHER[8:]}

@@ -163,6 +163,7 @@ def test_a_page_reads_no_file_and_no_long_form_of_a_stranger(path: str, db: None
 def test_a_file_is_taken_only_with_the_word_of_the_session_and_the_right(shop: Shop) -> None:
     upload = "/admin/reporting/settlementfile/upload/"
     manager, clerk = (signed_in(person(name, name, shop.merchant)) for name in ("manager", "clerk"))
+    colleague = signed_in(person("colleague", "manager", shop.merchant))
     from reporting.models import ClearingInstitute
 
     ClearingInstitute.objects.create(key="simulated", name="Simulated", time_zone="UTC")
@@ -174,6 +175,7 @@ def test_a_file_is_taken_only_with_the_word_of_the_session_and_the_right(shop: S
 
     assert sends(manager, action[1]) == 400  # read, and no settlement file
     assert sends(manager, upload) == sends(manager, f"{upload}?upload=x") == sends(clerk, action[1]) == 403
+    assert sends(colleague, action[1]) == 403  # has the right, and another session
     assert sends(manager, "/admin/gateway/payment/") == 415
 
 

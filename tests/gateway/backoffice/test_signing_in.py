@@ -45,12 +45,6 @@ Confirm = Callable[[Client, str], HttpResponse]
 required = override_settings(GATEWAY_TOTP="required")
 
 
-@pytest.fixture(autouse=True)
-def quick_hashes(settings: Any) -> None:
-    """A slow hash is right for thieves and wrong for a hundred tries."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def clerk(shop: Shop) -> User:
     user = person("clara", Role.CLERK, shop.merchant)

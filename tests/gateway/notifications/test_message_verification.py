@@ -83,12 +83,29 @@ def test_an_encrypted_body_in_base64_is_wrong_encoding() -> None:
     assert message_verification.verify_message(KEYS, headers, '{"body": "00"}', NOW).why == "no encryptedBody"
 
 
-@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp"])
-def test_a_header_that_is_missing_is_named(name: str) -> None:
-    headers, body = sent("signed")
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [
+        ("signed", "webhook-id"),
+        ("signed", "webhook-timestamp"),
+        ("encrypted", "x-initialization-vector"),
+        ("encrypted", "x-authentication-tag"),
+    ],
+)
+def test_a_header_that_is_missing_is_named(mode: str, name: str) -> None:
+    headers, body = sent(mode)
     del headers[name]
     verdict = message_verification.verify_message(KEYS, headers, body, NOW)
-    assert (verdict.kind, verdict.more) == (VerificationResult.MISSING, name)
+    assert (verdict.kind, verdict.why, verdict.more) == (VerificationResult.MISSING, "header", name)
+
+
+@pytest.mark.parametrize("value", ["zz", "00", "0" * 33])
+@pytest.mark.parametrize("name", ["x-initialization-vector", "x-authentication-tag"])
+def test_a_header_that_is_no_hex_of_its_length_is_named(name: str, value: str) -> None:
+    headers, body = sent("encrypted")
+    verdict = message_verification.verify_message(KEYS, headers | {name: value}, body, NOW)
+    assert (verdict.kind, verdict.why) == (VerificationResult.WRONG_ENCODING, "hex header")
+    assert verdict.more.startswith(name)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,24 @@ def test_a_return_is_a_chargeback_with_its_reason_and_its_reversal_a_second_word
     assert Payment.objects.filter(chain=paid.id).count() == 3
     sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD01", on="2026-02-01")], number=4))
     registry.run_timer_now("bank answers")
-    assert Payment.objects.filter(chain=paid.id, payment_type="CB").count() == 2
+    again = Payment.objects.filter(chain=paid.id, payment_type="CB").exclude(pk=dispute.id).get()
+    assert (again.referenced, again.status) == (won.id, "APPROVED")  # the second return disputes the representment
+
+
+def test_a_return_follows_the_representment_of_its_own_order(banked: Shop, outbox: Path) -> None:
+    """Another order of the same file was returned and won back before: its books are not touched."""
+    other, paid = sepa.debit(banked.api), sepa.debit(banked.api)
+    filed(banked, outbox)
+    sepa.take(sepa.statement([Entry(order=other.id), Entry(order=paid.id)]))
+    sepa.take(sepa.statement([Entry(order=other.id, into=False, reason="MD06", on="2026-01-09")], number=2))
+    registry.run_timer_now("bank answers")
+    sepa.take(sepa.statement([Entry(order=other.id, reversal=True, on="2026-01-20")], number=3))
+    registry.run_timer_now("bank answers")
+    sepa.take(sepa.statement([Entry(order=paid.id, into=False, reason="MD06", on="2026-02-01")], number=4))
+    registry.run_timer_now("bank answers")
+    (dispute,) = Payment.objects.filter(chain=paid.id, payment_type="CB")
+    assert (dispute.referenced.hex, dispute.status) == (paid.id, "APPROVED")
+    assert sorted(Payment.objects.filter(chain=other.id).values_list("payment_type", flat=True)) == ["CB", "CR", "DB"]
 
 
 def test_the_due_date_that_was_asked_for_decides_when_the_file_is_made(banked: Shop, outbox: Path) -> None:
@@ -118,7 +135,7 @@ def test_a_return_of_what_was_refunded_is_a_chargeback(banked: Shop, outbox: Pat
     back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
     for _ in range(2):
         registry.run_timer_now("bank answers")
-    assert Payment.objects.get(chain=paid, payment_type="CB").approved == Decimal("92.00")
+    assert Payment.objects.get(chain=paid, payment_type="CB").approved_amount == Decimal("92.00")
     assert BankMessage.objects.get(pk=back.pk).findings == []
 
 
