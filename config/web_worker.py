@@ -142,7 +142,7 @@ class RequestThreadPool(ThreadPoolExecutor):
 
     def __init__(self, threads: int) -> None:
         super().__init__(max_workers=threads)
-        self._work_queue = LastWaiterQueue()
+        self._work_queue = LastWaiterQueue()  # type: ignore[assignment]  # it has the methods that the pool calls
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]

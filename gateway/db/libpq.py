@@ -181,7 +181,7 @@ def _choose_by_base(kind: type) -> _Encoder:
     return _encode_text if issubclass(kind, str) else _encode_other
 
 
-def _encode_values(values: Sequence[Any]) -> tuple[list[bytes | None], list[int]]:
+def _encode_values(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Values and their formats for libpq."""
     encoders, formats = _choose_encoders(tuple(map(type, values)))
     return [encode(value) for encode, value in zip(encoders, values, strict=True)], formats
