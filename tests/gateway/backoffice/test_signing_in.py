@@ -187,6 +187,19 @@ def test_where_it_is_required_a_factor_is_set_up_before_anything_else(
     ]
 
 
+def test_the_code_that_confirms_an_app_signs_nobody_in(client: Client, clerk: User, confirm: Confirm) -> None:
+    """RFC 6238, 5.2: a code is taken once, also the first one."""
+    log_in(client)
+    secret = key_shown(client.get(SET_UP))
+    code = code_of(secret)
+    assert confirm(client, code)["Location"] == CODES
+    again = Client()
+    log_in(again)
+    assert again.post(CODE, {"code": code}).status_code == 200
+    assert not is_in(again)
+    assert again.post(CODE, {"code": code_of(secret, 1)}).status_code == 302
+
+
 @required
 def test_a_session_without_a_second_factor_ends_where_one_is_required(clerk: User) -> None:
     """No other way of signing in goes around it."""
