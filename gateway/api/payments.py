@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,7 +27,6 @@ from gateway.payments import token_limits
 from gateway.payments.channel_dispatch import choose_channel
 from gateway.payments.follow_ups import FollowUpRequest, load_chain, process_follow_up
 from gateway.payments.idempotency import (
-    IDEMPOTENCY_HEADER,
     IdempotencyClaim,
     StoredResponse,
     build_idempotency_lookup,
@@ -53,6 +52,7 @@ from gateway.payments.responses import (
 from gateway.payments.store import IdempotencyKeyTakenError
 
 REPLAYED_HEADER = "Idempotent-Replayed"
+_IDEMPOTENCY_KEY: Final = "HTTP_IDEMPOTENCY_KEY"
 
 
 def build_payment_response(
@@ -128,7 +128,8 @@ class IdempotentPostView(ApiView):
     renderer: ClassVar[staticmethod[[Payment], dict[str, Any]]] = staticmethod(render_payment)
 
     def post(self, request: Request, target: str = "") -> HttpResponse:
-        header, path = request.headers.get(IDEMPOTENCY_HEADER), request.path
+        http: HttpRequest = request._request
+        header, path = http.META.get(_IDEMPOTENCY_KEY), http.path
         context = self.admit_request(
             request, target or None, key=build_idempotency_lookup(header, method="POST", path=path)
         )

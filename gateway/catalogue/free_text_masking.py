@@ -72,10 +72,15 @@ def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Ite
     """Names of the parameters that contain ``number`` in any notation, in value or name; also of two parameters that
     contain its two parts."""
     digits = number.reveal()
+    sent = list(values)
+    # Nearly every request ends here: its number's first and last digits are not among those of all texts together.
+    folded = card_data.fold_digits("".join(text for pair in sent for text in pair))
+    if digits[:MIN_PART_DIGITS] not in folded or digits[-MIN_PART_DIGITS:] not in folded:
+        return
     places = range(MIN_PART_DIGITS, len(digits) - MIN_PART_DIGITS + 1)
     heads: dict[int, str] = {}
     tails: dict[int, str] = {}
-    for name, value in values:
+    for name, value in sent:
         if (len(name) >= len(digits) and _FOUR_DIGITS.search(name) and digits in card_data.fold_digits(name)) or (
             len(value) >= len(digits) and _FOUR_DIGITS.search(value) and digits in card_data.fold_digits(value)
         ):

@@ -222,17 +222,21 @@ class _Shape:
     assignments: str
     conditions: str
     json: frozenset[str]
+    timed: frozenset[str]
 
     def adapt(self, values: Mapping[str, Any]) -> list[Any]:
-        return [self._adapt_value(name, value) for name, value in values.items()]
-
-    def _adapt_value(self, name: str, value: Any) -> Any:
-        if isinstance(value, DatabaseTime):
-            return value.after
-        return Jsonb(value) if name in self.json and value is not None else value
+        adapted = dict(values)
+        for name in self.json:
+            if values[name] is not None:
+                adapted[name] = Jsonb(values[name])
+        for name in self.timed:
+            adapted[name] = values[name].after
+        return list(adapted.values())
 
 
 def _list_database_times(values: Mapping[str, Any]) -> frozenset[str]:
+    if DatabaseTime not in map(type, values.values()):
+        return frozenset()
     return frozenset(name for name, value in values.items() if isinstance(value, DatabaseTime))
 
 
@@ -249,6 +253,7 @@ def _shape(model: type[models.Model], names: tuple[str, ...], timed: frozenset[s
         assignments=", ".join(f"{column} = {cast}" for column, cast, _ in chosen),
         conditions=" AND ".join(f"{column} = {cast}" for column, cast, _ in chosen),
         json=frozenset(name for name in names if known[name][2]),
+        timed=timed,
     )
 
 

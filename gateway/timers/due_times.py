@@ -71,9 +71,10 @@ class DueLooks:
         """The timers to wake now, of those in ``intervals`` (name to seconds); they count as woken. Raises
         DatabaseError and InterfaceError."""
         now = self._now()
-        past = {name: now - self._woken.get(name, float("-inf")) for name in intervals if name in registry.TIMERS}
+        timers = {name: timer for name, timer in registry.TIMERS.items() if name in intervals and not timer.is_off()}
+        past = {name: now - self._woken.get(name, float("-inf")) for name in timers}
         ready = {name for name, passed in past.items() if passed >= intervals[name]}
-        telling = {name for name in ready if registry.TIMERS[name].earliest_due}
+        telling = {name for name in ready if timers[name].earliest_due}
         due = find_due_timers(telling)
         routine = list(ready - telling)
         routine += [name for name in telling - due if past[name] >= SAFETY_TICK_INTERVAL_S]

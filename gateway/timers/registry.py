@@ -48,6 +48,7 @@ class Timer:
     ``earliest_due``: an SQL query of one value, the earliest due time of its rows over all merchants, NULL when nothing
     waits; by the merchants' clocks if ``next_at`` is given. It may be earlier than what a run finds, never later. Beat
     wakes the timer when that time has come; without it at every interval (gateway.timers.due_times).
+    ``is_off``: whether it has nothing to do by the settings, a folder that is not set: beat does not wake it then.
     ``at_once``: how many runs of it there may be at a time, on all machines together. One is enough for most; with two
     a wake-up that comes while a run is about to end is not put off to the next tick.
     """
@@ -59,6 +60,7 @@ class Timer:
     every_s: float = 1.0
     at_once: int = 1
     earliest_due: str = ""
+    is_off: Callable[[], bool] = bool
 
 
 _TIMERS: Final[dict[str, Timer]] = {}

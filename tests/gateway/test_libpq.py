@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -39,6 +39,8 @@ VALUES: tuple[tuple[str, Any], ...] = (
     ("numeric", Decimal("92.00")),
     ("numeric", Decimal("1E+3")),
     ("timestamptz", datetime(2026, 5, 14, 17, 0, 0, 123456, tzinfo=UTC)),
+    ("timestamptz", datetime(1961, 5, 14, 1, 2, 3, 1, tzinfo=timezone(-timedelta(hours=5, minutes=30)))),
+    ("timestamptz", datetime.max.replace(tzinfo=UTC)),
     ("date", date(2026, 5, 14)),
     ("interval", timedelta(days=3, seconds=5)),
     ("bytea", b"\x00\xff'\\"),

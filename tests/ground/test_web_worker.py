@@ -15,15 +15,16 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty
 
 import pytest
 
 from config import web_worker
 from config.launcher.programs import WebServer
-from config.web_worker import TimedSocket
+from config.web_worker import LastWaiterQueue, RequestThreadPool, TimedSocket
 from tests.ground.conftest import ROOT
 from tests.support.ports import free_port
 
@@ -315,3 +316,50 @@ def test_the_headers_of_a_request_have_a_bound_together(server: Server) -> None:
     assert server.send(HEAD + some + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 404")
     many = some + b"".join(b"Y-%d: " % number + b"a" * 8_000 + b"\r\n" for number in range(3))
     assert server.send(HEAD + many + b"\r\n").startswith(b"HTTP/1.1 431")
+
+
+def test_the_thread_that_began_to_wait_last_gets_the_next_item() -> None:
+    items, taken = LastWaiterQueue(), deque[tuple[str, object]]()
+    threads = {}
+    for number, name in enumerate(("first", "second"), 1):
+        threads[name] = threading.Thread(target=lambda name=name: taken.append((name, items.get())), daemon=True)
+        threads[name].start()
+        _wait_until(lambda number=number: len(items._waiting) == number)
+    for name in ("second", "first"):
+        items.put(f"for the {name}")
+        threads[name].join(PATIENCE_S)
+    assert list(taken) == [("second", "for the second"), ("first", "for the first")]
+
+
+def test_items_that_no_thread_waits_for_are_taken_in_their_order() -> None:
+    items = LastWaiterQueue()
+    for item in ("oldest", "newer", None):
+        items.put(item)
+    assert [items.get(), items.get_nowait(), items.get()] == ["oldest", "newer", None]
+    with pytest.raises(Empty):
+        items.get_nowait()
+
+
+def test_one_request_after_the_other_is_answered_by_one_thread() -> None:
+    pool = RequestThreadPool(4)
+    everybody = threading.Barrier(5)
+    busy = [pool.submit(everybody.wait, PATIENCE_S) for _ in range(4)]
+    everybody.wait(PATIENCE_S)
+    for one in busy:
+        one.result(PATIENCE_S)
+    waiting = pool._work_queue
+    assert isinstance(waiting, LastWaiterQueue)
+    used = set()
+    for _ in range(20):
+        _wait_until(lambda: len(waiting._waiting) == 4)
+        used.add(pool.submit(threading.get_ident).result(PATIENCE_S))
+    pool.shutdown()
+    assert len(used) == 1
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.001)

@@ -35,7 +35,16 @@ def worker(url: str, log: Path, pool: str = "prefork", **environment: str) -> It
     env = {**os.environ, "CELERY_BROKER_URL": url, "DJANGO_SETTINGS_MODULE": "config.settings", **environment}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "--without-mingle", "--without-gossip", "--loglevel", "INFO"],
+            [
+                sys.executable,
+                "-m",
+                *command,
+                "--without-mingle",
+                "--without-gossip",
+                "--without-heartbeat",
+                "--loglevel",
+                "INFO",
+            ],
             cwd=ROOT,
             env=env,
             stdout=out,

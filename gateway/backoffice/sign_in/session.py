@@ -51,7 +51,9 @@ class BackofficeSessionMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path.startswith(BACKOFFICE_PATH) and request.user.is_authenticated and not self._is_valid(request):
+        if not request.path.startswith(BACKOFFICE_PATH):
+            return self.get_response(request)
+        if request.user.is_authenticated and not self._is_valid(request):
             # Not too old, but its user now needs a second factor, or may not sign in any more.
             signin.end_sessions(_select_current_sign_in(request), by=RULES)
             logout(request)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.conf import settings
+
 from gateway.connectors.sepa import (
     bank_message_intake,
     collection_finality,
@@ -33,6 +35,7 @@ FILE_TIMER: Final = Timer(
 BANK_TIMERS: Final = (
     Timer(
         name="bank inbox",
+        is_off=lambda: not settings.GATEWAY_SEPA_INBOX,
         run=lambda merchant: bank_message_intake.import_watched_folder() if merchant is None else 0,
         every_s=10.0,
         about="Take in what banks answered.",

@@ -5,16 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from celery import current_app
 from django.db import connection
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from kombu import Connection
+from pytest_django.fixtures import Settings
 
 from config import beat
+from gateway import metrics
 from gateway.core import clock
-from gateway.models import AuthorizationRelease, BackgroundWork, FanOutPosition, Merchant, OpenPayment, Payment
+from gateway.models import (
+    AuthorizationRelease,
+    BackgroundWork,
+    FanOutPosition,
+    Merchant,
+    OpenPayment,
+    Payment,
+    TimerRun,
+)
 from gateway.timers import due_times, registry
 from tests.support.fixtures import Shop
 from tests.support.shopper import open_checkout
@@ -140,6 +151,13 @@ class Looks:
         return set(self.looks.choose_timers(intervals))
 
 
+@pytest.fixture
+def folders(settings: Settings, tmp_path: Path) -> None:
+    """Both watched folders are set."""
+    settings.GATEWAY_SEPA_INBOX = settings.GATEWAY_SETTLEMENT_FOLDER = str(tmp_path)
+
+
+@pytest.mark.usefixtures("folders")
 def test_a_start_wakes_the_timers_in_turn_and_each_within_a_minute(shop: Shop) -> None:
     """Fifty at once would need fifty connections."""
     looks, intervals = Looks(), {name: timer.every_s for name, timer in registry.TIMERS.items()}
@@ -161,9 +179,32 @@ def test_one_with_nothing_due_is_woken_once_a_minute_and_one_with_something_at_i
     assert [bool(looks.after(1, intervals)) for _ in range(6)] == [False] * 4 + [True, False]
 
 
+@pytest.mark.usefixtures("folders")
 def test_one_that_cannot_tell_is_woken_at_its_interval() -> None:
     looks, intervals = Looks(), {"bank inbox": 10.0}
     assert [bool(looks.after(5, intervals)) for _ in range(5)] == [True, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("bank inbox", "GATEWAY_SEPA_INBOX"), ("settlement folder", "GATEWAY_SETTLEMENT_FOLDER")],
+)
+def test_a_folder_that_is_not_set_is_not_looked_into(
+    settings: Settings, tmp_path: Path, name: str, setting: str
+) -> None:
+    looks = Looks()
+    setattr(settings, setting, "")
+    assert not any(looks.after(60, {name: 10.0}) for _ in range(3))
+    setattr(settings, setting, str(tmp_path))
+    assert looks.after(1, {name: 10.0}) == {name}
+
+
+def test_a_timer_that_is_off_is_not_late(settings: Settings, tmp_path: Path) -> None:
+    TimerRun.objects.create(name="bank inbox", last_at=clock.real_now() - timedelta(days=1), last_ms=1)
+    late = [f'tollhouse_timer_lag_seconds{{timer="bank inbox"}} {value}' for value in ("0.0", "86")]
+    for folder, expected in (("", late[0]), (str(tmp_path), late[1])):
+        settings.GATEWAY_SEPA_INBOX = folder
+        assert expected in metrics.render_metrics().decode()
 
 
 def test_what_is_no_timer_is_not_woken() -> None:
