@@ -98,7 +98,6 @@ async function showLanguage(sample, language) {
     const selected = tab.dataset.language === shown;
     tab.setAttribute("aria-selected", String(selected));
     tab.tabIndex = selected ? 0 : -1;
-    if (selected) sample.pre.setAttribute("aria-labelledby", tab.id);
   }
   try {
     const code = await fetchCode(`/docs/samples/${sample.name}.${shown}`);
