@@ -29,7 +29,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.db.database_clock import read_database_time
 from gateway.models import Merchant, Notification, Payment, Status
-from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refundable_amount
+from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.states import FINAL_STATUSES
 from gateway.payments.webhook_payloads import register_payload_source

@@ -34,7 +34,7 @@ from gateway.access import audit_log
 from gateway.core import clock
 from gateway.db.statement import DatabaseTime, WriteStatement, execute_sql
 from gateway.models import Merchant, Payment, Status
-from gateway.payments.chain import ZERO_AMOUNT, Chain, compute_refunded_amount
+from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.timers.due_times import lowest_id_since_sql
 
@@ -130,7 +130,7 @@ def insert_case(
         state=state,
         source=source,
         reason_code=dispute.result_code,
-        amount=dispute.approved,
+        amount=dispute.approved_amount,
         currency=dispute.currency,
         recovered=Decimal(0),
         refunded_before=refunded_before,
@@ -468,7 +468,7 @@ def _close_reversed_case(representment: Payment, by: str) -> bool:
             if not adopt_payment(dispute, by):
                 return False
             continue
-        came = representment.approved or Decimal(0)
+        came = representment.approved_amount or Decimal(0)
         recovered = case.recovered + came
         note = f"{recovered} {case.currency} of {case.amount} came back."
         if move_case(

@@ -29,7 +29,7 @@ from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import AuditEntry, Payment, Status
 from gateway.payments.acquirer_reported import ChainInspector, record_acquirer_reported_follow_up
-from gateway.payments.chain import COUNTED_STATUSES, Chain, resolve_payment_amount
+from gateway.payments.chain_amounts import COUNTED_STATUSES, Chain, resolve_payment_amount
 from gateway.payments.record_only_payments import resolve_success_code
 from gateway.payments.refusal import RequestRefusedError
 from gateway.timers import wakeup
@@ -353,8 +353,8 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
     )
     free = [representment for representment in won if representment.id not in taken]
     # One that covers the amount first; above all of them (the scheme's exchange rates) the newest that can be taken.
-    for representment in sorted(free, key=lambda one: (one.approved or 0) < amount):
-        if (representment.approved or 0) < amount and not _is_wholly_disputed(disputed):
+    for representment in sorted(free, key=lambda one: (one.approved_amount or 0) < amount):
+        if (representment.approved_amount or 0) < amount and not _is_wholly_disputed(disputed):
             continue
         previous = Chargeback.objects.filter(pk=representment.referenced or disputed.id, disputed=disputed.id).first()
         if previous is not None:
@@ -366,7 +366,7 @@ def _resolve_target(disputed: Payment, amount: Decimal) -> tuple[Payment, Charge
 def _is_wholly_disputed(disputed: Payment) -> bool:
     """Whether cases of ``disputed`` cover all of it, won ones too: a further chargeback follows a representment."""
     charged = Chargeback.objects.filter(disputed=disputed.id, previous=None).aggregate(total=Sum("amount"))["total"]
-    return (charged or 0) >= (disputed.approved or disputed.amount)
+    return (charged or 0) >= (disputed.approved_amount or disputed.amount)
 
 
 __all__ = [

@@ -78,7 +78,7 @@ class CheckoutAdmin(ReadOnlyPage):
     list_filter = ("kind",)
     ordering = ("-created_at",)
     fields = (
-        "logged_as", "merchant", "channel", "kind", "attempts", "payment", "hidden", "created_at", "expires_at",
+        "logged_as", "merchant", "channel", "kind", "attempts", "payment", "hidden_brands", "created_at", "expires_at",
         "fetched_at",
     )  # fmt: skip
     readonly_fields = ("logged_as",)
@@ -91,7 +91,7 @@ class CheckoutAdmin(ReadOnlyPage):
     @admin.display(description=gettext_lazy("not offered"))
     def not_offered(self, checkout: Checkout) -> str:
         """Brands that were requested and are not on the form; the checkout's page says why."""
-        return ", ".join(sorted(checkout.hidden)) or "–"
+        return ", ".join(sorted(checkout.hidden_brands)) or "–"
 
     @admin.display(description=gettext_lazy("in logs"))
     def logged_as(self, checkout: Checkout) -> str:

@@ -138,9 +138,9 @@ def list_offer_rules(row: Checkout) -> list[BrandRule]:
 
 def _store_hidden_brands(row: Checkout, hidden: Mapping[str, str]) -> None:
     """Store which brands the rules hid and why with the checkout, for the back office."""
-    if dict(hidden) != row.hidden:
-        row.hidden = dict(hidden)
-        Checkout.objects.filter(pk=row.pk).update(hidden=row.hidden)
+    if dict(hidden) != row.hidden_brands:
+        row.hidden_brands = dict(hidden)
+        Checkout.objects.filter(pk=row.pk).update(hidden_brands=row.hidden_brands)
 
 
 def build_offer_shopper(row: Checkout, prepared: Mapping[str, str], rules: Sequence[BrandRule]) -> OfferShopper:

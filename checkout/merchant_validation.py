@@ -1,31 +1,26 @@
 """Merchant validation of wallet 1: our server requests the session that a page needs to open the wallet's sheet.
 
 The page names the provider's address; it is called only if its host is in the channel's configuration and in the
-operator's setting, without redirects, with a deadline and a size limit. The answer is passed to the page unread.
+operator's setting, by the guarded client of gateway.outbound. The answer is passed to the page unread.
 Source: Part A, What the service does, 9; docs/decisions/0028.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
-import os
-import ssl
-import time
-from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from checkout.models import WalletProvider
 from checkout.wallet_providers import list_allowed_origins, parse_origin
 from gateway.core.secret import Secret
+from gateway.outbound import ConnectionPool, call_url
 from gateway.vault.sealing import current_vault
 
 VALIDATION_TIMEOUT_S: Final = 10.0
-"""From connecting to the last byte; providers let a sheet wait for 30 s."""
+"""From the look-up of the name to the last byte; providers let a sheet wait for 30 s."""
 MAX_SESSION_BYTES: Final = 65_536
 MAX_VALIDATION_URL_CHARS: Final = 2_000
-_CHUNK_BYTES: Final = 8_192
 
 
 class MerchantValidationError(Exception):
@@ -50,67 +45,31 @@ def request_merchant_session(provider: WalletProvider, address: str, domain: str
         "initiative": "web",
         "initiativeContext": domain,
     }
+    outcome = call_url(
+        "POST",
+        address,
+        headers={"Content-Type": "application/json", "Accept": "application/json"},
+        body=json.dumps(wanted).encode(),
+        timeout_s=VALIDATION_TIMEOUT_S,
+        max_bytes=MAX_SESSION_BYTES,
+        lines=ConnectionPool(most=0, identity=_load_identity(provider)),
+    )
+    if outcome.status is None:
+        raise MerchantValidationError(f"the provider could not be asked ({outcome.failure})")
+    if outcome.status != HTTPStatus.OK:
+        raise MerchantValidationError(f"the provider answered with HTTP {outcome.status}")
     try:
-        status, octets = _post_json(address, json.dumps(wanted).encode(), _load_identity(provider))
-    except (OSError, http.client.HTTPException, ValueError) as fault:
-        raise MerchantValidationError(f"the provider could not be asked ({type(fault).__name__})") from None
-    if status != http.client.OK:
-        raise MerchantValidationError(f"the provider answered with HTTP {status}")
-    try:
-        found = json.loads(octets)
+        found = None if outcome.truncated else json.loads(outcome.body)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise MerchantValidationError("the provider's answer is no JSON object")
+        raise MerchantValidationError(f"the provider's answer is no JSON object of at most {MAX_SESSION_BYTES:,} bytes")
     return found
 
 
-def _load_identity(provider: WalletProvider) -> Mapping[str, str] | None:
+def _load_identity(provider: WalletProvider) -> Secret | None:
+    """The merchant's certificate and key as PEM, which the provider knows it by."""
     if provider.identity_sealed is None:
         return None
     found: dict[str, str] = json.loads(current_vault().open(provider.identity_sealed, provider.id).reveal())
-    return found
-
-
-def _post_json(address: str, body: bytes, identity: Mapping[str, str] | None) -> tuple[int, bytes]:
-    """POST ``body``. Returns the status and at most MAX_SESSION_BYTES of the answer. Raises OSError, HTTPException,
-    ValueError."""
-    parts = urlsplit(address)
-    ends = time.monotonic() + VALIDATION_TIMEOUT_S
-    host = parts.hostname or ""
-    link = (
-        http.client.HTTPSConnection(
-            host, parts.port, timeout=VALIDATION_TIMEOUT_S, context=_build_tls_context(identity)
-        )
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, parts.port, timeout=VALIDATION_TIMEOUT_S)
-    )
-    try:
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        link.request("POST", target, body, {"Content-Type": "application/json", "Accept": "application/json"})
-        answer = link.getresponse()
-        octets = b""
-        while chunk := answer.read1(_CHUNK_BYTES):
-            octets += chunk
-            if len(octets) > MAX_SESSION_BYTES:
-                raise ValueError("too long")
-            if time.monotonic() > ends:
-                raise TimeoutError
-        return answer.status, octets
-    finally:
-        link.close()
-
-
-def _build_tls_context(identity: Mapping[str, str] | None) -> ssl.SSLContext:
-    """TLS with the merchant's certificate, if there is one. Its key passes through memory only, never a disk."""
-    context = ssl.create_default_context()
-    if identity is None:
-        return context
-    pem = Secret(f"{identity['certificate']}\n{identity['key']}\n")
-    file = os.memfd_create("identity")
-    try:
-        os.write(file, pem.reveal().encode())
-        context.load_cert_chain(f"/proc/self/fd/{file}")
-    finally:
-        os.close(file)
-    return context
+    return Secret(f"{found['certificate']}\n{found['key']}\n")

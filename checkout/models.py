@@ -36,8 +36,8 @@ class Checkout(models.Model):
     ``request``: the merchant's parameters by full name; secret ones are in ``request_sealed`` (JSON), if any.
     ``payment``: the payment of the last attempt, which alone determines if another may follow. ``version`` is
     incremented by every change, so of two requests that read the same checkout only one changes it: an attempt begins
-    in the statement that increments it. ``hidden``: brands that were not offered, code → why. ``fetched_at``: when the
-    merchant read the result of the last attempt.
+    in the statement that increments it. ``hidden_brands``: those that were not offered, code → why. ``fetched_at``:
+    when the merchant read the result of the last attempt.
     """
 
     class Kind(models.TextChoices):
@@ -54,7 +54,7 @@ class Checkout(models.Model):
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, db_constraint=False)
     attempts = models.SmallIntegerField(default=0)
     version = models.IntegerField(default=1)
-    hidden = models.JSONField(default=dict)
+    hidden_brands = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     fetched_at = models.DateTimeField(null=True)

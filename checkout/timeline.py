@@ -32,7 +32,7 @@ def build_checkout_page(checkout: UUID) -> dict[str, Any]:
         "logged_as": hash_checkout_id(row.public_id),
         "over": over,
         "moments": _list_moments(row, over),
-        "hidden": sorted(row.hidden.items()),
+        "hidden": sorted(row.hidden_brands.items()),
         "sent": sorted(row.request.items()),
         "secret": row.request_sealed is not None,
         "payment": row.payment,

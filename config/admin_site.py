@@ -32,7 +32,7 @@ class BackOffice(UnfoldAdminSite):
             *page_security.build_page_security_urls(self),
         ]
 
-    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:  # type: ignore[override]  # Django's own answers are of a narrower type
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """The models of an app. Of all apps nothing: Django asks for them on every page, and the pages show the
         navigation of :mod:`config.navigation` instead."""
         return list(super().get_app_list(request, app_label)) if app_label else []

@@ -133,8 +133,10 @@ GATEWAY_SEPA_ANSWER_DAYS: int = env.int("GATEWAY_SEPA_ANSWER_DAYS", default=60)
 GATEWAY_OUTBOUND_LOOPBACK: bool = env.bool("GATEWAY_OUTBOUND_LOOPBACK", default=not IS_LIVE)
 # Allowed ports on the public internet, numbers and ranges.
 GATEWAY_OUTBOUND_PORTS: list[str] = env.list("GATEWAY_OUTBOUND_PORTS", default=["80", "443", "8000-9999"])
-# Further ports of this machine that are never called, if it runs more than the gateway.
+# Further ports of this machine that are never called, if it runs more than the gateway; and the web server's own, which
+# the base address does not have behind a proxy.
 GATEWAY_OUTBOUND_NEVER_PORTS: list[int] = env.list("GATEWAY_OUTBOUND_NEVER_PORTS", cast=int, default=[])
+GATEWAY_OUTBOUND_NEVER_PORTS += [int(port) for port in (env.str("PORT", default="8000"),) if port.isdecimal()]
 # Allowed ports of SFTP servers, numbers and ranges.
 GATEWAY_SFTP_PORTS: list[str] = env.list("GATEWAY_SFTP_PORTS", default=["22", "1024-65535"])
 # Private networks, such as 10.1.2.0/24, in which SFTP servers may be called in addition to the public internet.
@@ -223,7 +225,7 @@ CELERY_WORKER_MAX_TASKS_PER_CHILD = 20_000
 CELERY_DB_REUSE_MAX = 1_000
 # A worker that takes no task for so many seconds, although tasks wait and a process is free, ends, and its supervisor
 # starts it again; 0: never.
-GATEWAY_WORKER_DEAF_S: float = env.float("GATEWAY_WORKER_DEAF_S", default=15.0)
+GATEWAY_WORKER_STALLED_S: float = env.float("GATEWAY_WORKER_STALLED_S", default=15.0)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "config.beat:TimerScheduler"
 CELERY_TIMEZONE = "UTC"

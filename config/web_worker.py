@@ -11,17 +11,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import select
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from gunicorn import http, util
 from gunicorn.http import errors
 from gunicorn.http.body import ChunkedReader, LengthReader
 from gunicorn.http.message import Request
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
 _SAID: Final[tuple[tuple[type[Exception], int, str, str], ...]] = (
     (errors.LimitRequestLine, 414, "URI Too Long", "the address is too long: send a POST's parameters in its body"),
@@ -38,6 +40,8 @@ MIN_BODY_BYTES_PER_S: Final = 16 * 1024
 """Bytes per second granted to the slowest sender of a long body."""
 
 
+MAX_FIRST_BYTE_S: Final = 15.0
+"""How long a new connection may stay without sending anything."""
 MAX_DRAINED_BYTES: Final = 64 * 1024
 """How much of a body that the application left unread gunicorn reads to keep the connection; above it, it closes."""
 MAX_LINGER_BYTES: Final = 16 * 1024 * 1024
@@ -117,6 +121,21 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         """The application; answers after which the connection is closed say so."""
         super().load_wsgi()
         self.wsgi = _announce_close(self.wsgi)
+
+    def accept(self, listener: socket.socket) -> None:
+        """Accept a connection and wait for its first byte in the loop that all connections share. gunicorn waits in a
+        thread, five seconds for each: a few hundred connections that send nothing kept all threads for minutes."""
+        try:
+            line, client = listener.accept()
+        except OSError as fault:
+            if fault.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
+                return
+            raise
+        conn = TConn(self.cfg, line, client, listener.getsockname())
+        self.nr_conns += 1
+        conn.timeout = time.monotonic() + MAX_FIRST_BYTE_S
+        self.pending_conns.append(conn)
+        self.poller.register(line, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
     def handle(self, conn: Any) -> Any:
         """Serve the next request of a connection, if it arrives in time."""

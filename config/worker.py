@@ -49,8 +49,8 @@ class WorkerLiveness:
 
 
 class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
-    """A thread of the worker's main process that checks its liveness (GATEWAY_WORKER_DEAF_S; 0: off) and, in a worker
-    with threads, how long tasks run (GATEWAY_TIMER_LIMIT_S)."""
+    """A thread of the worker's main process that checks its liveness (GATEWAY_WORKER_STALLED_S; 0: off) and, in a
+    worker with threads, how long tasks run (GATEWAY_TIMER_LIMIT_S)."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -59,14 +59,14 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
         super().__init__(parent, **options)
 
     def start(self, parent: Any) -> None:
-        if settings.GATEWAY_WORKER_DEAF_S > 0 or settings.GATEWAY_TIMER_LIMIT_S > 0:
+        if settings.GATEWAY_WORKER_STALLED_S > 0 or settings.GATEWAY_TIMER_LIMIT_S > 0:
             threading.Thread(target=self._watch, args=[parent], name="watchdog", daemon=True).start()
 
     def stop(self, parent: Any) -> None:
         self._over.set()
 
     def _watch(self, worker: Any) -> None:
-        hearing = WorkerLiveness(settings.GATEWAY_WORKER_DEAF_S, time.monotonic())
+        hearing = WorkerLiveness(settings.GATEWAY_WORKER_STALLED_S, time.monotonic())
         while not self._over.wait(LIVENESS_CHECK_INTERVAL_S):
             if (over := _find_overdue_task(worker, time.time())) is not None:
                 log.critical("task_over_time_limit", task=over, limit_s=settings.GATEWAY_TIMER_LIMIT_S)
@@ -77,10 +77,10 @@ class WorkerWatchdog(bootsteps.StartStopStep):  # type: ignore[misc]
                 with suppress(Exception), wakeup.open_broker_connection() as line:
                     waiting = wakeup.count_queued_tasks(line)
             taken, is_free = state.all_total_count[0], len(state.active_requests) < worker.concurrency
-            if settings.GATEWAY_WORKER_DEAF_S > 0 and hearing.is_stalled(
+            if settings.GATEWAY_WORKER_STALLED_S > 0 and hearing.is_stalled(
                 time.monotonic(), taken=taken, waiting=waiting, is_free=is_free
             ):
-                log.critical("worker_stalled", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_DEAF_S)
+                log.critical("worker_stalled", waiting=waiting, taken=taken, for_s=settings.GATEWAY_WORKER_STALLED_S)
                 self._leave()
 
     def _leave(self) -> None:

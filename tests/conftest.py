@@ -6,6 +6,7 @@ each worker makes a database of its own in it. TEST_DATABASE_URL names another s
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -17,10 +18,14 @@ from typing import Any
 import django
 import hypothesis
 import pytest
+from django.conf import settings
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
+from tests.support.static_files import read_static_files_once
 
+gc.disable()
+"""Until all tests are found: nearly all of it stays, and looking for garbage took a fifth of the time."""
 FAST = "--fast" in sys.argv
 """Whether only tests without a database run: then none is started."""
 _var: Path | None = None
@@ -42,12 +47,16 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
             "GATEWAY_ENVIRONMENT": "test",
             "GATEWAY_SELF_TEST": "false",  # a test that moves the clock runs all timers
             "GATEWAY_VAULT_KEYSET_FILE": str(_var / "vault.json"),
+            "TESTS_OWN_POSTGRES": "" if os.environ.get("TEST_DATABASE_URL") else "yes",
             "DJANGO_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
         }
     )
 
 django.setup()
 install_browser()
+read_static_files_once()
+# Django's own hasher takes half a second for a password, on purpose. Read when the first password is hashed.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # The same examples in every run, and no clock: a test that passed here passes everywhere. The long runs that look for
 # new examples are started by hand (tests/fuzz, tests/model).
@@ -68,6 +77,16 @@ triggers sleep here; tests/gateway/payments/test_store.py wakes them."""
 
 STAYING = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 """Tables that migrating fills, and that no test changes."""
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_blocker: Any) -> None:
+    """Also copy the test database, on a server of the run's own."""
+    from tests.support.template import copy_test_database_from_template
+
+    if os.environ["TESTS_OWN_POSTGRES"]:
+        with django_db_blocker.unblock():
+            copy_test_database_from_template()
 
 
 @pytest.fixture(scope="session")
@@ -144,6 +163,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """From here on garbage is looked for, among what comes new."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_teardown() -> None:

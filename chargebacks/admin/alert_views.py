@@ -138,7 +138,7 @@ def enter_alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment
         "kind": sent.get("kind", DisputeAlert.Kind.ALERT),
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
         "reason": sent.get("reason", OTHER_CHARGEBACK_REASON),
-        "amount": sent.get("amount", format_amount(payment.approved or payment.amount)),
+        "amount": sent.get("amount", format_amount(payment.approved_amount or payment.amount)),
         **{name: sent.get(name, "") for name in ("provider", "reference", "respond_by")},
     }
     return TemplateResponse(request, "admin/books/alert_entry.html", context, status=400 if fault else 200)

@@ -51,7 +51,7 @@ MAX_COUNTED_DISPUTES: Final = 99
 DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (DisputeState.OPEN,)), "submitted": (lazy("Submitted"), (DisputeState.SUBMITTED,)),
-        "closed": (lazy("Closed"), tuple(CLOSED_DISPUTE_STATES)), "all": (lazy("All"), tuple(DisputeState)),
+        "closed": (lazy("Closed"), tuple(sorted(CLOSED_DISPUTE_STATES))), "all": (lazy("All"), tuple(DisputeState)),
     }
 )  # fmt: skip
 

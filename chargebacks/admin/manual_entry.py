@@ -32,7 +32,7 @@ from gateway.core import clock, result_codes
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
-from gateway.payments.chain import ZERO_AMOUNT, compute_refundable_amount
+from gateway.payments.chain_amounts import ZERO_AMOUNT, compute_refundable_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.refusal import RequestRefusedError
 
@@ -84,7 +84,7 @@ def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, paymen
         "refunded": _compute_refunded(payment),
         "seen": Payment.objects.get(pk=payment.chain).follow_ups,
         "reasons": [(code, _(describe_reason(code))) for code in SELECTABLE_REASONS],
-        "amount": request.POST.get("amount", format_amount(payment.approved or payment.amount)),
+        "amount": request.POST.get("amount", format_amount(payment.approved_amount or payment.amount)),
         "reason": request.POST.get("reason", OTHER_CHARGEBACK_REASON),
         "respond_by": request.POST.get("respond_by", ""),
         "reference": request.POST.get("reference", ""),

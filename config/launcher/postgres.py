@@ -60,6 +60,7 @@ POSTGRES_SETTINGS = (
     ("log_min_messages",             "warning"),
     ("log_min_error_statement",      "panic"),      # a failing statement may carry personal data
     ("log_parameter_max_length",     "0"),
+    ("log_error_verbosity",          "terse"),      # nor does it repeat the row that it could not write
     ("unix_socket_permissions",      "0700"),
 )  # fmt: skip
 # A killed server keeps its committed rows even so; only a crash of the whole machine loses them.

@@ -60,6 +60,24 @@ def looks_like_pan(digits: str) -> bool:
     return is_luhn_valid(digits) and card_data.is_in_card_range(digits)
 
 
+_IDENTIFIER: Final = re.compile(
+    r"[0-9a-f]{32}(?:-[0-9a-f]{32})?|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|.{4}:(?:[0-9a-f]{2}){10,32}",
+    re.IGNORECASE,
+)
+"""An id, an ndc or the fingerprint of a card, whose digits mean nothing."""
+
+
+def contains_card_number(text: str) -> bool:
+    """True if a typed text has a full card number in any notation, or a security code next to a word for it. Ids never
+    count as one."""
+    if _IDENTIFIER.fullmatch(text):
+        return False
+    plain = re.sub(r"[\s\-.]", "", text)
+    return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or (
+        card_data.mask_card_data(text, shortest=_MIN_SHOWN_DIGITS) != text
+    )
+
+
 def mask_note(text: str, most: int) -> str:
     """A person's note ready to store: masked, on one line, up to ``most`` characters."""
     return mask_text("".join(char if char.isprintable() else " " for char in text).strip())[:most]

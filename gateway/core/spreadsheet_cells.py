@@ -12,7 +12,9 @@ from typing import Final
 _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 """Characters that begin a formula, including the full-width ones of East Asian keyboards."""
 _AT_START: Final = re.compile(rf"[{_SIGNS}\t\r\n]")
-_AFTER_SEPARATOR: Final = re.compile(rf"(?<=[;\t\r\n])([\s\"]*)(?=[{_SIGNS}])")
+_BEFORE_SIGN: Final = re.compile(rf"(?<![;\s\"])[;\s\"]++(?=[{_SIGNS}])")
+"""Separators, blanks and quotes before a sign, from their first one on: a cell of tabs alone is read once."""
+_SEPARATOR: Final = re.compile(r"[;\t\r\n]")
 
 
 def escape_formula(cell: str) -> str:
@@ -22,4 +24,6 @@ def escape_formula(cell: str) -> str:
 
 def escape_csv_formula(cell: str) -> str:
     """The same for a cell of a CSV file, which a spreadsheet may split once more."""
-    return _AFTER_SEPARATOR.sub(r"\1'", escape_formula(cell))
+    return _BEFORE_SIGN.sub(
+        lambda found: f"{found[0]}'" if _SEPARATOR.search(found[0]) else found[0], escape_formula(cell)
+    )

@@ -14,6 +14,9 @@ from xml.parsers import expat
 XML_CHUNK_BYTES: Final = 64 * 1024
 """Bytes to read at a time, for callers of :meth:`XmlStreamReader.feed`."""
 MAX_XML_DEPTH: Final = 40
+MAX_XML_TOKEN_BYTES: Final = 1024 * 1024
+"""Longest tag or comment. expat keeps an unfinished one whole and, before version 2.6, reads it anew with each chunk: a
+file of one endless tag took hours and twice its size of memory (CVE-2023-52425)."""
 MAX_XML_TEXT_CHARS: Final = 1_000
 """Most characters that are kept of one element, and of one attribute."""
 MAX_VALUES_PER_PATH: Final = 50
@@ -37,6 +40,7 @@ class XmlStreamReader:
         self._start, self._end, self._fault = start, end, fault
         self._text: list[str] = []
         self._kept = 0
+        self._fed = 0
         parser = expat.ParserCreate(namespace_separator="|")
         parser.buffer_text = True
         parser.StartElementHandler = self._start_element
@@ -58,6 +62,9 @@ class XmlStreamReader:
         except (LookupError, ValueError):
             # What expat raises for an encoding that Python does not know, or with several bytes per character.
             raise self._fault("the XML has an encoding that is not read here; write UTF-8") from None
+        self._fed += len(chunk)
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_XML_TOKEN_BYTES:
+            raise self._fault(f"the XML has a tag or comment of more than {MAX_XML_TOKEN_BYTES:,} bytes")
 
     def _start_element(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition("|")

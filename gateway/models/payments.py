@@ -14,7 +14,7 @@ from gateway.models.entities import Channel, Merchant
 
 
 class Status(models.TextChoices):
-    """The state of one payment. Captured and refunded are properties of its chain (gateway.payments.chain)."""
+    """The state of one payment. Captured and refunded are properties of its chain (gateway.payments.chain_amounts)."""
 
     STARTED = "STARTED"
     PENDING = "PENDING"
@@ -27,8 +27,8 @@ class Payment(models.Model):
     """One money transaction. Source: Part A, Basic payment; Part B, Payment response.
 
     ``chain``: the id of the first payment of the chain (its own for a first payment). ``referenced``: the payment a
-    follow-up refers to. ``amount``: requested; ``approved``: granted. ``request``: the accepted parameters as they
-    are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
+    follow-up refers to. ``amount``: requested; ``approved_amount``: granted. ``request``: the accepted parameters as
+    they are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
     ``email_key``, ``last4_key``: on a first payment, search keys for clerks (gateway.payments.search_keys).
@@ -60,7 +60,7 @@ class Payment(models.Model):
     # Two digits more than one request may ask for: the rest of a chain may be the sum of several.
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
-    approved = models.DecimalField(max_digits=14, decimal_places=2, null=True)
+    approved_amount = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     result_code = models.CharField(max_length=11, default="")
     test_mode = models.CharField(max_length=8, default="")
     merchant_transaction_id = models.CharField(max_length=255, default="")
@@ -159,7 +159,7 @@ class Payment(models.Model):
                 condition=models.Q(status="STARTED") | ~models.Q(result_code=""), name="payment_answered_has_a_code"
             ),
             models.CheckConstraint(
-                condition=~models.Q(status="APPROVED") | models.Q(approved__isnull=False),
+                condition=~models.Q(status="APPROVED") | models.Q(approved_amount__isnull=False),
                 name="payment_approved_has_amount",
             ),
         ]

@@ -171,9 +171,9 @@ class RiskTrial(models.Model):
 
 
 class RiskTrialPayment(models.Model):
-    """A payment matched by the rules of a trial. ``was``/``would``: outcomes (gateway.risk.evaluation); ``held``:
-    positions of the rules that match; ``undecided_rules``: [position, field or check] that stored data cannot
-    decide."""
+    """A payment matched by the rules of a trial. ``original_outcome``: what risk decided of it,
+    ``trial_outcome``: what the trial's rules would decide (gateway.risk.evaluation); ``matching_rules``: positions of
+    the rules that match; ``undecided_rules``: [position, field or check] that stored data cannot decide."""
 
     id = models.BigAutoField(primary_key=True)
     trial = models.ForeignKey(RiskTrial, on_delete=models.CASCADE, related_name="payments", db_index=False)
@@ -182,11 +182,11 @@ class RiskTrialPayment(models.Model):
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
     status = models.CharField(max_length=8)
-    was = models.CharField(max_length=8)
-    would = models.CharField(max_length=8)
+    original_outcome = models.CharField(max_length=8)
+    trial_outcome = models.CharField(max_length=8)
     code = models.CharField(max_length=11, default="")
     score = models.IntegerField(null=True)
-    held = models.JSONField(default=list)
+    matching_rules = models.JSONField(default=list)
     undecided_rules = models.JSONField(default=list)
 
     class Meta:

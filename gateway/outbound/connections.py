@@ -16,7 +16,7 @@ from django.conf import settings
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.response import HTTPResponse
 
-from gateway.core.secret import SecretBytes
+from gateway.core.secret import Secret, SecretBytes
 from gateway.outbound import address_guard
 from gateway.outbound.address_guard import CallTarget
 
@@ -114,12 +114,13 @@ class _TlsConnection(OutboundConnection, HTTPSConnection):
     pass
 
 
-def open_connection(target: CallTarget, deadline: float) -> OutboundConnection:
-    """Connect to ``target``. Raises ForbiddenAddressError, AddressUnreachableError, ssl.SSLError and TimeoutError."""
+def open_connection(target: CallTarget, deadline: float, identity: Secret | None = None) -> OutboundConnection:
+    """Connect to ``target``. ``identity``: our certificate and its key as PEM, for a server that knows us by them.
+    Raises ForbiddenAddressError, AddressUnreachableError, ssl.SSLError and TimeoutError."""
     line = (
         OutboundConnection(target, deadline)
         if target.scheme == "http"
-        else _TlsConnection(target, deadline, ssl_context=_made_context(settings.GATEWAY_OUTBOUND_CA_FILE))
+        else _TlsConnection(target, deadline, ssl_context=_find_tls_context(identity))
     )
     try:
         line.connect()
@@ -137,8 +138,26 @@ def _time_left(deadline: float) -> float:
     return left
 
 
+def _find_tls_context(identity: Secret | None) -> ssl.SSLContext:
+    """The shared context, or one with a certificate of ours, whose key passes through memory only, never a disk."""
+    if identity is None:
+        return _made_context(settings.GATEWAY_OUTBOUND_CA_FILE)
+    context = _build_tls_context(settings.GATEWAY_OUTBOUND_CA_FILE)
+    file = os.memfd_create("identity")
+    try:
+        os.write(file, identity.reveal().encode())
+        context.load_cert_chain(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+    return context
+
+
 @lru_cache(maxsize=4)
 def _made_context(extra: str) -> ssl.SSLContext:
+    return _build_tls_context(extra)
+
+
+def _build_tls_context(extra: str) -> ssl.SSLContext:
     """A TLS context that verifies certificates and names, TLS 1.2 or later; ``extra``: a file of further
     authorities."""
     context = ssl.create_default_context()
@@ -155,11 +174,13 @@ def _made_context(extra: str) -> ssl.SSLContext:
 class ConnectionPool:
     """Idle connections for further calls to the same host and port, at most ``most`` for each. Thread-safe.
 
-    A connection stays with the address that was checked.
+    A connection stays with the address that was checked. ``identity``: the certificate and key, as PEM, that all of
+    them show.
     """
 
-    def __init__(self, most: int = 8) -> None:
+    def __init__(self, most: int = 8, *, identity: Secret | None = None) -> None:
         self._most = most
+        self._identity = identity
         self._idle: dict[tuple[str, str, int], deque[OutboundConnection]] = {}
         self._lock = threading.Lock()
         self._swept = time.monotonic()
@@ -171,7 +192,7 @@ class ConnectionPool:
                 idle = self._idle.get(target.key)
                 line = idle.pop() if idle else None
             if line is None:
-                return open_connection(target, deadline), False
+                return open_connection(target, deadline, self._identity), False
             if line.is_fresh:
                 line.begin(deadline)
                 return line, True

@@ -21,7 +21,7 @@ from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Merchant, Payment
 from gateway.payments import store
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import (
     GATEWAY_FOLLOW_UP_PARAMETERS,
     MAX_FOLLOW_UP_TRIES,

@@ -19,7 +19,7 @@ from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationExpiry, Channel, Merchant, Payment
 from gateway.payments import store
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.operations import RELEASED_BY_REVERSAL
 from gateway.timers.registry import Timer

@@ -18,7 +18,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationRelease, Merchant, Payment, Status
-from gateway.payments.chain import Chain, has_open_reversal
+from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import (
     GATEWAY_FOLLOW_UP_PARAMETERS,
     FollowUpRequest,
@@ -102,7 +102,7 @@ def _end_release(row: AuthorizationRelease, state: AuthorizationRelease.State) -
     """Close the row. A try whose answer came later has released what it asked for."""
     if state == AuthorizationRelease.State.RELEASED and row.amount is None and row.payment is not None:
         sent = Payment.objects.filter(pk=row.payment, status=Status.APPROVED)
-        row.amount = sent.values_list("approved", flat=True).first()
+        row.amount = sent.values_list("approved_amount", flat=True).first()
         if row.amount is None:
             state = AuthorizationRelease.State.NOTHING_LEFT
     row.state, row.due_at, row.ended_at = state, None, clock.real_now()

@@ -27,7 +27,7 @@ from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement, execute_sql
 from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFollowUp, Merchant, Payment, Status
 from gateway.payments import acquirer_reported, store
-from gateway.payments.chain import compute_disputed_amount, compute_representable_amount
+from gateway.payments.chain_amounts import compute_disputed_amount, compute_representable_amount
 from gateway.payments.follow_ups import load_chain
 from gateway.payments.outcomes import outcome_from_reply
 from gateway.payments.refusal import RequestRefusedError

@@ -40,7 +40,7 @@ from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
-from gateway.payments.chain import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
+from gateway.payments.chain_amounts import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
 from gateway.payments.operations import (
     AUTHORIZATION_EXPIRED,

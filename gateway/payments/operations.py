@@ -15,7 +15,7 @@ from typing import Final
 
 from gateway.connectors.reply_codes import REVERSAL_TOO_LATE
 from gateway.models import Payment, Status
-from gateway.payments.chain import (
+from gateway.payments.chain_amounts import (
     OPEN_STATUSES,
     Chain,
     can_be_charged_back,

@@ -19,7 +19,7 @@ from gateway.connectors.point_of_service import (
     continue_point_of_service,
 )
 from gateway.models import Payment
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 
 _READ: Final = (

@@ -41,7 +41,7 @@ from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_COD
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, store
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
 from gateway.payments.outcomes import (
     OutcomeUnknown,

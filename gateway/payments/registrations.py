@@ -320,7 +320,7 @@ def _build_change_record(registration: Registration, kind: str, change: ChangeRe
         brand=registration.brand,
         method=registration.method,
         amount=Decimal(0),
-        approved=Decimal(0),
+        approved_amount=Decimal(0),
         currency=next(iter(registration.channel.currencies), "EUR"),
         test_mode=registration.test_mode,
         result_code=resolve_success_code(registration.test_mode),

@@ -24,7 +24,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     """The payment without the envelope: ids, result, echo of the request, card facts, redirect."""
     echo = {name: value for name, value in payment.request.items() if name not in COLUMN_PARAMETERS}
     answer = payment.answer
-    approved = payment.approved if payment.approved is not None else payment.amount
+    approved = payment.approved_amount if payment.approved_amount is not None else payment.amount
     body: dict[str, Any] = {"id": payment.id.hex}
     if payment.referenced is not None:
         body["referencedId"] = payment.referenced.hex

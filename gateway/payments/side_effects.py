@@ -36,7 +36,7 @@ from gateway.models import (
     Status,
 )
 from gateway.payments import mandate_mails
-from gateway.payments.chain import INCREMENTAL_AUTHORIZATION
+from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.operations import RELEASED_BY_REVERSAL

@@ -195,7 +195,7 @@ def _resolve_changes(
     changes: dict[str, Any] = {
         "status": status,
         "result_code": reply.code,
-        "approved": reply.approved.amount if reply.approved is not None else None,
+        "approved_amount": reply.approved.amount if reply.approved is not None else None,
         "connector_tx_id": reply.connector_tx_id,
         "answer": _build_answer(payment, status, reply),
         "sequence": payment.sequence + 1,
@@ -288,7 +288,7 @@ def insert_acquirer_reported_payment(
     write.update(parent, {"follow_ups": parent.follow_ups + 1}, expecting={"follow_ups": parent.follow_ups})
     payment.completed_at = payment.created_at
     payment.result_code, payment.connector_tx_id = reply.code, reply.connector_tx_id
-    payment.approved = reply.approved.amount if reply.approved is not None else payment.amount
+    payment.approved_amount = reply.approved.amount if reply.approved is not None else payment.amount
     payment.answer = _build_answer(payment, Status.APPROVED, reply)
     for model, row in build_record_rows(payment):
         write.insert(model, **row)

@@ -37,8 +37,8 @@ COMMON_PAYMENT_METHODS: Final = frozenset({"CC"})
 _SECOND: Final = timedelta(seconds=1)
 _NAMES: Final = (
     "id", "number", "merchant_id", "channel_id", "chain", "referenced", "payment_type", "brand", "method", "status",
-    "amount", "currency", "approved", "result_code", "test_mode", "request", "answer", "registration", "request_id",
-    "created_at", "expires_at", "expired_at",
+    "amount", "currency", "approved_amount", "result_code", "test_mode", "request", "answer", "registration",
+    "request_id", "created_at", "expires_at", "expired_at",
 )  # fmt: skip
 """The columns that :func:`render_transaction` needs: a page of hundreds does not load the others."""
 _COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)

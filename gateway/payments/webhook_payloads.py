@@ -150,7 +150,7 @@ def payment_at_event(payment: Payment, event: PaymentEvent | None) -> Payment:
     then.status, then.result_code, then.sequence = event.status, event.result_code, event.sequence
     then.expired_at = None
     if event.status not in FINAL_STATUSES:
-        then.approved = None
+        then.approved_amount = None
         then.expires_at = None
         then.completed_at = None
         then.answer = {name: value for name, value in payment.answer.items() if name not in _ACQUIRER_ANSWER_FIELDS}

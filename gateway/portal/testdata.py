@@ -33,7 +33,7 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import advice, brands, result_codes
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, SHOPPER_TIMEOUT_CODE, ResultFamily
-from gateway.threeds.acs import ONE_TIME_CODE
+from gateway.threeds.simulated_acs import ONE_TIME_CODE
 from gateway.wallets.formats import WALLET_FORMATS
 
 THREEDS_OUTCOME_TEXTS: Final = {

@@ -10,7 +10,7 @@ from gateway.connectors.card_api.client import fetch_object, list_objects
 from gateway.connectors.card_api.operation import REFUNDS_PATH, SETUPS_PATH
 from gateway.core.money import Money
 from gateway.models import Payment, Status
-from gateway.payments.chain import OPEN_STATUSES, Chain, compute_capturable_amount
+from gateway.payments.chain_amounts import OPEN_STATUSES, Chain, compute_capturable_amount
 from gateway.processor_events.event_outcomes import (
     EventContext,
     EventOutcome,

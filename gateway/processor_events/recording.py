@@ -20,7 +20,7 @@ from gateway.core.money import Money
 from gateway.db.statement import WriteStatement
 from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Status
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
-from gateway.payments.chain import Chain, compute_refundable_amount, resolve_payment_amount
+from gateway.payments.chain_amounts import Chain, compute_refundable_amount, resolve_payment_amount
 from gateway.payments.refusal import RequestRefusedError
 from gateway.processor_events.event_outcomes import (
     EventContext,

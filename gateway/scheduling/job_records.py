@@ -125,7 +125,7 @@ def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datet
         brand=means["brand"],
         method=means["method"],
         amount=job.amount,
-        approved=Decimal(0),
+        approved_amount=Decimal(0),
         currency=job.currency,
         test_mode=job.test_mode,
         merchant_transaction_id=job.request.get("merchantTransactionId", ""),

@@ -28,7 +28,7 @@ from gateway.models import Authentication, AuthenticationStep, Payment
 from gateway.payments import shopper_return, shopper_tokens
 from gateway.shopper.page_language import build_language_context
 from gateway.shopper.views import build_shopper_trace, find_shopper_payment, redirect_to_merchant
-from gateway.threeds import acs, authentications, server
+from gateway.threeds import authentications, server, simulated_acs
 from gateway.threeds.messages import ThreeDSMessage
 from gateway.threeds.networks import THREEDS_NETWORK_BY_KEY
 from gateway.threeds.outcome import AuthenticationOutcome
@@ -188,9 +188,9 @@ def _render_step(request: HttpRequest, visit: ChallengeVisit) -> HttpResponse:
         "network": THREEDS_NETWORK_BY_KEY[row.network].title,
         "merchant": row.merchant.name,
         "info": info if info in CHALLENGE_NOTICES else "",
-        "left": t["triesLeft"].format(n=acs.MAX_CODE_ATTEMPTS - row.attempts),
-        "no_more": row.resends >= acs.MAX_CODE_RESENDS,
-        "code": t["codeHint"].format(code=acs.ONE_TIME_CODE),
+        "left": t["triesLeft"].format(n=simulated_acs.MAX_CODE_ATTEMPTS - row.attempts),
+        "no_more": row.resends >= simulated_acs.MAX_CODE_RESENDS,
+        "code": t["codeHint"].format(code=simulated_acs.ONE_TIME_CODE),
         "until": t["until"].format(time=f"{row.deadline:%H:%M}"),
         "hints": _list_hints(row),
         "window": row.window,

@@ -14,9 +14,9 @@ from django.conf import settings
 from gateway.core.result_codes import EXTERNAL_TEST_MODE
 from gateway.core.secret import Secret
 from gateway.models import ThreeDSecureConfiguration
-from gateway.threeds import acs
+from gateway.threeds import simulated_acs
 from gateway.threeds.external_server import ExternalThreeDSServer
-from gateway.threeds.messages import ThreeDSMessage
+from gateway.threeds.messages import CardRange, ThreeDSMessage
 from gateway.threeds.server_setup import has_threeds_server, open_threeds_server
 
 
@@ -27,7 +27,7 @@ class DirectoryServer(Protocol):
     name: str
     url: str
 
-    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, acs.CardRange | None]:
+    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, CardRange | None]:
         """(scenario, card range) of a card; the range is None if no issuer authenticates it. ``ident``: the
         threeDSServerTransID."""
         ...
@@ -43,12 +43,12 @@ class SimulatedDirectory:
     name = "simulator"
     url = ""
 
-    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, acs.CardRange | None]:
-        scenario = acs.choose_scenario(number, steering)
-        return scenario, acs.find_card_range(scenario)
+    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, CardRange | None]:
+        scenario = simulated_acs.choose_scenario(number, steering)
+        return scenario, simulated_acs.find_card_range(scenario)
 
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
-        return acs.build_ares(areq, scenario, network)
+        return simulated_acs.build_ares(areq, scenario, network)
 
 
 SIMULATED_DIRECTORY: Final = SimulatedDirectory()

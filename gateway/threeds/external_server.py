@@ -19,8 +19,7 @@ from django.conf import settings
 
 from gateway.core.secret import Secret, SecretBytes
 from gateway.outbound import call_url
-from gateway.threeds import acs
-from gateway.threeds.messages import ThreeDSMessage
+from gateway.threeds.messages import CardRange, ThreeDSMessage
 from gateway.threeds.required_fields import find_areq_faults
 from gateway.threeds.server_setup import ThreeDSServerAccess
 
@@ -76,7 +75,7 @@ class ExternalThreeDSServer:
         self._access = access
         self.url = access.url
 
-    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, acs.CardRange | None]:
+    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, CardRange | None]:
         """The versioning call. ``steering`` is for the simulator only."""
         sent = {"threeDSServerTransID": str(ident), "acctNumber": number}
         found = self._call("/v1/versioning", sent, f"{ident}-versioning")
@@ -96,7 +95,7 @@ class ExternalThreeDSServer:
         version = next((one for one in SUPPORTED_VERSIONS if lowest <= one <= highest), None)
         if version is None:
             return "", None
-        return "", acs.CardRange(version=version, method=bool(method), method_url=method, server=server)
+        return "", CardRange(version=version, method=bool(method), method_url=method, server=server)
 
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
         """Send an AReq that is complete. ``scenario`` is for the simulator only."""

@@ -78,6 +78,17 @@ _DECOUPLED_MINUTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CardRange:
+    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page. ``method_url``:
+    its address, empty for the simulated one; ``server``: the fields by which the 3DS server names itself."""
+
+    version: str
+    method: bool
+    method_url: str = ""
+    server: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationSubject:
     """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
     what network and acquirer assigned, from the channel's configuration; ``expiry``: month (2 digits), year (4);

@@ -24,7 +24,7 @@ from gateway.core.money import Money
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
-from gateway.threeds import acs, messages
+from gateway.threeds import messages, simulated_acs
 from gateway.threeds.authentications import outcome_from_authentication
 from gateway.threeds.directory_server import get_directory_server
 from gateway.threeds.external_server import (
@@ -33,7 +33,7 @@ from gateway.threeds.external_server import (
     IncompleteAReqError,
     MalformedDirectoryAnswerError,
 )
-from gateway.threeds.messages import AuthenticationSubject, ThreeDSMessage
+from gateway.threeds.messages import AuthenticationSubject, CardRange, ThreeDSMessage
 from gateway.threeds.networks import THREEDS_VERSION, find_network_eci, find_threeds_network
 from gateway.threeds.outcome import AuthenticationOutcome
 from gateway.threeds.trans_status import (
@@ -174,11 +174,11 @@ def continue_challenge(ident: UUID, creq: ThreeDSMessage) -> tuple[ThreeDSMessag
         row = _lock_authentication(ident)
         if row.server_url or row.step not in (AuthenticationStep.CHALLENGE, AuthenticationStep.DECOUPLED):
             # The challenge of an external server is answered at the issuer, never here.
-            return acs.build_closed_cres(_creq(row), row.trans_status), outcome_from_authentication(row)
-        challenge_state = acs.ChallengeState(
+            return simulated_acs.build_closed_cres(_creq(row), row.trans_status), outcome_from_authentication(row)
+        challenge_state = simulated_acs.ChallengeState(
             scenario=row.scenario, network=row.network, attempts=row.attempts, resends=row.resends
         )
-        step = acs.answer_challenge(challenge_state, _creq(row) | creq)
+        step = simulated_acs.answer_challenge(challenge_state, _creq(row) | creq)
         row.attempts, row.resends = step.challenge_state.attempts, step.challenge_state.resends
         _store_messages(row, _creq(row) | creq, step.cres)
         if step.rreq is not None:
@@ -192,8 +192,8 @@ def complete_decoupled(ident: UUID) -> AuthenticationOutcome:
     with transaction.atomic():
         row = _lock_authentication(ident)
         if row.step == AuthenticationStep.DECOUPLED and not row.server_url:
-            challenge_state = acs.ChallengeState(scenario=row.scenario, network=row.network)
-            _apply_rreq(row, acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
+            challenge_state = simulated_acs.ChallengeState(scenario=row.scenario, network=row.network)
+            _apply_rreq(row, simulated_acs.build_decoupled_result(challenge_state), clock.merchant_now(row.merchant))
             row.save()
     return outcome_from_authentication(row)
 
@@ -267,7 +267,7 @@ def _create_authentication(asked: AuthenticationRequest, _configuration: ThreeDS
         amount=money.amount,
         currency=money.currency,
         card=mask_pan(asked.number.reveal()),
-        window=acs.resolve_challenge_window(given.get("customer.browser.challengeWindow", "")),
+        window=simulated_acs.resolve_challenge_window(given.get("customer.browser.challengeWindow", "")),
         request=dict(asked.echo),
         answer=dict(asked.answer),
         return_url=asked.return_url,
@@ -281,7 +281,7 @@ def _build_subject(
     row: Authentication,
     asked: AuthenticationRequest,
     configuration: ThreeDSecureConfiguration,
-    found: acs.CardRange,
+    found: CardRange,
 ) -> AuthenticationSubject:
     return AuthenticationSubject(
         id=row.id,
@@ -371,7 +371,7 @@ def _start_waiting(
     if then is AuthenticationResult.DECOUPLED:
         row.step, row.flow = AuthenticationStep.DECOUPLED, "decoupled"
         # The simulated banking app answers by itself; an external server reports the result by its callback.
-        row.due_at = now + timedelta(seconds=acs.DECOUPLED_AFTER_S) if not row.server_url else None
+        row.due_at = now + timedelta(seconds=simulated_acs.DECOUPLED_AFTER_S) if not row.server_url else None
         longest = DECOUPLED_TIMEOUT
     else:
         row.step, row.flow = AuthenticationStep.CHALLENGE, "challenge"

@@ -53,7 +53,7 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
     for payment in found:
-        sums[payment.currency] += payment.approved or payment.amount
+        sums[payment.currency] += payment.approved_amount or payment.amount
     context = {
         **page.admin_site.each_context(request),
         "title": _("What did not come"),

@@ -167,8 +167,8 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
     r.presented, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,
     r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,
     p.payment_type AS p_kind, p.payment_type IN ({", ".join(f"'{kind}'" for kind in INBOUND_TYPES)}) AS p_inward,
-    coalesce(p.approved, p.amount) - coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
-        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
+    coalesce(p.approved_amount, p.amount) - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
+        WHERE v.chain = p.chain AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')

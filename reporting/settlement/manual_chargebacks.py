@@ -202,7 +202,7 @@ def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlemen
         "tx_id1": behind.connector_tx_id,
         "merchant_transaction_id": behind.merchant_transaction_id,
         "merchant_invoice_id": behind.merchant_invoice_id,
-        "amount": payment.approved or payment.amount,
+        "amount": payment.approved_amount or payment.amount,
         "currency": payment.currency,
         "brand": payment.brand[:16],
         "presented_at": payment.created_at,

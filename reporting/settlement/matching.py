@@ -68,11 +68,11 @@ SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
     CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')
          ELSE p.acquirer_merchant_id END AS held_at,
     p.payment_type AS kind, p.payment_type IN ({_list(INBOUND_TYPES)}) AS inward, p.status, p.currency,
-    coalesce(p.approved, p.amount) - coalesce(r.taken, 0) AS net,
+    coalesce(p.approved_amount, p.amount) - coalesce(r.taken, 0) AS net,
     p.merchant_transaction_id AS reference, (p.created_at AT TIME ZONE %(zone)s)::date AS day
 FROM gateway_payment p
 LEFT JOIN (
-    SELECT v.referenced, sum(v.approved) AS taken FROM gateway_payment v
+    SELECT v.referenced, sum(v.approved_amount) AS taken FROM gateway_payment v
     WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND NOT v.connector {REVERSED_BY_REFUND_SQL}
         AND v.id >= %(floor)s GROUP BY v.referenced
 ) r ON r.referenced = p.id

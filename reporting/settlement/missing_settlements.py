@@ -26,7 +26,7 @@ SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 
 _UNSETTLED: Final = f"""p.status = 'APPROVED'
     AND p.connector = ANY(%(connectors)s) AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
-    AND p.approved > coalesce((SELECT sum(v.approved) FROM gateway_payment v WHERE v.chain = p.chain
+    AND p.approved_amount > coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = p.chain
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
@@ -41,7 +41,7 @@ _COUNTED: Final = f"""
 SELECT m.id, m.today, p.currency, p.many, p.amount
 FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
 CROSS JOIN LATERAL (
-    SELECT p.currency, count(*) AS many, sum(p.approved) AS amount FROM gateway_payment p
+    SELECT p.currency, count(*) AS many, sum(p.approved_amount) AS amount FROM gateway_payment p
     WHERE p.merchant_id = m.id
         AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
         AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}

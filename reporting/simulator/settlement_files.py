@@ -91,8 +91,8 @@ def _net_amount(payment: Payment) -> Decimal:
     """The amount to settle: reversals before settlement are taken off."""
     taken = Payment.objects.filter(
         chain=payment.chain, referenced=payment.id, payment_type="RV", status=Status.APPROVED
-    ).values_list("approved", flat=True)
-    return (payment.approved or Decimal(0)) - sum((one or Decimal(0) for one in taken), Decimal(0))
+    ).values_list("approved_amount", flat=True)
+    return (payment.approved_amount or Decimal(0)) - sum((one or Decimal(0) for one in taken), Decimal(0))
 
 
 def build_payment_line(
@@ -143,7 +143,7 @@ def _dispute_payment_line(institute: ClearingInstitute, payment: Payment, paid_o
         return None
     record_type = "CHARGEBACK" if payment.payment_type == "CB" else "CHARGEBACK REVERSAL"
     reason = {"ReasonCode": payment.result_code} if record_type == "CHARGEBACK" else {}
-    line = build_payment_line(institute, behind, record_type, payment.approved or payment.amount, paid_on)
+    line = build_payment_line(institute, behind, record_type, payment.approved_amount or payment.amount, paid_on)
     return {**line, **reason, "SettlementTxId": f"STL{payment.id.hex[-16:].upper()}"}
 
 

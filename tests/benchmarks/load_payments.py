@@ -180,7 +180,7 @@ class CopyBuffer:
             status="APPROVED" if approved else "DECLINED",
             amount=amount,
             currency="EUR",
-            approved=amount if approved else None,
+            approved_amount=amount if approved else None,
             result_code=due.code,
             test_mode="INTERNAL",
             merchant_transaction_id=order,

@@ -21,7 +21,7 @@ _TPS: Final = re.compile(r"tps = ([0-9.]+)")
 # What a payment writes before its acquirer is asked, and after; the values are those of a payment that was just made.
 FIRST: Final = ("gateway_payment", "gateway_paymentevent")
 SECOND: Final = ("gateway_paymentevent", "gateway_acquirerexchange", "gateway_notification", "gateway_requestlog")
-MOVED: Final = ("status", "result_code", "approved", "connector_tx_id", "answer")
+MOVED: Final = ("status", "result_code", "approved_amount", "connector_tx_id", "answer")
 FRESH: Final = frozenset({"id", "number", "chain", "payment_id", "request_id", "payment", "sequence"})
 
 
@@ -126,7 +126,7 @@ def _insert(table: str, row: dict[str, str], identity: str, sequence: int, sourc
             columns[name] = value
     if table == "gateway_payment":
         columns |= {"id": identity, "chain": identity, "request_id": identity, "status": "'STARTED'"}
-        columns |= {"result_code": "''", "approved": "NULL", "sequence": "1"}
+        columns |= {"result_code": "''", "approved_amount": "NULL", "sequence": "1"}
     elif table == "gateway_requestlog":
         columns |= {"id": identity, "payment": identity}
     else:

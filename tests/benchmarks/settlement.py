@@ -24,8 +24,8 @@ LINES: Final = 1_000_000
 LINES_QUICK: Final = 100_000
 _PAYMENTS: Final = """
 INSERT INTO gateway_payment (id, number, merchant_id, channel_id, chain, payment_type, brand, method, status, amount,
-    currency, approved, result_code, test_mode, merchant_transaction_id, merchant_invoice_id, merchant_memo, request,
-    answer, means, connector, connector_tx_id, acquirer_merchant_id, resource_path, final, practice, sequence,
+    currency, approved_amount, result_code, test_mode, merchant_transaction_id, merchant_invoice_id, merchant_memo,
+    request, answer, means, connector, connector_tx_id, acquirer_merchant_id, resource_path, final, practice, sequence,
     follow_ups, request_id, created_at)
 SELECT g.id, nextval('gateway_payment_number'), c.merchant_id, c.id, g.id, 'DB', 'VISA', 'CC', 'APPROVED',
     (n %% 500 + 1)::numeric, 'EUR', (n %% 500 + 1)::numeric, '000.100.110', 'INTERNAL', 'order-' || n, '', '',

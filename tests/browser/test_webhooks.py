@@ -16,7 +16,7 @@ from tests.browser.conftest import picture
 from tests.browser.patience import follow, resize
 from tests.browser.test_clerks import find, fits, serious, sign_in, somebody
 from tests.support.fixtures import Shop, open_shop
-from tests.support.telling import deliver
+from tests.support.webhook_delivery import deliver
 from tests.support.webhooks import Hook, hooked, verified
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]

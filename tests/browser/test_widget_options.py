@@ -123,7 +123,9 @@ def test_the_offered_brands_follow_the_risk_score(
         checkout_id = checkout(shop.api, **{"customer.email": email})
         widget.open(shop_site.widget(site, checkout_id, brands="VISA DIRECTDEBIT_SEPA"))
         expect(widget.page.locator(".wpwl-container")).to_have_count(rows)
-    assert Checkout.objects.get(pk=checkout_id[:32].lower()).hidden == {"DIRECTDEBIT_SEPA": "Risk score 30 or more"}
+    assert Checkout.objects.get(pk=checkout_id[:32].lower()).hidden_brands == {
+        "DIRECTDEBIT_SEPA": "Risk score 30 or more"
+    }
     widget.fill().press()
     widget.lands()
 

@@ -18,7 +18,7 @@ from tests.browser.patience import PATIENCE_MS
 from tests.browser.widget import GOOD, Widget, checkout
 from tests.support.client import Api
 from tests.support.fixtures import open_shop
-from tests.support.newer import with_news
+from tests.support.later_version import with_news
 from tests.support.shopfront import NONCE, WIDGET, Shopfront
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]

@@ -22,8 +22,8 @@ from gateway.models import AuditEntry, Payment
 from tests.support.clock import pass_time
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
-from tests.support.telling import deliver, messages, register
 from tests.support.threads import at_once
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 pytestmark = pytest.mark.django_db

@@ -34,7 +34,7 @@ def refund(shop: Shop, payment: Payment, amount: str, *, pending: bool = False) 
     answer = shop.api.follow(payment.id.hex, "RF", amount)
     assert answer.status == 200
     if pending:
-        Payment.objects.filter(pk=answer.id).update(status=Status.PENDING, approved=None)
+        Payment.objects.filter(pk=answer.id).update(status=Status.PENDING, approved_amount=None)
 
 
 @pytest.mark.parametrize("refunded", ["100.00", "30.00"])

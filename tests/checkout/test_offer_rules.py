@@ -90,7 +90,7 @@ def test_two_shoppers_see_two_lists_and_the_reason_is_kept(shop: Shop) -> None:
     assert codes(answer) == ["VISA"]
     assert answer.body["hidden"] == [{"code": "MASTER", "reason": "Throwaway address"}]
     row = Checkout.objects.get(pk=high.checkout[:32].lower())
-    assert row.hidden == {"MASTER": "Throwaway address"}
+    assert row.hidden_brands == {"MASTER": "Throwaway address"}
     refused = high.pay(paymentBrand="MASTER", card__number="5454545454545454")
     assert (refused.status, refused.code) == (400, "600.200.201")
     assert high.pay(paymentBrand=None, card__number="5454545454545454").code == "600.200.201"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from gateway.models import AcquirerAccount
 from gateway.vault.rewrap import SEALED_COLUMNS
 from tests.support.client import Answer, form
 from tests.support.fixtures import Shop
+from tests.support.receivers import answering, receiving
 from tests.support.shopper import Browser, open_checkout
 from tests.support.wallet_providers import Providers, wallet_providers
 
@@ -246,7 +248,7 @@ def test_an_operator_s_setting_bounds_what_was_configured_before(shop: Shop, pro
         (503, {}, "HTTP 503"),
         (302, {}, "HTTP 302"),
         (200, ["no"], "no JSON object"),
-        (200, {"x": "y" * 70_000}, "asked"),
+        (200, {"x": "y" * 70_000}, "no JSON object"),
     ],
 )
 def test_a_provider_that_gives_no_session_is_told(
@@ -256,6 +258,49 @@ def test_a_provider_that_gives_no_session_is_told(
     answer = ask(open_checkout(shop.api), f"{provider.url}/vouch")
     assert (answer.status, answer.code) == (400, "900.100.100")
     assert words in answer.body["result"]["description"]
+
+
+def test_a_provider_s_name_that_leads_inside_is_not_called(
+    shop: Shop, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design goal R10: the operator names hosts, and whoever answers for their names chooses the addresses."""
+    settings.GATEWAY_OUTBOUND_LOOPBACK = False
+    real = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *more, **named: real("127.0.0.1" if host == "vouch.provider.example" else host, *more, **named),
+    )
+    with receiving(answering(200, b"{}")) as receiver:
+        origin = f"https://vouch.provider.example:{receiver.port}"
+        settings.GATEWAY_WALLET_ORIGINS = {"WALLET1": [origin]}
+        configure(shop, tmp_path, {"wallet1": SESSION | {"validationHosts": [origin]}})
+        assert ask(open_checkout(shop.api), f"{origin}/vouch").code == "900.100.100"
+    assert receiver.connections == 0
+
+
+def test_a_provider_that_drips_its_answer_is_left_at_the_deadline(
+    shop: Shop, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shopper's request holds a thread of the web server for as long."""
+    monkeypatch.setattr(merchant_validation, "VALIDATION_TIMEOUT_S", 1.0)
+    ended = threading.Event()
+
+    def drip(line: socket.socket, request: bytes) -> None:
+        line.sendall(b"HTTP/1.1 200 OK\r\n")
+        for _ in range(40):
+            line.sendall(b"X-More: 1\r\n")
+            if ended.wait(0.25):
+                return
+        line.sendall(b"Content-Length: 2\r\n\r\n{}")
+
+    with receiving(drip) as receiver:
+        origin = f"http://127.0.0.1:{receiver.port}"
+        settings.GATEWAY_WALLET_ORIGINS = {"WALLET1": [origin]}
+        configure(shop, tmp_path, {"wallet1": SESSION | {"validationHosts": [origin]}})
+        answer = ask(open_checkout(shop.api), f"{origin}/vouch")
+        ended.set()
+    assert (answer.code, "timed_out" in answer.body["result"]["description"]) == ("900.100.100", True)
 
 
 def test_an_unknown_checkout_learns_nothing(provider: Providers) -> None:

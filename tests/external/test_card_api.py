@@ -25,7 +25,7 @@ from gateway.payments import recovery
 from tests.external.peers import Peer, program, running
 from tests.support.card_api import CARD, KEY, SIGNING, account_at
 from tests.support.client import Answer
-from tests.support.cutting import Cutting, cutting
+from tests.support.faulty_proxy import Cutting, cutting
 from tests.support.fixtures import Shop
 from tests.support.ports import free_port
 from tests.support.receivers import answering, receiving
@@ -103,7 +103,7 @@ def agree(peer: Peer) -> None:
         assert not [one for one in members if one.status not in (Status.APPROVED, Status.DECLINED)]
         approved = {
             kind: sum(
-                (one.approved or Decimal(0))
+                (one.approved_amount or Decimal(0))
                 for one in members
                 if one.payment_type == kind and one.status == Status.APPROVED
             )

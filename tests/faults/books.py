@@ -169,9 +169,10 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
         exchange = Exchange(kind=kind, received=received or {}, asked=asked, answered=answered, written=at.timestamp())
         later.insert(0, exchange)
     rows = connection.execute(
-        "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved, connector,"
-        " result_code, p.created_at, completed_at, EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id)"
-        ", brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id"
+        "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved_amount,"
+        " connector, result_code, p.created_at, completed_at, "
+        "EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id),"
+        " brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id"
         " FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id"
     )
     return {

@@ -29,6 +29,7 @@ NOT_COUNTED: Final = ("/dev/", "/proc/")
 Result = TypeVar("Result")
 _opened: list[str] = []
 _counting = False
+_hooked = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +61,12 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
             _opened.append(str(path))
 
 
-sys.addaudithook(_hook)
-
-
 @contextmanager
 def _watching_files() -> Iterator[None]:
-    global _counting
+    global _counting, _hooked
+    if not _hooked:  # a hook stays for the life of the process, and is called for many other events
+        sys.addaudithook(_hook)
+        _hooked = True
     _opened.clear()
     _counting = True
     try:

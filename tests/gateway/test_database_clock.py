@@ -30,7 +30,7 @@ from tests.support.fixtures import BY, Shop
 from tests.support.office import person
 from tests.support.settlement import csv, institute, line, payment_of
 from tests.support.shopper import open_checkout
-from tests.support.telling import register
+from tests.support.webhook_delivery import register
 from tests.support.webhooks import hooked
 
 pytestmark = pytest.mark.django_db

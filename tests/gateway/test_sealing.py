@@ -5,6 +5,7 @@ Source: design goals R8, R9; Part A, Card account.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import stat
@@ -12,6 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -54,17 +56,20 @@ def test_what_was_sealed_for_a_row_opens_for_that_row(opened: Vault) -> None:
 def test_what_was_sealed_for_one_row_does_not_open_for_another(opened: Vault) -> None:
     """Goals R8: a value copied to another row is useless."""
     sealed = opened.seal(NUMBER, row_id())
-    with pytest.raises(VaultError):
+    with pytest.raises(VaultError, match="it was altered, or it belongs to another row"):
         opened.open(sealed, row_id())
 
 
-@pytest.mark.parametrize("at", [0, 5, 20, -1])
-def test_a_sealed_value_that_was_changed_does_not_open(opened: Vault, at: int) -> None:
-    """Goals R8: authenticated encryption."""
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [(0, "was altered"), (2, "the vault has no key"), (5, "was altered"), (20, "was altered"), (-1, "was altered")],
+)
+def test_a_sealed_value_that_was_changed_does_not_open(opened: Vault, at: int, why: str) -> None:
+    """Goals R8: authenticated encryption. Bytes 1 to 4 name the key."""
     row = row_id()
     sealed = bytearray(opened.seal(NUMBER, row))
     sealed[at] ^= 1
-    with pytest.raises(VaultError):
+    with pytest.raises(VaultError, match=why):
         opened.open(bytes(sealed), row)
 
 
@@ -220,3 +225,13 @@ def test_of_a_keyset_without_dates_no_key_is_superseded() -> None:
     document, key = keysets.add_key_pair(keysets.build_keyset())
     del document["since"]
     assert keysets.find_superseded_at(document, key) is None
+
+
+@pytest.mark.parametrize("change", [keysets.promote_key_pair, keysets.remove_key_pair])
+def test_a_key_that_the_vault_lacks_is_neither_promoted_nor_removed(change: Any) -> None:
+    document = keysets.build_keyset()
+    before = copy.deepcopy(document)
+    known = keysets.list_key_pairs(document)[0].id
+    with pytest.raises(VaultError, match=f"has no key {known + 1}; it has {known}"):
+        change(document, known + 1)
+    assert document == before

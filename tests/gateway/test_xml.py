@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.core.xml import MAX_XML_DEPTH, MAX_XML_TEXT_CHARS, XmlStreamReader
+from gateway.core.xml import MAX_XML_DEPTH, MAX_XML_TEXT_CHARS, MAX_XML_TOKEN_BYTES, XML_CHUNK_BYTES, XmlStreamReader
 
 
 class WrongError(Exception):
@@ -63,3 +63,16 @@ def test_a_text_is_kept_up_to_its_limit() -> None:
 def test_what_no_bank_sends_is_refused_in_the_readers_words(octets: bytes, why: str) -> None:
     with pytest.raises(WrongError, match=why):
         told(octets)
+
+
+@pytest.mark.parametrize("begun", [b'<a b="', b"<a><!--", b"<", b"<a></"])
+def test_a_tag_or_comment_without_an_end_is_refused_early(begun: bytes) -> None:
+    """Found in use: expat 2.5 reads it anew with each chunk, so that 2 GB took hours and 4 GB of memory."""
+    chunks = MAX_XML_TOKEN_BYTES // XML_CHUNK_BYTES + 1
+    with pytest.raises(WrongError, match="tag or comment of more than"):
+        told(begun, *[b"x" * XML_CHUNK_BYTES] * chunks)
+
+
+def test_long_texts_are_no_long_tags() -> None:
+    chunk = b"x&amp;" * 10_000
+    assert told(b"<a>", *[chunk] * 30, b"</a>")[-1][2].startswith("x&x&")

@@ -301,6 +301,14 @@ def test_a_connection_goes_on_after_a_body_that_was_read_away(server: Server) ->
     assert b"\r\nConnection: keep-alive\r\n" in answer
 
 
+def test_connections_that_send_nothing_occupy_no_thread(server: Server) -> None:
+    """Found in use: a thousand of them from one machine stopped a node for minutes."""
+    with contextlib.ExitStack() as held:
+        for _ in range(300):
+            held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S))
+        assert server.send(b"GET /nothing HTTP/7.7\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+
+
 def test_the_headers_of_a_request_have_a_bound_together(server: Server) -> None:
     """Decision 0050: a hundred of 8 KB took 70 ms to read."""
     some = b"".join(b"X-%d: " % number + b"a" * 8_000 + b"\r\n" for number in range(7))

@@ -70,7 +70,7 @@ def test_tasks_are_taken_again_when_the_broker_went_away_under_one_that_ran(
 ) -> None:
     """Its acknowledgement fails, and with it must go the slot that it took."""
     url, started, until, after = broker.start(), tmp_path / "started", tmp_path / "until", tmp_path / "after"
-    with worker(url, tmp_path / "log", pool, GATEWAY_WORKER_DEAF_S="0"):
+    with worker(url, tmp_path / "log", pool, GATEWAY_WORKER_STALLED_S="0"):
         send(url, "tests.hold", str(started), str(until))
         assert eventually(started.exists), (tmp_path / "log").read_text()
         assert broker.pid is not None
@@ -84,7 +84,7 @@ def test_tasks_are_taken_again_when_the_broker_went_away_under_one_that_ran(
 
 def test_a_worker_that_takes_no_more_tasks_ends(broker: Broker, tmp_path: Path) -> None:
     url, never = broker.start(), tmp_path / "never"
-    with worker(url, tmp_path / "log", GATEWAY_WORKER_DEAF_S="3", TESTS_STOPS_TAKING="yes") as process:
+    with worker(url, tmp_path / "log", GATEWAY_WORKER_STALLED_S="3", TESTS_STOPS_TAKING="yes") as process:
         send(url, "tests.note", str(never))
         assert eventually(lambda: process.poll() is not None), (tmp_path / "log").read_text()
     assert "worker_stalled" in (tmp_path / "log").read_text()
@@ -93,7 +93,7 @@ def test_a_worker_that_takes_no_more_tasks_ends(broker: Broker, tmp_path: Path) 
 def test_a_worker_with_threads_ends_when_a_task_runs_for_longer_than_it_may(broker: Broker, tmp_path: Path) -> None:
     """No thread can be ended alone; what was claimed is leased, and the supervisor starts the worker again."""
     url, started = broker.start(), tmp_path / "started"
-    with worker(url, tmp_path / "log", "threads", GATEWAY_TIMER_LIMIT_S="3", GATEWAY_WORKER_DEAF_S="0") as process:
+    with worker(url, tmp_path / "log", "threads", GATEWAY_TIMER_LIMIT_S="3", GATEWAY_WORKER_STALLED_S="0") as process:
         send(url, "tests.hold", str(started), str(tmp_path / "never"))
         assert eventually(started.exists), (tmp_path / "log").read_text()
         assert eventually(lambda: process.poll() is not None), (tmp_path / "log").read_text()

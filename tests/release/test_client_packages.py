@@ -25,8 +25,8 @@ from gateway.core.result_codes import RESULT_CODES, ResultFamily, find_result_fa
 from gateway.models import Payment
 from gateway.portal.client_packages import CLIENTS_DIR, list_client_packages
 from tests.support.fixtures import Shop
-from tests.support.newer import newer_than
-from tests.support.telling import deliver
+from tests.support.later_version import newer_than
+from tests.support.webhook_delivery import deliver
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S: Final = 180

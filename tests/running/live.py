@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,11 +31,16 @@ class Unsafe:
     settings: Mapping[str, str]
 
 
+OIDC_CLIENT: Final = {"GATEWAY_OIDC_CLIENT_ID": "tollhouse", "GATEWAY_OIDC_CLIENT_SECRET": "of the provider"}
 UNSAFE: Final = (
     Unsafe(check="E001", settings={"GATEWAY_ENVIRONMENT": "production"}),
+    Unsafe(check="E003", settings={"GATEWAY_TOTP": "never"}),
     Unsafe(check="E010", settings={"DJANGO_DEBUG": "true"}),
     Unsafe(check="E011", settings={"GATEWAY_BASE_URL": "http://localhost"}),
     Unsafe(check="E012", settings={"DJANGO_SECRET_KEY": "short"}),
+    Unsafe(check="E012", settings={"DJANGO_SECRET_KEY": "a" * 64}),
+    Unsafe(check="E012", settings={"DJANGO_SECRET_KEY": "0123456789abc" * 4}),
+    Unsafe(check="E012", settings={"DJANGO_SECRET_KEY": f"django-insecure-{string.ascii_letters}"}),
     Unsafe(check="E013", settings={"DJANGO_ALLOWED_HOSTS": "*"}),
     Unsafe(check="E014", settings={"GATEWAY_VAULT_KEYSET_FILE": "{folder}/nowhere.json"}),
     Unsafe(check="E015", settings={"GATEWAY_VAULT_KEYSET_FILE": "{folder}/open.json"}),
@@ -43,6 +49,11 @@ UNSAFE: Final = (
     Unsafe(check="E021", settings={"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}),
     Unsafe(check="E022", settings={"GATEWAY_TOTP": "optional"}),
     Unsafe(check="E023", settings={"GATEWAY_SESSION_IDLE_MINUTES": "60"}),
+    Unsafe(check="E023", settings={"GATEWAY_SESSION_IDLE_MINUTES": "0"}),
+    Unsafe(check="E024", settings={"GATEWAY_SESSION_HOURS": "25"}),
+    Unsafe(check="E025", settings={"GATEWAY_OIDC_ISSUER": "http://id.example", **OIDC_CLIENT}),
+    Unsafe(check="E026", settings={"GATEWAY_OIDC_ISSUER": "https://id.example"}),
+    Unsafe(check="E027", settings={"GATEWAY_UNUSED_ACCOUNT_DAYS": "0"}),
 )
 
 
@@ -73,9 +84,10 @@ def _unsafe_is_refused(site: Site) -> Row:
         done = site.manage("check", check=False, **settings)
         if done.returncode == 0 or f"tollhouse.{row.check}" not in done.stderr:
             passed.append(row.check)
+    checks = ", ".join(dict.fromkeys(row.check for row in UNSAFE))
     return Row(
         trial="live: unsafe settings",
-        done=f"manage.py check with {len(UNSAFE)} unsafe settings, one at a time: {', '.join(r.check for r in UNSAFE)}",
+        done=f"manage.py check with {len(UNSAFE)} unsafe settings, one at a time: {checks}",
         seen=f"{len(UNSAFE) - len(passed)} refused, {', '.join(passed) or 'none'} let through; safe settings accepted",
         fine=not passed,
     )

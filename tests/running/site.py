@@ -199,7 +199,8 @@ class Site:
                     "/etc/nginx/tollhouse.crt": str(self.certificate),
                     "/etc/nginx/tollhouse.key": str(self.certificate),
                     "/run/nginx-bodies": str(self.folder / "bodies"),
-                    "http {": f"pid {self.folder}/nginx.pid;\nhttp {{\n    access_log off;",
+                    "/var/log/nginx": str(self.folder),
+                    "http {": f"pid {self.folder}/nginx.pid;\nhttp {{",
                 },
             )
             (self.folder / "nginx.conf").write_text(text)

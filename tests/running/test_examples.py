@@ -53,6 +53,23 @@ def test_the_units_start_celery_as_the_launcher_does(unit: str, command: list[st
     assert words == command
 
 
+def test_no_proxy_logs_queries_or_whole_requests() -> None:
+    """Found in use: a card number that was pasted into a search box stood in the proxy's log (PCI DSS 3.3, 3.5)."""
+    formats = [
+        line
+        for name in ("haproxy.cfg", "nginx.conf")
+        for line in (EXAMPLES / name).read_text().splitlines()
+        if re.match(r"\s*(option httplog|log-format|log_format|access_log|error_log|')", line)
+    ]
+    assert len(formats) == 5
+    for line in formats:
+        assert not re.search(
+            r"httplog|%r\b|%HU\b|%HQ\b|%\[|\$request[ '\"]|request_uri|args|referer|\bcombined\b", line
+        ), line
+    assert any("access_log " in line and line.endswith(" paths;") for line in formats)
+    assert any("error_log " in line and line.endswith(" crit;") for line in formats)
+
+
 def test_every_name_of_the_example_environment_is_a_setting() -> None:
     """docs/settings.md."""
     known = set(re.findall("`([A-Z][A-Z_]+)`", (PROJECT_ROOT / "docs" / "settings.md").read_text()))

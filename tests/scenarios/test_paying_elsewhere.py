@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.client import Api
 from tests.support.clock import pass_time
-from tests.support.elsewhere import Visitor, order
+from tests.support.redirected_shopper import Visitor, order
 
 pytestmark = pytest.mark.django_db
 

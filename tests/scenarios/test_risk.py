@@ -378,7 +378,7 @@ def test_avs_and_cvv_answers_review_or_decline_by_the_sets_policy(shop: Shop, se
     if code in ("800.400.100", "800.100.153"):
         assert "reversed" in answer.body["resultDetails"]["RiskReason"]
         assert "takenBack" in Payment.objects.get(pk=answer.id).exchanges.get().received
-        assert Payment.objects.get(pk=answer.id).approved is None
+        assert Payment.objects.get(pk=answer.id).approved_amount is None
 
 
 def test_a_rule_set_costs_few_statements_and_no_rule_set_none(committed: Shop) -> None:

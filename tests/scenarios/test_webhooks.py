@@ -11,8 +11,8 @@ from django.core.management import call_command
 
 from gateway.payments import webhook_payloads
 from tests.support.clock import pass_time
-from tests.support.elsewhere import Visitor, order
 from tests.support.fixtures import Shop
+from tests.support.redirected_shopper import Visitor, order
 from tests.support.shopper import open_checkout
 from tests.support.webhooks import Hook, decrypted, hooked, verified
 

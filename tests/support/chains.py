@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.core import identifiers
 from gateway.models import Payment, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 
 
 def first(kind: str, amount: str = "100.00", **values: Any) -> Payment:
@@ -32,7 +32,7 @@ def _payment(ident: Any, kind: str, amount: str, **values: Any) -> Payment:
         id=ident,
         payment_type=kind,
         amount=Decimal(amount),
-        approved=Decimal(approved) if approved is not None else None,
+        approved_amount=Decimal(approved) if approved is not None else None,
         status=status,
         **{"currency": "EUR", "brand": "VISA", "method": "CC", **values},
     )

@@ -1,4 +1,4 @@
-"""A real OpenSSH server for tests: on a free port of this machine, with keys of its own, for whoever runs the tests.
+"""A real OpenSSH server for tests, run as the user who runs the tests, on a free port, with keys of its own.
 
 Where there is none the tests that need it are skipped, never in CI, which installs it (.ci/run).
 """

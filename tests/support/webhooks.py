@@ -1,5 +1,5 @@
-"""A merchant's side of webhooks: a local receiver that verifies and decrypts with other people's libraries, and knows
-nothing of the product's own code."""
+"""A merchant's webhook receiver: verifies and decrypts with public libraries alone, and uses
+none of the product's own code."""
 
 from __future__ import annotations
 

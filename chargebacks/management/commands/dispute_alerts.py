@@ -62,7 +62,7 @@ class Command(BaseCommand):
         facts = AlertFacts(
             provider=SIMULATED_PROVIDER,
             reference=identifiers.row_id().hex,
-            amount=payment.approved or payment.amount,
+            amount=payment.approved_amount or payment.amount,
             currency=payment.currency,
             kind=DisputeAlert.Kind.INQUIRY if inquiry else DisputeAlert.Kind.ALERT,
         )

@@ -31,7 +31,7 @@ from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.models import Approval, Payment
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.operations import OPERATIONS
 
 MAX_SHOWN_APPROVALS = 200

@@ -26,7 +26,7 @@ from gateway.backoffice.follow_ups.clerk_limits import Clerk, LimitUse, sum_rece
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder, execute_follow_up
 from gateway.core import clock, identifiers, money
 from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.timers.registry import Timer
 
 APPROVAL_VALIDITY: Final = timedelta(days=7)

@@ -24,7 +24,7 @@ from gateway.backoffice.access.independence import ActingPerson
 from gateway.core import clock, identifiers
 from gateway.db.statement import WriteStatement
 from gateway.models import Approval, AuditEntry, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.token_limits import delete_old_token_moves
 
 CLERK_LIMIT_WINDOW: Final = timedelta(hours=24)

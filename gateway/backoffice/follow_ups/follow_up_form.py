@@ -34,7 +34,7 @@ from gateway.core import identifiers, result_codes
 from gateway.core.advice import get_developer_advice
 from gateway.core.money import format_amount
 from gateway.models import Approval, Payment, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.rendering import resolve_result_code
 

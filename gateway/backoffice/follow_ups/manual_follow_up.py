@@ -30,7 +30,7 @@ from gateway.core import clock, identifiers, money
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import IdempotencyKey, Payment
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import FollowUpRequest, process_follow_up
 from gateway.payments.idempotency import IdempotencyClaim
 from gateway.payments.operations import OPERATIONS

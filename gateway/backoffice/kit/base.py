@@ -300,6 +300,9 @@ class BackofficePage(ModelAdmin):
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
+        if request.method == "POST" and "_saveasnew" in request.POST:
+            # No page offers it; Django takes a change for an addition then, past what the page's form to add checks.
+            raise PermissionDenied
         if (
             self.requires_reauthentication
             and request.method == "POST"

@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.models import Payment, Status
-from gateway.payments import chain as sums
-from gateway.payments.chain import ZERO_AMOUNT, Chain
+from gateway.payments import chain_amounts as sums
+from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 
 ChainText = str | Promise

@@ -21,7 +21,7 @@ from gateway.core import result_codes
 from gateway.core.advice import get_developer_advice, get_shopper_message
 from gateway.core.result_codes import ResultFamily
 from gateway.models import Authentication, Payment, RiskDecision, Status
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.rendering import resolve_result_code
 from gateway.risk.evaluation import RiskOutcome

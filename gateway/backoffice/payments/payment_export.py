@@ -54,7 +54,7 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
     ("status", lambda p: str(p.status)),
     ("state of the whole payment", lambda p: str(resolve_chain_status(p)).replace("_", " ") if p.chain == p.pk else ""),
     ("amount", lambda p: p.amount),
-    ("approved", lambda p: p.approved),
+    ("approved", lambda p: p.approved_amount),
     ("currency", lambda p: p.currency),
     ("brand", lambda p: p.brand),
     ("method", lambda p: p.method),
@@ -72,7 +72,7 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
     ("testMode", lambda p: p.test_mode),
 )
 _READ: Final = (
-    "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved",
+    "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved_amount",
     "currency", "brand", "method", "result_code", "merchant_transaction_id", "merchant_invoice_id", "merchant_memo",
     "request", "answer", "chain", "referenced", "registration", "test_mode", "merchant__name", "channel__name",
     "standing__state",

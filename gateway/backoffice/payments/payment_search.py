@@ -28,7 +28,7 @@ from gateway.backoffice.kit.formatting import read_typed_amount
 from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
-from gateway.core.masking import looks_like_pan, mask_text
+from gateway.core.masking import contains_card_number
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
 from gateway.payments.chain_states import is_found_by_row
@@ -204,7 +204,7 @@ def _parse_any_amount(text: str) -> str | None:
 
 def _by_amount(value: str, _merchants: Sequence[UUID]) -> Q:
     amount, _, currency = value.partition(" ")
-    asked = Q(amount=Decimal(amount)) | Q(approved=Decimal(amount))
+    asked = Q(amount=Decimal(amount)) | Q(approved_amount=Decimal(amount))
     return asked & Q(currency=currency) if currency else asked
 
 
@@ -233,7 +233,7 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
     ),
     SearchShape(
         name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
-        parse_value=_match_pattern(r".{4}:(?:[0-9a-f]{2}){8,32}"), where=_by_fingerprint, shared=True,
+        parse_value=_match_pattern(r".{4}:(?:[0-9a-f]{2}){10,32}"), where=_by_fingerprint, shared=True,
     ),
     SearchShape(
         name="email", about=lazy("the shopper's e-mail address"), example="jane@shop.example",
@@ -299,18 +299,6 @@ def list_search_readings(text: str) -> list[SearchTerm]:
         if value is not None and (shape.name, value) not in known:
             found.append(SearchTerm(shape=shape.name, value=value))
     return found
-
-
-def contains_card_number(text: str) -> bool:
-    """Whether ``text`` contains a full card number. Ids never count as one."""
-    if (
-        _parse_search_id(text) is not None
-        or _BY_NAME["ndc"].parse_value(text) is not None
-        or _BY_NAME["fingerprint"].parse_value(text)
-    ):
-        return False
-    plain = re.sub(r"[ \-.]", "", text)
-    return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or mask_text(text) != text
 
 
 # --- a page -------------------------------------------------------------------------------------------------------

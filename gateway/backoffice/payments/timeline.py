@@ -39,9 +39,9 @@ from gateway.models import (
     Suspension,
     WebhookAttempt,
 )
-from gateway.payments import chain as sums
+from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
-from gateway.payments.chain import ZERO_AMOUNT, Chain
+from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from gateway.payments.operations import (
     CHAIN_FOLLOW_UP_TYPES,

@@ -173,7 +173,7 @@ def _process_payments(trial: RiskTrial, rules: RuleSet, payments: Sequence[Payme
             continue
         counted["judged"] += 1
         row = _judge_payment(trial, rules, payment, one, tried)
-        if row.held or row.undecided_rules or row.was != row.would:
+        if row.matching_rules or row.undecided_rules or row.original_outcome != row.trial_outcome:
             touched.append(row)
     RiskTrialPayment.objects.bulk_create(touched, ignore_conflicts=True)
     return counted
@@ -230,10 +230,10 @@ def _judge_payment(
         amount=payment.amount,
         currency=payment.currency,
         status=payment.status,
-        was=find_original_outcome(payment),
-        would=would,
+        original_outcome=find_original_outcome(payment),
+        trial_outcome=would,
         score=verdict.score,
-        held=held,
+        matching_rules=held,
         code=then.code if would is then.outcome and then.code else verdict.code,
         undecided_rules=undecided_rules,
     )

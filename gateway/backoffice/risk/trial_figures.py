@@ -12,14 +12,15 @@ from gateway.risk.rule_sets import RuleSet
 AVS_CVV_CHECK_PLACE: Final = -1
 """Place of the AVS/CVV check, which is no rule of the list."""
 
-# One row for each (was, would, approved, currency).
+# One row for each (original outcome, outcome in the trial, approved, currency).
 _CHANGES: Final = """
-SELECT was, would, status = 'APPROVED', currency, count(*), sum(amount) FROM gateway_risktrialpayment
-WHERE trial_id = %(trial)s AND was <> would GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+SELECT original_outcome, trial_outcome, status = 'APPROVED', currency, count(*), sum(amount)
+FROM gateway_risktrialpayment WHERE trial_id = %(trial)s AND original_outcome <> trial_outcome
+GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 """
-_HELD: Final = """
-SELECT (place)::int, currency, count(*), sum(amount), count(*) FILTER (WHERE was <> would)
-FROM gateway_risktrialpayment, jsonb_array_elements_text(held) AS h(place)
+_MATCHING: Final = """
+SELECT (place)::int, currency, count(*), sum(amount), count(*) FILTER (WHERE original_outcome <> trial_outcome)
+FROM gateway_risktrialpayment, jsonb_array_elements_text(matching_rules) AS h(place)
 WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
 """
 _UNJUDGED: Final = """
@@ -51,7 +52,7 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
         place: {"place": place, "name": name, "payments": 0, "changed": 0, "sums": {}, "undecided_rules": []}
         for place, name in named
     }
-    for place, currency, count, total, changed in execute_sql(_HELD, asked):
+    for place, currency, count, total, changed in execute_sql(_MATCHING, asked):
         by_rule[place]["payments"] += count
         by_rule[place]["changed"] += changed
         _add_amount(by_rule[place]["sums"], currency, total)

@@ -128,10 +128,16 @@ class RiskTrialAdmin(ReadOnlyPage):
                 "address": build_payment_page_url(one.payment),
                 "order": mask_text(orders.get(one.payment, "")),
                 "money": format_money(one.amount, one.currency),
-                "was": {"tone": TRIAL_OUTCOME_TONES[one.was], "text": TRIAL_OUTCOME_TITLES[one.was]},
+                "was": {
+                    "tone": TRIAL_OUTCOME_TONES[one.original_outcome],
+                    "text": TRIAL_OUTCOME_TITLES[one.original_outcome],
+                },
                 "state": build_state_pill(one.status),
-                "would": {"tone": TRIAL_OUTCOME_TONES[one.would], "text": TRIAL_OUTCOME_TITLES[one.would]},
-                "rules": ", ".join(_format_rule_name(place, names) for place in one.held),
+                "would": {
+                    "tone": TRIAL_OUTCOME_TONES[one.trial_outcome],
+                    "text": TRIAL_OUTCOME_TITLES[one.trial_outcome],
+                },
+                "rules": ", ".join(_format_rule_name(place, names) for place in one.matching_rules),
             }
             for one in found[:TRIAL_PAGE_ROWS]
         ]
@@ -215,15 +221,15 @@ def _select_group(row: RiskTrial, chosen: str) -> QuerySet[RiskTrialPayment]:
     rows = RiskTrialPayment.objects.filter(trial=row)
     was, dash, would = chosen.partition("-")
     if (place := _parse_place(chosen, "rule")) is not None:
-        return rows.filter(held__contains=place)
+        return rows.filter(matching_rules__contains=place)
     if (place := _parse_place(chosen, "blind")) is not None:
         where = Q(pk__in=[])
         for why in UNJUDGED_REASON_TITLES:
             where |= Q(undecided_rules__contains=[[place, why]])
         return rows.filter(where)
     if dash and was in TRIAL_OUTCOME_TITLES and would in TRIAL_OUTCOME_TITLES:
-        return rows.filter(was=was, would=would)
-    return rows.exclude(was=F("would"))
+        return rows.filter(original_outcome=was, trial_outcome=would)
+    return rows.exclude(original_outcome=F("trial_outcome"))
 
 
 def _describe_group(row: RiskTrial, chosen: str) -> str:

@@ -34,6 +34,7 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
 from gateway.backoffice.sign_in import lockout, session
+from gateway.backoffice.sign_in.provider_session import ProviderSession
 from gateway.core.client_address import resolve_client_ip
 
 WRONG_CODE_TEXT: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
@@ -209,7 +210,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return BoundToIssuer(request, app=super().get_provider(request, provider, client_id).app)
 
     def get_requests_session(self) -> requests.Session:
-        found: requests.Session = super().get_requests_session()
+        found = ProviderSession()
         if settings.GATEWAY_OUTBOUND_CA_FILE:
             found.verify = settings.GATEWAY_OUTBOUND_CA_FILE
         return found

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy
 from gateway.access import audit_log, signin
 from gateway.backoffice.sign_in import lockout, time_zones
 from gateway.core.client_address import resolve_client_ip
-from gateway.core.masking import looks_like_pan
+from gateway.core.masking import contains_card_number
 from gateway.models import SignIn
 
 FULL_NUMBER_WARNING: Final = gettext_lazy(
@@ -68,7 +68,7 @@ class BackofficeSessionMiddleware:
             return None
         asked = list(request.GET.lists())
         nul = [name for name, values in asked if any("\0" in text for text in (name, *values))]
-        numbers = [name for name, values in asked if any(map(_is_card_number, values))]
+        numbers = [name for name, values in asked if any(map(contains_card_number, (name, *values)))]
         if not (nul and request.user.is_authenticated) and not numbers:
             return None
         # Neither the page nor its address may repeat the number.
@@ -104,10 +104,6 @@ def _has_to_set_up(request: HttpRequest) -> bool:
     if not getattr(request, "has_to_set_up", False):
         return False
     return not request.path.startswith(reverse("account_login")) and request.path not in map(reverse, SETUP_URL_NAMES)
-
-
-def _is_card_number(text: str) -> bool:
-    return looks_like_pan("".join(text.split()).replace("-", ""))
 
 
 def start_session_record(request: HttpRequest, *, second_factor: bool) -> SignIn:

@@ -327,6 +327,13 @@ def _build_page_view(view: Any, title: Any, *, proof: bool = False) -> Callable[
 
 
 class _AppSetUp(app_views.ActivateTOTPView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        """The code that confirms the app is used up: it signs in nowhere else."""
+        answer: HttpResponse = super().form_valid(form)
+        app = Authenticator.objects.get(user=self.request.user.pk, type=signin.TOTP_FACTOR)
+        signin.consume_totp_step(app, form.cleaned_data["code"])
+        return answer
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         svg, secret = context["totp_svg"], context["form"].secret

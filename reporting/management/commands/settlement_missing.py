@@ -36,8 +36,9 @@ class Command(BaseCommand):
                 for payment in missing_settlements.list_overdue_payments(one, merchant):
                     found += 1
                     self.stdout.write(
-                        f"{one.key}: {payment.id.hex} {payment.payment_type} {payment.approved} {payment.currency} of"
-                        f" {payment.created_at:%Y-%m-%d %H:%M} UTC, {merchant.name}, is not settled"
+                        f"{one.key}: {payment.id.hex} {payment.payment_type} {payment.approved_amount}"
+                        f" {payment.currency} of {payment.created_at:%Y-%m-%d %H:%M} UTC, {merchant.name},"
+                        " is not settled"
                     )
         if found:
             raise CommandError(f"{found:,} missing", returncode=1)

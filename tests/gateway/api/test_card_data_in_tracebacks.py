@@ -48,7 +48,7 @@ PHASES = {
 THREEDS_PHASES = {
     "authentication": "gateway.threeds.server.begin_authentication",
     "request": "gateway.threeds.messages._merchant",
-    "directory": "gateway.threeds.acs.build_ares",
+    "directory": "gateway.threeds.simulated_acs.build_ares",
 }
 
 

@@ -10,7 +10,7 @@ from gateway.models import AuditEntry, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.portal.webhook_receiver import read_encrypted, read_signed
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver
+from tests.support.webhook_delivery import deliver
 
 
 @pytest.mark.parametrize(("mode", "read"), [("signed", read_signed), ("encrypted", read_encrypted)])

@@ -39,7 +39,7 @@ from tests.support.recovery import claim_after
 from tests.support.shopper import DECLINED, open_checkout, result_of
 from tests.support.stub import StubProcess, account_at_stub, acquirer
 from tests.support.subscriptions import started, step, store_card
-from tests.support.telling import deliver, messages, register
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 __all__ = ["acquirer", "iso_host", "outbox", "processor"]

@@ -19,7 +19,7 @@ from gateway.backoffice.follow_ups.clerk_limits import Clerk
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.core import clock, identifiers
 from gateway.models import Approval, AuditEntry, ClerkLimitUsage, Payment
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from tests.support.fixtures import BY, Shop
 from tests.support.threads import PATIENCE_S, at_once
 

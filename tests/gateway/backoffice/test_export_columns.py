@@ -31,7 +31,7 @@ def test_what_was_asked_for_and_what_was_approved_are_told_apart(shop: Shop, as_
         shop.api.pay(amount="32.00").id,
         shop.api.pay(amount="33.00", card__number="4000015500000005").id,
     )
-    Payment.objects.filter(pk=part).update(approved=Decimal("12.34"))
+    Payment.objects.filter(pk=part).update(approved_amount=Decimal("12.34"))
     rows = {row["id"]: row for row in cells(exported(shop, as_))}
     told = {ident: (Decimal(str(row["amount"])), Decimal(str(row["approved"] or 0))) for ident, row in rows.items()}
     assert told == {full: (31, 31), part: (32, Decimal("12.34")), declined: (33, 0)}

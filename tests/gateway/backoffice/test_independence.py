@@ -20,7 +20,7 @@ from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceeded
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
 from gateway.core import clock, identifiers
 from gateway.models import Approval, Grant, Payment, Role, UserHandling
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from tests.support.fixtures import Shop
 from tests.support.office import person
 

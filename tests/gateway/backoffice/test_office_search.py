@@ -84,3 +84,32 @@ def test_a_whole_card_number_is_not_looked_for(max_: Client, shop: Shop) -> None
     answer = max_.get("/admin/search/", {"s": "4200000000000000", "extended": "1"})
     assert "4200000000000000" not in answer.content.decode()
     assert not (answer.context or {}).get("results")
+
+
+WRITTEN = (
+    "4200000000000000", "4200 0000 0000 0000", "4200.0000.0000.0000", "4200/0000/0000/0000", "4200_0000_0000_0000",
+    "Jane 4200000000000000", "4200 0000 0000 0000 05/34", "card:4200000000000000", "id:4200000000000000",
+    "４２００００００００００００００", "4200\u00a00000\u00a00000\u00a00000", "cvv 731", "/admin/?q=4200000000000000",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/admin/scheduling/job/", "/admin/gateway/merchant/", "/admin/login/"])
+@pytest.mark.parametrize("typed", WRITTEN)
+def test_card_data_typed_into_any_box_stays_in_no_address(max_: Client, path: str, typed: str) -> None:
+    """Found in use: only plain digits were taken out, and only of the whole value. PCI DSS 3.3 and 3.5."""
+    answer = max_.get(path, {"q": typed, "p": "1"})
+    assert (answer.status_code, answer["Location"]) == (302, f"{path}?p=1")
+    assert max_.get(path, {typed: "1"})["Location"] == path
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "0190f3c4a1b27c3d9e4f5a6b7c8d9e0f", "0190f3c4-a1b2-7c3d-9e4f-5a6b7c8d9e0f", "1234.5678.9012", "92.00 EUR",
+        "5a244340a54ed592723995f861358c6a-01a1fe2a4b9d7306acdeb7adf6eb9330", "4242:9f86d081884c7d659a2feaa0c55ad015",
+        "2026-11-23T07:25:15.583123+00:00_01a1fe2a4b9d7306acdeb7adf6eb9330", "order-4711", "4242", "20261123072515",
+    ],
+)  # fmt: skip
+def test_ids_times_and_amounts_are_no_card_data(max_: Client, typed: str) -> None:
+    """The detector leaves what lists are narrowed by."""
+    assert max_.get("/admin/scheduling/job/", {"q": typed}).status_code == 200

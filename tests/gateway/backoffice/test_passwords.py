@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
@@ -62,8 +60,7 @@ def test_a_password_of_any_length_is_answered() -> None:
 
 
 @pytest.mark.django_db
-def test_none_of_the_last_four_is_taken_again(shop: Shop, settings: Any) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+def test_none_of_the_last_four_is_taken_again(shop: Shop) -> None:
     user = person("clara", Role.CLERK, shop.merchant)
     used = [f"blue-Kettle-9{number}-orbit" for number in range(5)]
     for password in used:

@@ -45,12 +45,6 @@ Confirm = Callable[[Client, str], HttpResponse]
 required = override_settings(GATEWAY_TOTP="required")
 
 
-@pytest.fixture(autouse=True)
-def quick_hashes(settings: Any) -> None:
-    """A slow hash is right for thieves and wrong for a hundred tries."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def clerk(shop: Shop) -> User:
     user = person("clara", Role.CLERK, shop.merchant)
@@ -191,6 +185,19 @@ def test_where_it_is_required_a_factor_is_set_up_before_anything_else(
     assert list(AuditEntry.objects.filter(action="second factor").values_list("after", flat=True)) == [
         {"app": "set up"}
     ]
+
+
+def test_the_code_that_confirms_an_app_signs_nobody_in(client: Client, clerk: User, confirm: Confirm) -> None:
+    """RFC 6238, 5.2: a code is taken once, also the first one."""
+    log_in(client)
+    secret = key_shown(client.get(SET_UP))
+    code = code_of(secret)
+    assert confirm(client, code)["Location"] == CODES
+    again = Client()
+    log_in(again)
+    assert again.post(CODE, {"code": code}).status_code == 200
+    assert not is_in(again)
+    assert again.post(CODE, {"code": code_of(secret, 1)}).status_code == 302
 
 
 @required

@@ -5,8 +5,11 @@ Source: docs/decisions/0051.
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,13 +17,16 @@ import pytest
 import requests
 from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.contrib.auth.models import User
+from django.db import connection
 from django.http import HttpResponse
 from django.test import Client, override_settings
 
+from gateway.backoffice.sign_in import provider_session
 from gateway.models import AuditEntry, Grant, Role, SignIn
 from tests.support.fixtures import Shop
 from tests.support.office import app_of, code_of, person, prove, signed_in
 from tests.support.provider import apps, consent, provider
+from tests.support.receivers import receiving
 
 pytestmark = pytest.mark.django_db
 START, AGAIN = "/admin/login/sso/", "/admin/again/"
@@ -324,3 +330,50 @@ def test_a_sign_in_within_a_session_ends_the_sessions_row(client: Client, clara:
     other.get("/admin/")
     come(other, "clara-1")
     assert not SignIn.objects.filter(user__username="other", ended_at__isnull=True).exists()
+
+
+# --- what strangers can make us do ------------------------------------------------------------------------------------
+
+
+def test_pressing_the_button_again_asks_the_provider_nothing(
+    client: Client, issuer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can press it: each press was a call to the provider, with a TLS handshake."""
+    away(client)
+    asked: list[str] = []
+    send = requests.adapters.HTTPAdapter.send
+
+    def noted(self: Any, request: Any, *args: Any, **options: Any) -> Any:
+        asked.append(request.url)
+        return send(self, request, *args, **options)
+
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", noted)
+    for _ in range(3):
+        assert away(Client()).startswith(issuer)
+    assert asked == []
+
+
+def test_a_provider_that_hangs_holds_two_threads_and_no_more(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of the web server are there for payments, too."""
+    going, entered = threading.Event(), threading.Semaphore(0)
+
+    def hang(line: socket.socket, request: bytes) -> None:
+        entered.release()
+        going.wait(60)
+
+    def press() -> HttpResponse:
+        try:
+            return Client().post(START)
+        finally:
+            connection.close()
+
+    with receiving(hang) as receiver, override_settings(**apps(f"http://127.0.0.1:{receiver.port}")):
+        monkeypatch.setattr(provider_session, "PROVIDER_TIMEOUT_S", 60.0)
+        with ThreadPoolExecutor(2) as pool:
+            held = [pool.submit(press) for _ in range(2)]
+            assert all(entered.acquire(timeout=60) for _ in held)
+            refused = client.post(START)
+            assert refused["Location"] == "/admin/login/"
+            assert receiver.connections == 2
+            going.set()
+            assert [one.result()["Location"] for one in held] == ["/admin/login/"] * 2

@@ -29,7 +29,7 @@ from gateway.notifications.fan_out import fan_out_notifications
 from gateway.payments.webhook_payloads import build_webhook_payloads
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
-from tests.support.telling import deliver, the_delivery
+from tests.support.webhook_delivery import deliver, the_delivery
 
 pytestmark = pytest.mark.django_db
 ENDPOINTS = "/admin/gateway/webhookendpoint/"

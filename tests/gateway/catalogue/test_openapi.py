@@ -20,7 +20,7 @@ from gateway.catalogue.openapi import FORM_MEDIA_TYPE, REQUEST_EXAMPLES, build_o
 from gateway.models.webhooks import WEBHOOK_KINDS
 from tests.support.client import Api
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver
+from tests.support.webhook_delivery import deliver
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
 MOST_BYTES = 1_200_000

@@ -16,8 +16,8 @@ from gateway.payments import webhook_payloads
 from gateway.portal import webhook_receiver
 from tests.support.fixtures import Shop
 from tests.support.receivers import receiving
-from tests.support.telling import BY, deliver, messages, opened, register, the_delivery
 from tests.support.threads import at_once
+from tests.support.webhook_delivery import BY, deliver, messages, opened, register, the_delivery
 from tests.support.webhooks import hooked
 
 

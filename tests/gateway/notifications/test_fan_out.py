@@ -18,8 +18,8 @@ from gateway.notifications.fan_out import SequenceGap, fan_out_notifications
 from gateway.payments import webhook_payloads
 from tests.support.database import statements, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver, messages, register
 from tests.support.threads import PATIENCE_S, at_once
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 

@@ -20,8 +20,8 @@ from gateway.notifications import replay, retention
 from gateway.notifications.fan_out import fan_out_notifications
 from gateway.payments import webhook_payloads
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver, messages, opened, register
 from tests.support.threads import PATIENCE_S
+from tests.support.webhook_delivery import deliver, messages, opened, register
 from tests.support.webhooks import hooked
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from config.launcher.var_folder import PROJECT_ROOT
 from gateway.outbound import CallFailure, address_guard, call_url
 from tests.support.receivers import answering, receiving
 
@@ -203,6 +206,13 @@ def test_in_the_test_environment_a_local_receiver_is_called_but_never_our_own_po
     assert connects == []
 
 
+def test_behind_a_proxy_the_web_server_s_own_port_is_not_called(settings: Settings) -> None:
+    """Found in use: in a test environment behind a proxy a merchant's webhook could call the node itself, which takes
+    callers of its own machine for the operator's (its figures at /metrics)."""
+    settings.GATEWAY_BASE_URL = "https://pay.example.com"
+    assert int(os.environ.get("PORT", "8000")) in address_guard.list_own_ports()
+
+
 @pytest.mark.parametrize("text", ["93.184.215.14", "8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4001::1"])
 def test_public_addresses_pass(text: str) -> None:
     assert address_guard.is_public_address(ipaddress.ip_address(text))
@@ -240,3 +250,39 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "a.", "a_b.example", "xn--bcher-kva.example", "a" * 63 + ".example", "1and1.de"])
 def test_a_name_that_dns_knows_is_read(name: str) -> None:
     assert address_guard.parse_target(f"https://{name}/hook").host == name
+
+
+# --- every way out of the product -------------------------------------------------------------------------------------
+
+OPENING = re.compile(
+    r"\bhttp\.client\b|\burllib\.request\b|\burllib3\b|\bimport requests\b|\bhttpx\b|\baiohttp\b|\bftplib\b"
+    r"|\bsmtplib\b|\bEmailMessage\b|\bsend_mail\b|\bcreate_connection\(|\bparamiko\.Transport\(|\bsocket\.socket\("
+)
+WAYS_OUT = {
+    "gateway/outbound/connections.py": "the guarded client itself",
+    "gateway/outbound/http_call.py": "the guarded client itself",
+    "gateway/outbound/address_guard.py": "the guard: a socket that sends nothing",
+    "reporting/sftp.py": "SFTP, to addresses that the guard resolved",
+    "gateway/connectors/iso8583/connection.py": "acquirers' hosts, named by PSP staff, mostly in private networks",
+    "gateway/connectors/stub/connections.py": "the bundled acquirer of the test environment, a setting",
+    "gateway/backoffice/sign_in/provider_session.py": "the provider of single sign-on, a setting",
+    "gateway/backoffice/sign_in/allauth_adapters.py": "the type of the same",
+    "gateway/backoffice/sign_in/sign_in_views.py": "errors of the same",
+    "gateway/payments/mandate_mails.py": "mails, to the operator's own mail server",
+    "gateway/backoffice/follow_ups/approval_notice.py": "mails, to the operator's own mail server",
+    "chargebacks/reminders.py": "mails, to the operator's own mail server",
+    "reporting/settlement/unsettled_reminders.py": "mails, to the operator's own mail server",
+    "gateway/logs.py": "the name of a logger",
+}
+"""Files that open connections outward, or name what does, and why they may."""
+
+
+def test_no_connection_leaves_the_product_past_the_guard() -> None:
+    """Found in use: a wallet's provider was called by a client of its own, with no guard and no deadline of a whole."""
+    found = {
+        str(path.relative_to(PROJECT_ROOT))
+        for folder in ("gateway", "checkout", "reporting", "chargebacks")
+        for path in (PROJECT_ROOT / folder).rglob("*.py")
+        if OPENING.search(path.read_text())
+    }
+    assert found == set(WAYS_OUT)

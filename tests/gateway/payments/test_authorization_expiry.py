@@ -10,11 +10,11 @@ import pytest
 from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment, PaymentEvent, Status
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import RELEASE_RETENTION, RELEASE_SWEEP_TIMER, release_authorizations
-from gateway.payments.chain import Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from tests.support.clock import jump, pass_time
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver, messages, register
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 OK = "000.100.110"

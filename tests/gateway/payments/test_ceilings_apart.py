@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from gateway.models import Status
-from gateway.payments.chain import can_be_charged_back, compute_disputed_amount
+from gateway.payments.chain_amounts import can_be_charged_back, compute_disputed_amount
 from tests.gateway.payments.test_operations import code_of
 from tests.support.chains import after, chain, first
 

@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from chargebacks import cases, ledger
 from gateway.db.statement import WriteStatement
 from gateway.models import ChainState, Payment, Status
-from gateway.payments import chain as sums
-from gateway.payments.chain import Chain
+from gateway.payments import chain_amounts as sums
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import (
     KEPT_STATES,
     ChainStatus,

@@ -53,7 +53,7 @@ def outcome(acquirer: StubProcess, payment: Payment) -> str:
 def test_an_approval_that_the_policy_refuses_is_reversed_at_the_acquirer(shop: Shop, acquirer: StubProcess) -> None:
     """Declined here and approved there would be the shopper's money held for nothing."""
     payment = pay(shop)
-    assert (payment.status, payment.result_code, payment.approved) == (Status.DECLINED, REFUSED, None)
+    assert (payment.status, payment.result_code, payment.approved_amount) == (Status.DECLINED, REFUSED, None)
     assert outcome(acquirer, payment) == "voided"
     assert shop.api.read(payment.id.hex).body["result"]["avsResponse"] == "N"
 

@@ -80,7 +80,7 @@ def agree(acquirer: StubProcess) -> None:
     booked = acquirer.control.transactions()
     ours = {payment.id.hex: payment for payment in Payment.objects.all()}
     assert not [row for row in ours.values() if row.status not in (Status.APPROVED, Status.DECLINED)]
-    assert {key: payment.approved for key, payment in ours.items() if payment.status == Status.APPROVED} == {
+    assert {key: payment.approved_amount for key, payment in ours.items() if payment.status == Status.APPROVED} == {
         key: Decimal(row["approved"]) for key, row in booked.items() if row["outcome"] == "approved"
     }
 
@@ -167,7 +167,7 @@ def test_a_void_without_an_answer_is_carried_through_whatever_an_inquiry_says_me
     assert OpenPayment.objects.get(pk=payment.pk).void_attempted
     assert recover(60).settled == 1
     payment.refresh_from_db()
-    assert (payment.status, payment.result_code, payment.approved) == (Status.DECLINED, REVERSED, None)
+    assert (payment.status, payment.result_code, payment.approved_amount) == (Status.DECLINED, REVERSED, None)
     assert slow.heard == ["inquire", "void", "inquire", "void"]
 
 
@@ -257,7 +257,7 @@ def begun(shop: Shop) -> Payment:
     changes: dict[str, Any] = {
         "status": Status.STARTED,
         "result_code": "",
-        "approved": None,
+        "approved_amount": None,
         "connector_tx_id": "",
         "sequence": 1,
         "answer": {},
@@ -576,7 +576,7 @@ def test_an_acquirer_that_says_nothing_keeps_no_other_acquirers_payments_waiting
     for number, payment in enumerate(paid):
         connector = "alive" if number == 5 else "hole"
         Payment.objects.filter(pk=payment.pk).update(
-            status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None
+            status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved_amount=None
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
     done = recovery.recover_due_payments()
@@ -609,7 +609,7 @@ def test_a_silent_account_keeps_no_other_account_of_its_processor_waiting(
             status=Status.IN_DOUBT,
             result_code=PENDING,
             connector="hole",
-            approved=None,
+            approved_amount=None,
             acquirer_merchant_id="alive" if number == 5 else "silent",
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
@@ -631,7 +631,7 @@ def test_however_many_acquirers_are_silent_the_others_are_asked(
     due = clock.real_now() - timedelta(minutes=1)
     for number, payment in enumerate(paid):
         Payment.objects.filter(pk=payment.pk).update(
-            status=Status.IN_DOUBT, result_code=PENDING, connector=[*silent, "alive"][number // 4], approved=None
+            status=Status.IN_DOUBT, result_code=PENDING, connector=[*silent, "alive"][number // 4], approved_amount=None
         )
         OpenPayment.objects.create(payment=payment, recover_at=due + timedelta(seconds=number), inquiries=0)
     assert recovery.recover_due_payments().settled == 1
@@ -663,7 +663,7 @@ def _lost(shop: Shop, connector: str) -> Payment:
     """A payment that is in doubt since its worker died, and due."""
     payment = Payment.objects.get(pk=shop.api.pay().id)
     Payment.objects.filter(pk=payment.pk).update(
-        status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved=None, completed_at=None
+        status=Status.IN_DOUBT, result_code=PENDING, connector=connector, approved_amount=None, completed_at=None
     )
     OpenPayment.objects.create(payment=payment, recover_at=clock.real_now(), inquiries=0)
     payment.refresh_from_db()

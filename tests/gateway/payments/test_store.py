@@ -83,7 +83,7 @@ def test_an_end_is_a_move_its_event_its_messages_and_what_is_told(shop: Shop) ->
     complete(payment, trace=trace())
     assert rows() == [1, 2, 1, 1, 1]
     kept = Payment.objects.get(pk=payment.pk)
-    assert (kept.status, kept.result_code, kept.approved, kept.sequence) == (
+    assert (kept.status, kept.result_code, kept.approved_amount, kept.sequence) == (
         "APPROVED",
         "000.100.110",
         Decimal("92.00"),

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.models import Notification, WebhookDelivery
 from gateway.payments import webhook_payloads
-from tests.support.elsewhere import Visitor, order
 from tests.support.fixtures import Shop
-from tests.support.telling import deliver, messages, register
+from tests.support.redirected_shopper import Visitor, order
+from tests.support.webhook_delivery import deliver, messages, register
 from tests.support.webhooks import hooked
 
 ONLY_TOLD = {"authentication", "shortId", "source", "paymentMethod", "merchantAccountId", "sequence"}

@@ -22,7 +22,7 @@ from gateway.portal import webhook_receiver
 from gateway.portal.client_packages import list_client_packages
 from gateway.portal.documents import DOCS_DIR, SITE_ADDRESS
 from gateway.portal.samples import API_SAMPLES
-from gateway.threeds.acs import ONE_TIME_CODE
+from gateway.threeds.simulated_acs import ONE_TIME_CODE
 
 SAMPLE: Final = re.compile(r"^<!-- (sample|request|answer): ([a-z0-9-]+) -->\n(.*?)^<!-- end \1 -->$", re.M | re.S)
 SOURCES: Final = "Python, sources"

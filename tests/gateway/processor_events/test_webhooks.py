@@ -272,7 +272,11 @@ def test_a_refund_made_in_the_processors_own_pages_is_recorded_once(
     first = sender.tell("refund.created", refund["id"])
     again = sender.tell("charge.refunded", intent["latest_charge"]["id"])
     (made,) = Payment.objects.filter(payment_type="RF")
-    assert (made.approved, made.status, made.connector_tx_id) == (Decimal("12.50"), Status.APPROVED, refund["id"])
+    assert (made.approved_amount, made.status, made.connector_tx_id) == (
+        Decimal("12.50"),
+        Status.APPROVED,
+        refund["id"],
+    )
     assert (first.state, first.recorded, again.state, again.recorded) == (State.DONE, made.pk, State.DONE, made.pk)
     assert card_shop.api.follow(paid.id, "RF", "79.51").code == "700.400.200"
     assert card_shop.api.follow(paid.id, "RF", "79.50").code == "000.100.112"
@@ -314,7 +318,7 @@ def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reve
     dispute = processor.dispute(intent_of(processor, paid), 9_200, reason, "needs_response")
     opened = sender.tell("charge.dispute.created", dispute["id"])
     charged = Payment.objects.get(payment_type="CB")
-    assert (charged.result_code, charged.approved, charged.referenced) == (
+    assert (charged.result_code, charged.approved_amount, charged.referenced) == (
         code,
         Decimal("92.00"),
         Payment.objects.get(pk=paid.id).pk,
@@ -326,7 +330,7 @@ def test_a_dispute_becomes_a_chargeback_with_a_case_and_one_that_is_won_its_reve
     for _ in range(2):
         assert sender.tell("charge.dispute.closed", dispute["id"]).state == State.DONE
     won = Payment.objects.get(payment_type="CR")
-    assert (won.approved, won.referenced) == (Decimal("92.00"), charged.pk)
+    assert (won.approved_amount, won.referenced) == (Decimal("92.00"), charged.pk)
     assert Payment.objects.count() == 3
 
 
@@ -350,7 +354,7 @@ def test_an_authorization_that_ran_out_at_the_processor_is_reversed_here(
     for _ in range(2):
         assert sender.tell("payment_intent.canceled", intent["id"]).state == State.DONE
     (made,) = Payment.objects.filter(payment_type="RV")
-    assert (made.approved, made.status) == (Decimal("92.00"), Status.APPROVED)
+    assert (made.approved_amount, made.status) == (Decimal("92.00"), Status.APPROVED)
 
 
 def test_a_capture_made_in_the_processors_own_pages_is_recorded(
@@ -362,7 +366,7 @@ def test_a_capture_made_in_the_processors_own_pages_is_recorded(
     for _ in range(2):
         assert sender.tell("payment_intent.succeeded", intent["id"]).state == State.DONE
     (made,) = Payment.objects.filter(payment_type="CP")
-    assert (made.approved, made.connector_tx_id) == (Decimal("50.00"), intent["latest_charge"]["id"])
+    assert (made.approved_amount, made.connector_tx_id) == (Decimal("50.00"), intent["latest_charge"]["id"])
 
 
 def test_what_stands_at_the_processor_and_was_declined_here_is_flagged(

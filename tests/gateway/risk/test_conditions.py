@@ -61,11 +61,13 @@ def rule(then: dict[str, Any] | None = None, name: str = "rule", **when: Any) ->
 
 IP_10M = Velocity(per="customer.ip", within=timedelta(minutes=10))
 EUR_1D = Velocity(per="customer.email", within=timedelta(days=1), currency="EUR")
+USD_1D = Velocity(per="customer.email", within=timedelta(days=1), currency="USD")
 COUNTED = RiskSignals(
     lists=frozenset({"bad-emails"}),
     counts={
         IP_10M: VelocityCounts(payments=6, declines=3, volume=Decimal("10")),
         EUR_1D: VelocityCounts(payments=2, volume=Decimal("1000.01")),
+        USD_1D: VelocityCounts(payments=2, volume=Decimal("1000.01")),
     },
 )
 
@@ -94,6 +96,16 @@ CASES: list[tuple[dict[str, Any], str]] = [
         {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.00", "within": "1d",
          "currency": "EUR"},
         "800.120.203",
+    ),
+    (
+        {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.01", "within": "1d",
+         "currency": "EUR"},
+        "",
+    ),
+    (
+        {"kind": "velocity", "per": "customer.email", "count": "volume", "over": "1000.00", "within": "1d",
+         "currency": "USD"},
+        "",
     ),
     ({"kind": "amount", "currency": "EUR", "over": "91.99"}, "800.120.200"),
     ({"kind": "amount", "currency": "EUR", "over": "92.00"}, ""),
@@ -231,6 +243,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
      "rules[0].then.code"),
     ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"score": 1, "code": "800.300.200"}}]},
      "rules[0].then.code"),
+    ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"verdict": "decline", "code": "800.300.20"}}]},
+     "rules[0].then.code"),
+    ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"verdict": "decline", "code": 800}}]},
+     "rules[0].then.code"),
     ({"key": "K", "rules": [{"name": "a", "when": WHEN, "then": {"score": 1}}] * 2}, "rules[1].name"),
     ({"key": "K", "avs": {"X": "decline"}}, "avs.X"),
     ({"key": "K", "avs": {"N": "refuse"}}, "avs.N"),
@@ -242,6 +258,14 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 def test_a_set_that_is_wrong_is_refused_with_the_path(document: dict[str, Any], path: str) -> None:
     """Validated before it is kept."""
     assert path in {fault.path for fault in d.parse_document(parse_rule_set, document)[1]}
+
+
+def test_a_code_that_is_none_is_told_with_the_one_that_was_meant() -> None:
+    effect = {"verdict": "decline", "code": "800.300.20"}
+    document = {"key": "K", "rules": [{"name": "a", "when": WHEN, "then": effect}]}
+    (fault,) = d.parse_document(parse_rule_set, document)[1]
+    assert "result code" in fault.message
+    assert "800.300.200" in fault.message
 
 
 WRONG_CONDITIONS: list[tuple[dict[str, Any], str]] = [
@@ -264,6 +288,8 @@ WRONG_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"kind": "field", "field": "brand"}, "when"),
     ({"kind": "field", "field": "brand", "is": ["VISA"], "over": 5}, "when"),
     ({"kind": "field", "field": "brand", "over": "NaN"}, "when.over"),
+    ({"kind": "field", "field": "brand", "over": True}, "when.over"),
+    ({"kind": "field", "field": "brand", "over": 1.5}, "when.over"),
     ({"kind": "field", "field": "customer.mail", "is": ["x"]}, "when.field"),
 ]
 

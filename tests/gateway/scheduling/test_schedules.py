@@ -47,7 +47,7 @@ def test_a_schedule_tells_its_job_and_its_next_runs(api: Api, card: str) -> None
             name: body[name] for name in ("id", "job", "plan")
         }
     row = Payment.objects.get(pk=made.id)
-    assert (row.payment_type, row.approved, Notification.objects.get(payment=row).kind) == ("SD", 0, "SCHEDULE")
+    assert (row.payment_type, row.approved_amount, Notification.objects.get(payment=row).kind) == ("SD", 0, "SCHEDULE")
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def agree(processor: CardApi) -> None:
     """Each first payment of ours that holds money is one intent there, of the same amount, and nothing else stands."""
     for payment in Payment.objects.filter(payment_type__in=("PA", "DB"), referenced=None):
         members = Payment.objects.filter(chain=payment.pk, status=Status.APPROVED)
-        back = sum(one.approved or 0 for one in members if one.payment_type in ("RF", "RV"))
-        expected = (payment.approved or 0) - back if payment.status == Status.APPROVED else 0
+        back = sum(one.approved_amount or 0 for one in members if one.payment_type in ("RF", "RV"))
+        expected = (payment.approved_amount or 0) - back if payment.status == Status.APPROVED else 0
         assert processor.stands(payment.pk.hex) == int(expected * 100), payment
 
 

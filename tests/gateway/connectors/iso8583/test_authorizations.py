@@ -11,7 +11,7 @@ from gateway.models import AuthorizationRelease, Channel, Payment, Status
 from gateway.payments import recovery
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import MAX_RELEASE_TRIES, release_authorizations
-from gateway.payments.chain import Authorization, Chain
+from gateway.payments.chain_amounts import Authorization, Chain
 from tests.support.client import Answer
 from tests.support.clock import jump
 from tests.support.fixtures import Shop

@@ -116,7 +116,7 @@ def test_a_decline_says_why(shop: Shop, host: IsoHost, code: str, result: str) -
 def test_an_approval_in_part_grants_what_it_says(shop: Shop, host: IsoHost) -> None:
     """DE39 is 10 and DE4 the amount that was approved."""
     answer = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="10.00")
-    assert (answer.code, Payment.objects.get().approved) == (OK, 5)
+    assert (answer.code, Payment.objects.get().approved_amount) == (OK, 5)
     assert shop.api.follow(answer.id, "CP", "6.00").status == 400
     assert shop.api.follow(answer.id, "RV").code == OK
     reversal = host.seen("0400")[0]

@@ -135,7 +135,7 @@ def test_a_return_of_what_was_refunded_is_a_chargeback(banked: Shop, outbox: Pat
     back = sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06", on="2026-03-09")], number=2))
     for _ in range(2):
         registry.run_timer_now("bank answers")
-    assert Payment.objects.get(chain=paid, payment_type="CB").approved == Decimal("92.00")
+    assert Payment.objects.get(chain=paid, payment_type="CB").approved_amount == Decimal("92.00")
     assert BankMessage.objects.get(pk=back.pk).findings == []
 
 

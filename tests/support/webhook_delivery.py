@@ -1,4 +1,4 @@
-"""What tests of webhooks share: an endpoint that is active, and the worker that comes by."""
+"""Webhooks in tests: registers an active endpoint, and runs the worker's delivery."""
 
 from __future__ import annotations
 

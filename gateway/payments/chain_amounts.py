@@ -1,4 +1,4 @@
-"""Payment chains: a first payment with its follow-ups, and what of it can still be captured, refunded, reversed.
+"""Amounts of a payment chain: what of a first payment and its follow-ups can be captured, refunded, reversed.
 
 Nothing of this is stored. Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once
 can never both pass a ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it
@@ -61,8 +61,8 @@ class Chain:
 
 def resolve_payment_amount(payment: Payment) -> Decimal:
     """The amount a payment moves: the approved amount, else the requested one."""
-    if payment.status == Status.APPROVED and payment.approved is not None:
-        return payment.approved
+    if payment.status == Status.APPROVED and payment.approved_amount is not None:
+        return payment.approved_amount
     return payment.amount
 
 

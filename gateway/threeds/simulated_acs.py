@@ -1,4 +1,4 @@
-"""Simulated directory server and ACS: answers authentications by the test card's row.
+"""The simulated issuer of the test environment (directory server and ACS): authenticates by the test card's row.
 
 Pure except for random ids and cryptograms. ``steering``: the values of customParameters[3DS2_enrolled] and [3DS2_flow],
 used in the test mode INTERNAL only. Source: Part B, 3D Secure.
@@ -10,13 +10,13 @@ import base64
 import secrets
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.simulator.cards import find_simulated_card
 from gateway.core.secret import Secret
-from gateway.threeds.messages import CHALLENGE_REQUESTED, DATA_ONLY, REQUESTOR_CHANNEL, ThreeDSMessage
+from gateway.threeds.messages import CHALLENGE_REQUESTED, DATA_ONLY, REQUESTOR_CHANNEL, CardRange, ThreeDSMessage
 from gateway.threeds.networks import THREEDS_VERSION, find_network_eci
 
 ONE_TIME_CODE: Final = "123456"
@@ -42,17 +42,6 @@ DEFAULT_CHALLENGE_WINDOW: Final = "05"
 
 _CHALLENGES: Final = frozenset({"challenge_pass", "challenge_fail", "method_challenge"})
 _METHODS: Final = frozenset({"method", "method_challenge"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardRange:
-    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page. ``method_url``:
-    its address, empty for the simulated one; ``server``: the fields by which the 3DS server names itself."""
-
-    version: str
-    method: bool
-    method_url: str = ""
-    server: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve_challenge_window(challenge_window: str) -> str:

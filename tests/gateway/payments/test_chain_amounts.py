@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gateway.models import Status
-from gateway.payments.chain import (
+from gateway.payments.chain_amounts import (
     compute_capturable_amount,
     compute_refundable_amount,
     compute_reversible_amount,

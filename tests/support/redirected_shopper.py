@@ -1,4 +1,4 @@
-"""A shopper who pays elsewhere: at a bank, a wallet, a shop's wallet, an invoice house. Only what a browser sees."""
+"""A shopper's browser on the simulated pages that a payment redirects to: a bank, a wallet, an invoice provider."""
 
 from __future__ import annotations
 

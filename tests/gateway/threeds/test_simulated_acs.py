@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.connectors.simulator.cards import SIMULATED_CARDS, SimulatedCard
-from gateway.threeds.acs import (
+from gateway.threeds.simulated_acs import (
     CHALLENGE_WINDOWS,
     ENROLLED_PARAMETER,
     FLOW_PARAMETER,

@@ -1,4 +1,4 @@
-"""A proxy between us and an HTTP server that cuts and holds on demand: the other side knows nothing of it."""
+"""A proxy in front of an HTTP server that cuts or holds chosen requests; the server notices nothing."""
 
 from __future__ import annotations
 

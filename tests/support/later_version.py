@@ -1,4 +1,4 @@
-"""A gateway of a later version: the one that runs, whose answers say more than clients know of."""
+"""A proxy that answers like a later version of the gateway: it adds unknown fields to every JSON answer."""
 
 from __future__ import annotations
 
