@@ -1,7 +1,8 @@
-// What makes the docs handier: copy buttons, search as you type, filters, the section being read, your entityId.
+// What makes the docs handier: copy buttons, languages of the samples, search as you type, filters, the section being read, your entityId.
 // Every page works without this file.
 
 const ENTITY_KEY = "tollhouse.entityId";
+const LANGUAGE_KEY = "tollhouse.language";
 
 /** @param {string} selector @param {ParentNode} [within] @returns {HTMLElement[]} */
 function all(selector, within = document) {
@@ -56,13 +57,132 @@ function addCopyButtons() {
   }
 }
 
+// --- languages of the samples -----------------------------------------------------------------------------------------
+
+const LANGUAGE_NAMES = { curl: "curl", python: "Python", javascript: "JavaScript", php: "PHP", http: "HTTP" };
+const FIRST_LANGUAGE = "curl";
+/** @type {Map<string, Promise<string>>} Code that was fetched, by its address. */
+const fetched = new Map();
+/** @typedef {{ name: string, code: HTMLElement, pre: HTMLElement, tabs: HTMLButtonElement[], wanted: string }} Sample */
+/** @type {Sample[]} */
+const samples = [];
+
+function rememberedLanguage() {
+  try {
+    const found = localStorage.getItem(LANGUAGE_KEY) || "";
+    return found in LANGUAGE_NAMES ? found : FIRST_LANGUAGE;
+  } catch {
+    return FIRST_LANGUAGE;
+  }
+}
+
+/** @param {string} address @returns {Promise<string>} */
+function fetchCode(address) {
+  let code = fetched.get(address);
+  if (!code) {
+    code = fetch(address).then((answer) => {
+      if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+      return answer.text();
+    });
+    code.catch(() => fetched.delete(address));
+    fetched.set(address, code);
+  }
+  return code;
+}
+
+/** @param {Sample} sample @param {string} language */
+async function showLanguage(sample, language) {
+  const shown = sample.tabs.some((tab) => tab.dataset.language === language) ? language : FIRST_LANGUAGE;
+  sample.wanted = shown;
+  for (const tab of sample.tabs) {
+    const selected = tab.dataset.language === shown;
+    tab.setAttribute("aria-selected", String(selected));
+    tab.tabIndex = selected ? 0 : -1;
+  }
+  try {
+    const code = await fetchCode(`/docs/samples/${sample.name}.${shown}`);
+    if (sample.wanted !== shown) return;
+    sample.code.innerHTML = code;
+  } catch {
+    if (sample.wanted !== shown) return;
+    sample.code.textContent = "The sample was not loaded. Choose the language again.";
+  }
+  sample.pre.dataset.language = shown;
+  sample.pre.scrollLeft = 0;
+  fillEntity(remembered(), sample.code);
+}
+
+/** All samples of the page change together; what was pressed stays where it is on the screen.
+ * @param {string} language @param {HTMLElement} pressed */
+async function chooseLanguage(language, pressed) {
+  try {
+    localStorage.setItem(LANGUAGE_KEY, language);
+  } catch {
+    // Storage is switched off: the choice holds for this page.
+  }
+  const before = pressed.getBoundingClientRect().top;
+  await Promise.all(samples.map((sample) => showLanguage(sample, language)));
+  scrollBy(0, pressed.getBoundingClientRect().top - before);
+}
+
+/** @param {KeyboardEvent} event @param {HTMLButtonElement[]} tabs */
+function walkTabs(event, tabs) {
+  const at = tabs.indexOf(/** @type {HTMLButtonElement} */ (event.target));
+  const last = tabs.length - 1;
+  const next = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
+  if (at < 0 || next === undefined) return;
+  event.preventDefault();
+  tabs[next].focus();
+  tabs[next].click();
+}
+
+/** @param {HTMLElement} box @param {number} number */
+function addTabs(box, number) {
+  const pre = /** @type {HTMLElement} */ (box.querySelector("pre"));
+  const code = /** @type {HTMLElement} */ (pre.querySelector("code"));
+  const title = pre.getAttribute("aria-label") || "";
+  const list = document.createElement("div");
+  list.className = "tabs";
+  list.setAttribute("role", "tablist");
+  list.setAttribute("aria-label", `Language. ${title}`);
+  pre.id = `sample-${number}`;
+  pre.setAttribute("role", "tabpanel");
+  const tabs = String(box.dataset.languages).split(" ").map((language) => {
+    const tab = document.createElement("button");
+    tab.type = "button";
+    tab.id = `sample-${number}-${language}`;
+    tab.dataset.language = language;
+    tab.textContent = LANGUAGE_NAMES[language];
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-controls", pre.id);
+    tab.setAttribute("aria-selected", String(language === FIRST_LANGUAGE));
+    tab.tabIndex = language === FIRST_LANGUAGE ? 0 : -1;
+    tab.addEventListener("click", () => chooseLanguage(language, tab));
+    return tab;
+  });
+  list.addEventListener("keydown", (event) => walkTabs(event, tabs));
+  list.append(...tabs);
+  pre.before(list);
+  const name = String(box.dataset.sample);
+  fetched.set(`/docs/samples/${name}.${FIRST_LANGUAGE}`, Promise.resolve(code.innerHTML));
+  samples.push({ name, code, pre, tabs, wanted: FIRST_LANGUAGE });
+}
+
+function addLanguages() {
+  all("[data-sample]").forEach(addTabs);
+  const language = rememberedLanguage();
+  for (const sample of samples) if (language !== FIRST_LANGUAGE) showLanguage(sample, language);
+}
+
 // --- your entityId in the samples -------------------------------------------------------------------------------------
 
-/** @param {string} value */
-function fillEntity(value) {
+/** @param {string} value @param {ParentNode} [within] */
+function fillEntity(value, within = document) {
   const known = /^[0-9a-f]{32}$/.test(value);
-  for (const place of all('[data-variable="ENTITY_ID"]')) {
-    place.textContent = known ? value : "$ENTITY_ID";
+  for (const place of all('[data-variable="ENTITY_ID"]', within)) {
+    place.dataset.shown ??= place.textContent ?? "";
+    const quote = place.dataset.quote ?? "";
+    place.textContent = known ? `${quote}${value}${quote}` : place.dataset.shown;
     place.classList.toggle("filled", known);
   }
 }
@@ -256,6 +376,7 @@ function followHash() {
 }
 
 addCopyButtons();
+addLanguages();
 followEntity();
 addFilters();
 addSearch();

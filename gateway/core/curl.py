@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote
 
 TOKEN_VARIABLE: Final = "$TOKEN"  # noqa: S105
 ENTITY_VARIABLE: Final = "$ENTITY_ID"
@@ -26,12 +27,17 @@ def format_curl_command(
     if method == "POST":
         lines += [_format_field(name, value) for name, value in pairs.items()]
     else:
-        url += "?" + "&".join(f"{name}={value}" for name, value in pairs.items())
+        url += "?" + "&".join(f"{name}={_quote_value(value)}" for name, value in pairs.items())
     head = "curl" if method in ("GET", "POST") else f"curl -X {method}"
     quoted = f'"{url}"' if "$" in url or "?" in url else url
     authorization = {"Authorization": f"Bearer {token}"} if token is not None else {}
     options = [f'-H "{name}: {value}"' for name, value in {**authorization, **(headers or {})}.items()]
     return " \\\n  ".join([f"{head} {quoted}", *options, *lines])
+
+
+def _quote_value(value: str) -> str:
+    """A query's value; a variable stays."""
+    return value if value.startswith("$") else quote(value, safe="-._~/:,")
 
 
 def _format_field(name: str, value: str) -> str:

@@ -65,21 +65,22 @@ class Document:
 
     @property
     def plain_title(self) -> str:
-        return _to_text(self.title)
+        return to_text(self.title)
 
     @property
     def summary(self) -> str:
         """The first paragraph as text, for the page's description."""
-        text = _to_text(self.lead)
+        text = to_text(self.lead)
         return text if len(text) <= MAX_SUMMARY_CHARS else f"{text[:MAX_SUMMARY_CHARS].rsplit(' ', 1)[0]} …"
 
     @property
     def menu_sections(self) -> tuple[tuple[str, str], ...]:
         """Anchor and title of each section."""
-        return tuple((section.anchor, _to_text(section.title)) for section in self.sections)
+        return tuple((section.anchor, to_text(section.title)) for section in self.sections)
 
 
-def _to_text(html: str) -> str:
+def to_text(html: str) -> str:
+    """What a reader sees of ``html``, on one line."""
     return " ".join(unescape(strip_tags(html)).split())
 
 

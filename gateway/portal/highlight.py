@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import BashLexer, JsonLexer
+from pygments.lexer import Lexer
+from pygments.lexers import BashLexer, HttpLexer, JavascriptLexer, JsonLexer, PhpLexer, PythonLexer
+
+from gateway.portal.sample_code import IDIOMS
 
 BLOCK_TITLES: Final = {
     "sh": "Shell", "python": "Python", "json": "JSON", "html": "HTML", "js": "JavaScript", "php": "PHP",
     "diff": "Changes", "http": "HTTP",
 }  # fmt: skip
 """Languages of code blocks and what stands over them. A block without one has no title."""
-_VARIABLE: Final = re.compile(r'<span class="nv">\$([A-Z_]+)</span>')
+_LEXERS: Final[Mapping[str, type[Lexer]]] = {
+    "curl": BashLexer, "python": PythonLexer, "javascript": JavascriptLexer, "php": PhpLexer, "http": HttpLexer,
+}  # fmt: skip
+_STAND_IN: Final = "READERS_OWN_"
+"""Stands for a variable while its text is highlighted, so that it stays in one piece."""
 _PLAIN: Final = HtmlFormatter[str](nowrap=True)
 
 
@@ -26,10 +34,19 @@ def highlight_json(value: Any) -> SafeString:
     return _mark(highlight(json.dumps(value, indent=2, ensure_ascii=False), JsonLexer(), _PLAIN))
 
 
-def highlight_curl(text: str) -> SafeString:
-    """A highlighted shell command; ``$ENTITY_ID`` becomes an element that the page's script fills in."""
-    html = highlight(text, BashLexer(), _PLAIN)
-    return _mark(_VARIABLE.sub(r'<span class="nv" data-variable="\1">$\1</span>', html))
+def highlight_sample(text: str, language: str) -> SafeString:
+    """A highlighted sample. Each variable becomes an element that the page's script can fill in; ``data-quote`` has the
+    quotes for a text in ``language``."""
+    idiom = IDIOMS[language]
+    variable = re.escape(idiom.before) + "([A-Z_]+)" + re.escape(idiom.after)
+    html = highlight(re.sub(variable, rf"{_STAND_IN}\1", text), _LEXERS[language](), _PLAIN)
+    quoted = f' data-quote="{escape(idiom.quote)}"' if idiom.quote else ""
+
+    def mark_variable(found: re.Match[str]) -> str:
+        shown = escape(idiom.before + found[1] + idiom.after)
+        return f'<span class="nv" data-variable="{found[1]}"{quoted}>{shown}</span>'
+
+    return _mark(re.sub(rf"{_STAND_IN}([A-Z_]+)", mark_variable, html))
 
 
 def _mark(html: str) -> SafeString:

@@ -483,8 +483,8 @@ _TABLE: Final = (
         status=200,
         after="refund-order",
         fields={
-            "date.from": "2026-05-01%2000:00:00",
-            "date.to": "2099-05-31%2023:59:59",
+            "date.from": "2026-05-01 00:00:00",
+            "date.to": "2099-05-31 23:59:59",
             "paymentTypes": "RV,CB",
             "pageNo": "1",
         },
@@ -522,7 +522,12 @@ _TABLE: Final = (
         "aggregation", "One settlement's records", f"{_OTHER}/v1/{_AGGREGATED}/{SAMPLE_SETTLEMENT_ID}", "The same."
     ),
     _report_sample(
-        "aggregations-page", "Page by page", f"{_OTHER}/v2/{_AGGREGATED}", "pages says how many.", **_TWO_DAYS
+        "aggregations-page",
+        "Page by page",
+        f"{_OTHER}/v2/{_AGGREGATED}",
+        "pages says how many.",
+        pageNo="1",
+        **_TWO_DAYS,
     ),
     _report_sample(
         "aggregation-page",

@@ -1,29 +1,74 @@
-"""Search of the docs: pages, endpoints, parameters, result codes, test cards and test accounts."""
+"""Search of the docs: pages and their sections, endpoints, parameters, result codes, test cards and test accounts.
+
+Every word of a query has to be in an entry. What stands in its title ranks above what stands in its summary, and that
+above its text. ``_SYNONYMS`` adds what readers call a thing; where nothing is found, words that are spelt nearly alike
+are tried.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
 from gateway.portal import navigation, result_code_docs, testdata
+from gateway.portal.documents import DocumentSection, list_documents, load_document, to_text
+from gateway.portal.markdown_rendering import PART
 from gateway.portal.reference import build_endpoint_doc, list_endpoints
 
 MAX_SEARCH_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 100
 """Characters used of a query."""
+MAX_EXCERPT_CHARS: Final = 160
+"""Characters of a section's text that are shown."""
+
+_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "apple pay": ("wallet1", "wallets"),
+        "google pay": ("wallet2", "wallets"),
+        "samsung pay": ("wallet3", "wallets"),
+        "recurring": ("subscriptions",),
+        "hmac": ("webhooks",),
+        "save": ("registrations",),
+        "save card": ("registrations",),
+        "card on file": ("registrations",),
+        "csp": ("content security policy",),
+        "css": ("how it looks",),
+        "theme": ("how it looks",),
+        "go live": ("before going live",),
+        "production": ("before going live",),
+        "changelog": ("versioning",),
+        "sdk": ("clients",),
+        "3ds": ("3-d secure",),
+        "void": ("reverse",),
+    }
+)
+"""What readers type, and what the docs call it."""
+_NEAR_MISS: Final = 0.75
+"""How alike a misspelt word is to one that exists, of 1."""
+_CAMEL: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+_BLOCK_END: Final = re.compile("</(?:p|li|td|th|pre|div|h[1-6])>")
+_NO_WORD: Final = re.compile("[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEntry:
-    """One search result. ``kind``: as shown to the reader: page, parameter, result code, test card."""
+    """One search result. ``kind``: as shown to the reader: page, section, parameter, result code, test card. ``words``:
+    title, summary and keywords; ``body``: a section's whole text; each of the last three as :func:`_index` has it."""
 
     title: str
     kind: str
     text: str
     url: str
     words: str
+    title_index: str
+    words_index: str
+    body_index: str
     weight: int = 0
 
 
@@ -36,6 +81,7 @@ def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
             if live and page.test_only:
                 continue
             found.append(_build_entry(page.title, "page", page.about, page.url, weight=3, more=page.keywords))
+            found += _list_sections(page, live, weight=2 if group.for_merchants else 0)
     seen: set[str] = set()
     for endpoint in list_endpoints(live):
         url = f"/docs/reference/{endpoint.name}"
@@ -72,30 +118,96 @@ def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
     return tuple(found)
 
 
-def _build_entry(title: str, kind: str, text: str, url: str, *, weight: int = 0, more: str = "") -> SearchEntry:
-    words = f"{title} {text} {more}".lower()
-    return SearchEntry(title=title, kind=kind, text=text, url=url, words=words, weight=weight)
+def _list_sections(page: navigation.DocsPage, live: bool, weight: int) -> Iterator[SearchEntry]:
+    """The sections of a page that is a document, with their whole text."""
+    if page.name not in list_documents():
+        return
+    for section in load_document(page.name, live=live).sections:
+        title, text = to_text(section.title), _read_section(section)
+        shown = text if len(text) <= MAX_EXCERPT_CHARS else f"{text[:MAX_EXCERPT_CHARS].rsplit(' ', 1)[0]} …"
+        url = f"{page.url}#{section.anchor}"
+        yield _build_entry(title, page.title, shown, url, weight=weight, more=page.title, body=text)
+
+
+def _read_section(section: DocumentSection) -> str:
+    return to_text(PART.sub(" ", _BLOCK_END.sub(" ", section.html)))
+
+
+def _build_entry(
+    title: str, kind: str, text: str, url: str, *, weight: int = 0, more: str = "", body: str = ""
+) -> SearchEntry:
+    words = f"{title} {text} {more}"
+    return SearchEntry(
+        title=title,
+        kind=kind,
+        text=text,
+        url=url,
+        words=words.lower(),
+        title_index=_index(title),
+        words_index=_index(words),
+        body_index=_index(body),
+        weight=weight,
+    )
+
+
+def _index(text: str) -> str:
+    """``text`` as lower-case words with a space before each: " card expiry month" for card.expiryMonth."""
+    return " " + _NO_WORD.sub(" ", _CAMEL.sub(" ", text).lower()).strip()
 
 
 def search_docs(query: str, *, live: bool) -> list[SearchEntry]:
     """The best entries that contain every word of ``query``, best first."""
-    words = query.strip().lower()[:MAX_QUERY_CHARS].split()
-    if not words:
+    asked = " ".join(query.strip().lower()[:MAX_QUERY_CHARS].split())
+    if not asked:
         return []
+    queries = (asked, *_SYNONYMS.get(asked, ()))
+    return _find_entries(queries, live) or _find_entries((_correct_query(asked, live),), live)
+
+
+def _find_entries(queries: tuple[str, ...], live: bool) -> list[SearchEntry]:
     hits = [
-        (-_score_entry(entry, words), at, entry)
+        (-score, at, entry)
         for at, entry in enumerate(list_search_entries(live))
-        if all(word in entry.words for word in words)
+        if (score := max(_score_entry(entry, query) for query in queries)) > 0
     ]
     return [entry for _, _, entry in sorted(hits, key=lambda hit: hit[:2])[:MAX_SEARCH_RESULTS]]
 
 
-def _score_entry(entry: SearchEntry, words: list[str]) -> int:
+def _score_entry(entry: SearchEntry, query: str) -> int:
+    """0: a word of ``query`` is not there."""
     title = entry.title.lower()
-    whole = " ".join(words)
-    if title == whole:
+    if title == query:
         return 100
-    score = entry.weight
-    if title.startswith(whole) or title.endswith(f".{whole}"):
+    scores = [_score_word(entry, title, word) for word in query.split()]
+    if not all(scores):
+        return 0
+    score = entry.weight + sum(scores)
+    if title.startswith(query) or title.endswith(f".{query}"):
         score += 20
-    return score + sum(5 for word in words if word in title)
+    return score
+
+
+def _score_word(entry: SearchEntry, title: str, word: str) -> int:
+    begins = _index(word)
+    if begins != " " and begins in entry.title_index:
+        return 10
+    if word in title:
+        return 5
+    if begins != " " and begins in entry.words_index:
+        return 4
+    if word in entry.words:
+        return 2
+    return int(begins != " " and begins in entry.body_index)
+
+
+def _correct_query(query: str, live: bool) -> str:
+    """``query`` with the nearest word of the docs in place of each that does not exist."""
+    known = _list_title_words(live)
+    nearest = [get_close_matches(word, known, n=1, cutoff=_NEAR_MISS) for word in query.split()]
+    return " ".join(found[0] if found else word for word, found in zip(query.split(), nearest, strict=True))
+
+
+@cache
+def _list_title_words(live: bool) -> tuple[str, ...]:
+    words = {word for entry in list_search_entries(live) for word in entry.title_index.split()}
+    return tuple(sorted(word for word in words if word.isalpha()))

@@ -22,6 +22,7 @@ urlpatterns = [
     path("docs/reference", RedirectView.as_view(url="/docs/reference/payment")),
     path("docs/reference/<slug:name>", views.endpoint_view, name="reference"),
     path("docs/clients/<str:file>", views.client_package_view, name="client-package"),
+    path("docs/samples/<slug:name>.<slug:language>", views.sample_code_view, name="sample-code"),
     *(
         path(f"docs/{old}", RedirectView.as_view(url=f"/docs/{new}", permanent=True))
         for old, new in MOVED_PAGES.items()

@@ -29,7 +29,8 @@ from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.portal import documents, navigation, reference, result_code_docs, self_test, testdata
 from gateway.portal.client_packages import list_client_packages
-from gateway.portal.highlight import highlight_curl, highlight_json
+from gateway.portal.highlight import highlight_json, highlight_sample
+from gateway.portal.sample_code import format_sample, list_sample_languages
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
 from gateway.portal.search import search_docs
 from gateway.portal.self_test_checks import build_check_key
@@ -242,11 +243,31 @@ def render_sample(sample: ApiSample) -> dict[str, Any]:
     """A sample for its template."""
     return {
         "sample": sample,
-        "curl": highlight_curl(sample.curl(settings.GATEWAY_BASE_URL)),
+        "curl": _render_sample_code(sample.name, "curl", settings.GATEWAY_BASE_URL),
+        "languages": " ".join(list_sample_languages(sample)),
         "answer": highlight_json(_localize_addresses(sample.answer)),
         "brief": highlight_json(_localize_addresses(sample.brief)),
         "good": sample.status < 400,
     }
+
+
+@require_safe
+def sample_code_view(request: HttpRequest, name: str, language: str) -> HttpResponse:
+    """A sample in one of its languages: highlighted HTML that the docs' script puts into the page."""
+    sample = API_SAMPLES.get(name)
+    if sample is None or language not in list_sample_languages(sample):
+        raise Http404
+    body = _render_sample_code(name, language, settings.GATEWAY_BASE_URL).encode()
+    etag = quote_etag(hashlib.sha256(body).hexdigest()[:32])
+    response = HttpResponse(body) if not _is_unchanged(request, etag) else HttpResponseNotModified()
+    response["ETag"] = etag
+    response["Cache-Control"] = "public, no-cache"
+    return response
+
+
+@cache
+def _render_sample_code(name: str, language: str, base_url: str) -> SafeString:
+    return highlight_sample(format_sample(API_SAMPLES[name], language, base_url), language)
 
 
 def _localize_addresses(answer: Any) -> Any:

@@ -1,0 +1,104 @@
+"""The docs in a browser: a sample's language is chosen by mouse or keys, is remembered, and is what is copied."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from gateway.portal.sample_code import SAMPLE_LANGUAGES, format_sample
+from gateway.portal.samples import API_SAMPLES
+from tests.browser.conftest import picture
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
+
+Open = Callable[..., Page]
+ENTITY: str = "0123456789abcdef" * 2
+SCHEMES = ("light", "dark")
+
+
+def find_sample(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-sample="{name}"]')
+
+
+def choose(page: Page, name: str, language: str) -> None:
+    find_sample(page, name).get_by_role("tab", name=SAMPLE_LANGUAGES[language], exact=True).click()
+
+
+def test_a_language_is_chosen_for_all_samples_and_remembered(site: str, open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{site}/docs/reference/follow-up")
+    choose(page, "refund", "python")
+    for name in ("refund", "capture", "reverse"):
+        expect(find_sample(page, name).locator("code")).to_have_text(format_sample(API_SAMPLES[name], "python", site))
+    page.goto(f"{site}/")
+    expect(find_sample(page, "pay").locator("code")).to_have_text(format_sample(API_SAMPLES["pay"], "python", site))
+    expect(find_sample(page, "pay").get_by_role("tab", selected=True)).to_have_text("Python")
+
+
+def test_the_keys_walk_over_the_languages(site: str, open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{site}/docs/reference/status")
+    tabs = find_sample(page, "read").get_by_role("tab")
+    tabs.first.focus()
+    for key, shown in (("ArrowRight", "Python"), ("End", "HTTP"), ("ArrowRight", "curl"), ("ArrowLeft", "HTTP")):
+        page.keyboard.press(key)
+        expect(find_sample(page, "read").locator(":focus")).to_have_text(shown)
+        expect(find_sample(page, "read").get_by_role("tab", selected=True)).to_have_text(shown)
+    assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1"] * 4 + ["0"]
+
+
+def test_what_is_shown_is_copied_with_the_readers_entity(site: str, open_page: Open) -> None:
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    page.goto(f"{site}/docs/reference/payment")
+    page.evaluate("(id) => sessionStorage.setItem('tollhouse.entityId', id)", ENTITY)
+    page.reload()
+    choose(page, "pay", "php")
+    expect(find_sample(page, "pay").locator('[data-variable="ENTITY_ID"]')).to_have_text(f"'{ENTITY}'")
+    find_sample(page, "pay").get_by_role("button", name="Copy").click()
+    expect(find_sample(page, "pay").get_by_role("button", name="Copy")).to_have_text("Copied")
+    wanted = format_sample(API_SAMPLES["pay"], "php", site).replace("getenv('ENTITY_ID')", f"'{ENTITY}'")
+    assert page.evaluate("navigator.clipboard.readText()") == wanted
+
+
+def test_a_sample_without_the_chosen_language_shows_curl(site: str, open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{site}/docs/errors")
+    choose(page, "faults", "javascript")
+    page.goto(f"{site}/docs/authentication")
+    expect(find_sample(page, "wrong-token").get_by_role("tab", selected=True)).to_have_text("JavaScript")
+    expect(find_sample(page, "no-token").get_by_role("tab", selected=True)).to_have_text("curl")
+    expect(find_sample(page, "no-token").get_by_role("tab")).to_have_count(2)
+
+
+def test_a_page_without_its_script_shows_curl(site: str, open_page: Open) -> None:
+    page = open_page(java_script_enabled=False)
+    page.goto(f"{site}/docs/reference/status")
+    expect(find_sample(page, "read").locator("code")).to_have_text(API_SAMPLES["read"].curl(site))
+    expect(page.get_by_role("tab")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("path", ["/docs/", "/docs/reference/follow-up", "/"])
+def test_the_tabs_are_drawn_for_everybody(site: str, open_page: Open, path: str, scheme: str) -> None:
+    name = "refund" if "reference" in path else "pay"
+    for width in (320, 1280):
+        page = open_page(width=width, height=900, color_scheme=scheme, bypass_csp=True)
+        page.goto(f"{site}{path}")
+        choose(page, name, "javascript")
+        expect(find_sample(page, name).locator("code")).to_contain_text("new Tollhouse")
+        find_sample(page, name).scroll_into_view_if_needed()
+        picture(page, f"samples-{scheme}-{width}-{path.strip('/').replace('/', '-') or 'start'}")
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        for tab in find_sample(page, name).get_by_role("tab").all():
+            box = tab.bounding_box()
+            assert box
+            assert box["height"] >= 44
+        if width > 320:
+            continue  # the same elements and colours
+        found = Axe().run(page, options={"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa"]}})
+        bad = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+        assert not [(one["id"], json.dumps([node["target"] for node in one["nodes"]])[:300]) for one in bad]
