@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0003_house27"),
+        ("gateway", "0004_verified_cards"),
     ]
 
     operations = [

@@ -23,6 +23,6 @@ _OF_ANY = _TRIGGERS.format(moves=_MOVES.format(holds="true"))
 
 
 class Migration(migrations.Migration):
-    dependencies: ClassVar = [("gateway", "0003_house27")]
+    dependencies: ClassVar = [("gateway", "0003_plain_names")]
 
     operations: ClassVar = [migrations.RunSQL(_OF_AN_AMOUNT, _OF_ANY)]

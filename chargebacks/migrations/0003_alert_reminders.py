@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("chargebacks", "0002_safeguards"),
-        ("gateway", "0004_banks27"),
+        ("gateway", "0005_cancellations"),
     ]
 
     operations = [

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("gateway", "0003_house27"),
+        ("gateway", "0005_cancellations"),
     ]
 
     operations = [
