@@ -217,7 +217,7 @@ def _build_call(sample: ApiSample) -> _Call:
     method = _find_method(endpoint, sample)
     fields = {name: _read_value(value) for name, value in sample.fields.items()}
     answered = sample.status < 400 or (sample.status == 400 and "id" in sample.answer)
-    common = {
+    common: dict[str, Any] = {
         "fails": not answered,
         "has_id": "id" in sample.answer,
         "key": sample.headers.get("Idempotency-Key", ""),

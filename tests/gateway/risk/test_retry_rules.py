@@ -83,11 +83,11 @@ def test_payments_that_the_cardholder_stopped_are_the_merchants_alone(
     assert pay(shop, number).code == OK
 
 
-@pytest.mark.parametrize(("number", "most", "window"), [(VISA, 20, 30), (MASTERCARD, 10, 1), (MASTERCARD, 35, 30)])
+@pytest.mark.parametrize(("number", "most", "window"), [(VISA, 15, 30), (MASTERCARD, 10, 1), (MASTERCARD, 35, 30)])
 def test_too_many_declines_of_a_card_end_its_attempts_for_a_time(
     shop: Shop, host: IsoHost, number: str, most: int, window: int
 ) -> None:
-    """20 in 30 days at Visa; 10 in a day and 35 in 30 days at Mastercard. Declines of other shops do not count."""
+    """15 in 30 days at Visa; 10 in a day and 35 in 30 days at Mastercard. Declines of other shops do not count."""
     advise(host, "51")
     assert pay(shop, number).code == "800.100.155"
     (row,) = CardDecline.objects.all()
