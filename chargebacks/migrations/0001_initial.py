@@ -321,6 +321,9 @@ class Migration(migrations.Migration):
                         db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
                     ),
                 ),
+                ("remind_at", models.DateTimeField(null=True)),
+                ("remind_lease", models.DateTimeField(null=True)),
+                ("remind_tries", models.SmallIntegerField(default=0)),
             ],
             options={
                 "verbose_name": "alert",
@@ -328,6 +331,11 @@ class Migration(migrations.Migration):
                     models.Index(fields=["merchant", "-opened_at"], name="alert_merchant_time"),
                     models.Index(
                         condition=models.Q(("state__in", ["OPEN", "REFUNDING"])), fields=["due_at"], name="alert_open"
+                    ),
+                    models.Index(
+                        condition=models.Q(("remind_at__isnull", False), ("state", "OPEN")),
+                        fields=["remind_at"],
+                        name="alert_reminder_due",
                     ),
                 ],
                 "constraints": [

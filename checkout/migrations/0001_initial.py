@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
                 ),
                 ("attempts", models.SmallIntegerField(default=0)),
                 ("version", models.IntegerField(default=1)),
-                ("hidden", models.JSONField(default=dict)),
+                ("hidden_brands", models.JSONField(default=dict)),
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("fetched_at", models.DateTimeField(null=True)),

@@ -547,7 +547,7 @@ class Migration(migrations.Migration):
                 ),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("currency", models.CharField(max_length=3)),
-                ("approved", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("approved_amount", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
                 ("result_code", models.CharField(default="", max_length=11)),
                 ("test_mode", models.CharField(default="", max_length=8)),
                 ("merchant_transaction_id", models.CharField(default="", max_length=255)),
@@ -646,7 +646,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(("status", "APPROVED"), _negated=True),
-                            ("approved__isnull", False),
+                            ("approved_amount__isnull", False),
                             _connector="OR",
                         ),
                         name="payment_approved_has_amount",
@@ -1278,6 +1278,8 @@ class Migration(migrations.Migration):
                 ("first_at", models.DateTimeField(null=True)),
                 ("follow_ups", models.IntegerField(default=0)),
                 ("created_at", models.DateTimeField()),
+                ("merchant_use_blocked_at", models.DateTimeField(null=True)),
+                ("merchant_use_code", models.CharField(db_default="", default="", max_length=11)),
             ],
             options={
                 "indexes": [
@@ -1515,11 +1517,11 @@ class Migration(migrations.Migration):
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("currency", models.CharField(max_length=3)),
                 ("status", models.CharField(max_length=8)),
-                ("was", models.CharField(max_length=8)),
-                ("would", models.CharField(max_length=8)),
+                ("original_outcome", models.CharField(max_length=8)),
+                ("trial_outcome", models.CharField(max_length=8)),
                 ("code", models.CharField(default="", max_length=11)),
                 ("score", models.IntegerField(null=True)),
-                ("held", models.JSONField(default=list)),
+                ("matching_rules", models.JSONField(default=list)),
                 ("undecided_rules", models.JSONField(default=list)),
             ],
             options={
@@ -1720,6 +1722,7 @@ class Migration(migrations.Migration):
                             ("COLLECT", "direct debits (pain.008)"),
                             ("PAY", "credit transfers (pain.001)"),
                             ("REVERSE", "reversals of collections (pain.007)"),
+                            ("CANCEL", "cancellation requests (camt.055)"),
                         ],
                         max_length=7,
                     ),
@@ -1792,6 +1795,7 @@ class Migration(migrations.Migration):
                             ("COLLECT", "direct debits (pain.008)"),
                             ("PAY", "credit transfers (pain.001)"),
                             ("REVERSE", "reversals of collections (pain.007)"),
+                            ("CANCEL", "cancellation requests (camt.055)"),
                         ],
                         max_length=7,
                     ),
@@ -1807,6 +1811,7 @@ class Migration(migrations.Migration):
                             ("WON_BACK", "return reversed"),
                             ("REJECTED", "rejected"),
                             ("WITHDRAWN", "taken back"),
+                            ("CONFIRMED", "agreed to by the bank"),
                         ],
                         default="WAITING",
                         max_length=9,
@@ -1864,6 +1869,9 @@ class Migration(migrations.Migration):
                         name="bank_order_to_finish",
                     ),
                     models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
+                    models.Index(
+                        condition=models.Q(("about__isnull", False)), fields=["about"], name="bank_order_about"
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="bank_order_not_negative")
@@ -1914,6 +1922,7 @@ class Migration(migrations.Migration):
                             ("WON_BACK", "return reversed"),
                             ("REJECTED", "rejected"),
                             ("WITHDRAWN", "taken back"),
+                            ("CONFIRMED", "agreed to by the bank"),
                         ],
                         max_length=9,
                     ),
@@ -3019,8 +3028,7 @@ class Migration(migrations.Migration):
                 (
                     "cause",
                     models.CharField(
-                        choices=[("FINAL", "a follow-up with sequence=FINAL"), ("EXPIRY", "expired")],
-                        max_length=6,
+                        choices=[("FINAL", "a follow-up with sequence=FINAL"), ("EXPIRY", "expired")], max_length=6
                     ),
                 ),
                 (
@@ -3217,6 +3225,34 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["merchant", "state", "created_at", "chain"], name="chain_state_merchant_time"),
                     models.Index(fields=["state", "chain"], name="chain_state_newest"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SigningKey",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("public", models.CharField(max_length=64)),
+                ("private_sealed", models.BinaryField()),
+                ("created_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="AuditSeal",
+            fields=[
+                ("number", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("entry", models.BigIntegerField(unique=True)),
+                ("digest", models.CharField(max_length=64)),
+                ("sealed_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("number__gte", 1)), name="audit_seal_from_one")
                 ],
             },
         ),

@@ -46,7 +46,7 @@ _DERIVE_CHAIN_STATE = """
 CREATE FUNCTION gateway_chain_state(asked uuid, disputed boolean, expired boolean) RETURNS text
 STABLE LANGUAGE sql AS $$
 WITH member AS (
-    SELECT m.id, m.payment_type AS type, coalesce(m.approved, m.amount) AS amount, m.practice, m.final, m.max_captures,
+    SELECT m.id, m.payment_type AS type, coalesce(m.approved_amount, m.amount) AS amount, m.practice, m.final, m.max_captures,
            f.payment_type AS followed
     FROM gateway_payment m LEFT JOIN gateway_payment f ON f.id = m.referenced
     WHERE m.chain = asked AND m.status = 'APPROVED'
@@ -111,7 +111,7 @@ END $$
 """
 _MOVES_A_CHAIN = """
     NEW.status = 'APPROVED' AND (
-        NEW.payment_type = 'PA'
+        (NEW.payment_type = 'PA' AND NEW.amount > 0)
         OR (NEW.chain <> NEW.id AND NEW.payment_type IN ('CP', 'RF', 'RV', 'RB', 'RC', 'CB', 'CR'))
     )
 """
@@ -152,6 +152,35 @@ class Migration(migrations.Migration):
                     operation="TRUNCATE",
                     pgid="pgtrigger_never_emptied_6e9e7",
                     table="gateway_auditentry",
+                    when="BEFORE",
+                ),
+            ),
+        ),
+        AddTrigger(
+            model_name="auditseal",
+            trigger=Trigger(
+                name="append_only",
+                sql=GuardSql(
+                    func="RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="47a2f7a916497e01f20b14cabef1403788feebb7",
+                    operation="UPDATE OR DELETE",
+                    pgid="pgtrigger_append_only_a740f",
+                    table="gateway_auditseal",
+                    when="BEFORE",
+                ),
+            ),
+        ),
+        AddTrigger(
+            model_name="auditseal",
+            trigger=Trigger(
+                name="never_emptied",
+                sql=GuardSql(
+                    func="RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="ebb346ced539ab994aca5f61beb3382cb6a0acf7",
+                    level="STATEMENT",
+                    operation="TRUNCATE",
+                    pgid="pgtrigger_never_emptied_daae7",
+                    table="gateway_auditseal",
                     when="BEFORE",
                 ),
             ),

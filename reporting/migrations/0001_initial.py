@@ -3,6 +3,7 @@ import django.core.validators
 import django.db.models.deletion
 import gateway.core.identifiers
 import reporting.settlement.models
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -10,6 +11,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ("auth", "__first__"),
         ("gateway", "0001_initial"),
     ]
 
@@ -800,6 +802,99 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         fields=("institute", "merchant", "day"), name="missing_settlement_once_a_day"
                     )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MonthClosing",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("month", models.DateField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("PREPARED", "waits for a second person"),
+                            ("SIGNED", "closed"),
+                            ("RETURNED", "returned"),
+                            ("WITHDRAWN", "withdrawn"),
+                            ("REOPENED", "reopened"),
+                        ],
+                        default="PREPARED",
+                        max_length=9,
+                    ),
+                ),
+                ("figures", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                ("answer", models.CharField(blank=True, default="", max_length=500)),
+                ("reason", models.CharField(blank=True, default="", max_length=500)),
+                ("prepared_by_name", models.CharField(max_length=150)),
+                ("prepared_at", models.DateTimeField()),
+                ("signed_by_name", models.CharField(default="", max_length=150)),
+                ("signed_at", models.DateTimeField(null=True)),
+                ("reopened_by_name", models.CharField(default="", max_length=150)),
+                ("reopened_at", models.DateTimeField(null=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "prepared_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "reopened_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "signed_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "month",
+                "verbose_name_plural": "months",
+                "indexes": [models.Index(fields=["merchant", "-month", "-prepared_at"], name="month_closing_merchant")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state__in", ["PREPARED", "SIGNED"])),
+                        fields=("merchant", "month"),
+                        name="month_closing_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("signed_by", None),
+                            models.Q(("signed_by", models.F("prepared_by")), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="month_closing_two_people",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("month__day", 1)), name="month_closing_first_day"),
                 ],
             },
         ),
