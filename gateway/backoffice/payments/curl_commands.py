@@ -32,12 +32,17 @@ def build_payment_curls(payment: Payment, offers: Sequence[FollowUpOffer]) -> li
 def build_request_curl(row: RequestLog, sent: Sequence[tuple[str, str]]) -> str:
     """A logged request as a command. Masked values become shell variables for the reader to fill in."""
     fields = {
-        name: (f"${name.replace('.', '_').upper()}" if "*" in value or "•" in value else value)
+        name: (_name_variable(name) if "*" in value or "•" in value else value)
         for name, value in sent
         if name not in ("entityId", "authentication.entityId")
     }
     path = _HASHED_CHECKOUT_ID.sub("$CHECKOUT_ID", row.path)
     return _format_command(row.method, path, fields, row.entity_id.hex if row.entity_id else ENTITY_VARIABLE)
+
+
+def _name_variable(parameter: str) -> str:
+    """The shell variable for a masked value; a parameter's name is the sender's, and may hold anything."""
+    return f"${re.sub('[^A-Z0-9]+', '_', parameter.upper()).strip('_') or 'VALUE'}"
 
 
 def _format_command(method: str, path: str, fields: Mapping[str, str], entity: str) -> str:
