@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 
 from config import beat
 from gateway import metrics
+from gateway.backoffice.access import audit_seals
 from gateway.core import clock
 from gateway.models import (
     AuthorizationRelease,
@@ -39,6 +40,20 @@ SMALL_TABLES = {
     "reporting_sftpsource",
 }  # fmt: skip
 """Tables with a row for each merchant, institute or server: reading one from end to end costs less than its index."""
+
+
+@pytest.fixture
+def shop(shop: Shop) -> Shop:
+    """Its making stands in the audit trail, and is sealed."""
+    audit_seals.seal_new_entries()
+    return shop
+
+
+@pytest.fixture
+def committed(committed: Shop) -> Shop:
+    """The same, committed."""
+    audit_seals.seal_new_entries()
+    return committed
 
 
 def due() -> set[str]:
