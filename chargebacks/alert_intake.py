@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
@@ -31,6 +31,10 @@ from gateway.models import Payment, Status
 ALERT_SIGNATURE_HEADER: Final = "Tollhouse-Signature"
 MAX_ALERT_BYTES: Final = 16_384
 MIN_PROVIDER_SECRET_CHARS: Final = 32
+MAX_ALERT_ID_CHARS: Final = 64
+MAX_ALERT_DEADLINE: Final = timedelta(days=3650)
+"""How far from today an answer may be due."""
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 _PROVIDER: Final = re.compile(r"([a-z0-9-]{1,32})=(.+)")
 _FIELDS: Final = frozenset(
     {
@@ -83,9 +87,11 @@ def receive_alert(provider: str, header: str, body: bytes) -> tuple[DisputeAlert
     if why:
         raise AlertSignatureError(why)
     fields = _parse_fields(body)
-    known = DisputeAlert.objects.filter(provider=provider, reference=mask_text(fields.get("AlertId", ""))[:64])
+    known = DisputeAlert.objects.filter(provider=provider, reference=fields.get("AlertId", ""))
     payment = find_alerted_payment(fields)
     if (same := known.filter(merchant=payment.merchant_id).first()) is not None:
+        if same.disputed != payment.id:
+            raise AlertFieldError("AlertId", "is that of an alert about another payment")
         return same, False
     return record_alert(payment, read_alert_facts(fields, provider), audit_log.Actor(name=f"alerts of {provider}"))
 
@@ -115,6 +121,8 @@ def read_alert_facts(fields: Mapping[str, str], provider: str) -> AlertFacts:
     for name in ("AlertId", "Amount", "Currency"):
         if not fields.get(name):
             raise AlertFieldError(name, "is missing")
+    if len(fields["AlertId"]) > MAX_ALERT_ID_CHARS or mask_text(fields["AlertId"]) != fields["AlertId"]:
+        raise AlertFieldError("AlertId", f"at most {MAX_ALERT_ID_CHARS} characters, and nothing like a card number")
     if (kind := fields.get("Kind") or DisputeAlert.Kind.ALERT.value) not in DisputeAlert.Kind.values:
         raise AlertFieldError("Kind", "ALERT or INQUIRY")
     try:
@@ -125,7 +133,7 @@ def read_alert_facts(fields: Mapping[str, str], provider: str) -> AlertFacts:
     scheme = SCHEME_REASONS.get(code)
     return AlertFacts(
         provider=provider,
-        reference=mask_text(fields["AlertId"])[:64],
+        reference=fields["AlertId"],
         amount=amount,
         currency=fields["Currency"],
         kind=DisputeAlert.Kind(kind),
@@ -140,9 +148,12 @@ def _read_time(text: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        at = (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise AlertFieldError("RespondBy", "a time with its zone, e.g. 2030-01-31T12:00:00+00:00") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    if abs(at - clock.real_now()) > MAX_ALERT_DEADLINE:
+        raise AlertFieldError("RespondBy", f"within {MAX_ALERT_DEADLINE.days} days of today")
+    return at
 
 
 def _parse_fields(body: bytes) -> dict[str, str]:
@@ -158,7 +169,7 @@ def _parse_fields(body: bytes) -> dict[str, str]:
         column = f"{name[:1].upper()}{name[1:]}"
         if column not in _FIELDS or name[:1].isupper():
             raise AlertFieldError(mask_text(name)[:64], "is not a field of an alert")
-        if not isinstance(value, str) or len(value) > 255 or "\0" in value:
+        if not isinstance(value, str) or len(value) > 255 or _UNSTORABLE.search(value):
             raise AlertFieldError(name, "a text of at most 255 characters")
         fields[column] = value.strip()
     return fields

@@ -183,11 +183,26 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             if fault.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
                 return
             raise
+        if self.nr_conns >= self.max_keepalived and self.pending_conns:
+            self._close_oldest_pending()
         conn = TConn(self.cfg, line, client, listener.getsockname())
         self.nr_conns += 1
         conn.timeout = time.monotonic() + MAX_FIRST_BYTE_S
         self.pending_conns.append(conn)
         self.poller.register(line, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _close_oldest_pending(self) -> None:
+        """Make room for a new connection: silent ones never keep the process from accepting."""
+        oldest = self.pending_conns.popleft()
+        self.poller.unregister(oldest.sock)
+        self.nr_conns -= 1
+        oldest.close()
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """At the end of the process: what has sent nothing yet is not waited for longer than a kept connection."""
+        super()._cap_keepalive(deadline)
+        for conn in self.pending_conns:
+            conn.timeout = min(conn.timeout, deadline)
 
     def handle(self, conn: Any) -> Any:
         """Serve the next request of a connection, if it arrives in time."""

@@ -153,6 +153,12 @@ def _is_fast(item: pytest.Item) -> bool:
     return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The process that only hands tests to its workers finds none itself."""
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of OF_OTHERS get one more try, and are named at the end if they took it: a rule that does not hold fails
     twice."""

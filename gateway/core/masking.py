@@ -67,10 +67,16 @@ _IDENTIFIER: Final = re.compile(
 """An id, an ndc or the fingerprint of a card, whose digits mean nothing."""
 
 
+_PAGE_CURSOR: Final = re.compile(r"([0-9.:TZ+-]{1,40})-[0-9a-f]{32}")
+"""Where a page of a list begins: a line's number, day or time, and an id."""
+
+
 def contains_card_number(text: str) -> bool:
     """True if a typed text has a full card number in any notation, or a security code next to a word for it. Ids never
     count as one."""
     if _IDENTIFIER.fullmatch(text):
+        return False
+    if (cursor := _PAGE_CURSOR.fullmatch(text)) is not None and not looks_like_pan(re.sub("[^0-9]", "", cursor[1])):
         return False
     plain = re.sub(r"[\s\-.]", "", text)
     return (plain.isascii() and plain.isdecimal() and looks_like_pan(plain)) or (

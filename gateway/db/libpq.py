@@ -56,7 +56,7 @@ def execute_prepared(
     """Run one statement in a transaction of its own and return all rows. Raises psycopg's errors."""
     text, names, bare = _number_placeholders(sql)
     chosen: Any = values if names is None else [values[name] for name in names]  # type: ignore[call-overload]
-    octets, formats = _encode_values(chosen)
+    octets, formats = _encode_values(line, chosen)
     types = _type_oids(chosen, bare) if bare else ()
     kept = _kept.get(line)
     if kept is None:
@@ -151,8 +151,9 @@ def _encode_time(value: datetime) -> bytes:
     return _pack_microseconds((value - _EPOCH) // _MICROSECOND)
 
 
-def _encode_other(value: Any) -> bytes | None:
-    dumped = Transformer().get_dumper(value, PyFormat.TEXT).dump(value)
+def _encode_other(line: psycopg.Connection[Any], value: Any) -> bytes | None:
+    """By psycopg's own dumper, which needs the connection: bytes within a list are escaped in its way."""
+    dumped = Transformer(line).get_dumper(value, PyFormat.TEXT).dump(value)
     return None if dumped is None else bytes(dumped)
 
 
@@ -170,18 +171,20 @@ _AS_BINARY: Final[dict[type, _Encoder]] = {bytes: bytes, bytearray: bytes, memor
 
 
 @lru_cache(maxsize=1024)
-def _choose_encoders(kinds: tuple[type, ...]) -> tuple[list[_Encoder], list[int]]:
-    """The encoder of each value of a statement, and libpq's formats, by the types of the values."""
+def _choose_encoders(kinds: tuple[type, ...]) -> tuple[list[_Encoder | None], list[int]]:
+    """The encoder of each value of a statement, None for those of :func:`_encode_other`, and libpq's formats, by the
+    types of the values."""
     encoders = [_AS_BINARY.get(kind) or _AS_TEXT.get(kind) or _choose_by_base(kind) for kind in kinds]
     return encoders, [_BINARY if kind in _AS_BINARY else _TEXT for kind in kinds]
 
 
-def _choose_by_base(kind: type) -> _Encoder:
-    """The encoder of a state or an event, which are subclasses of str, and of everything else."""
-    return _encode_text if issubclass(kind, str) else _encode_other
+def _choose_by_base(kind: type) -> _Encoder | None:
+    """The encoder of a state or an event, which are subclasses of str; None for everything else."""
+    return _encode_text if issubclass(kind, str) else None
 
 
-def _encode_values(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
+def _encode_values(line: psycopg.Connection[Any], values: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Values and their formats for libpq."""
     encoders, formats = _choose_encoders(tuple(map(type, values)))
-    return [encode(value) for encode, value in zip(encoders, values, strict=True)], formats
+    pairs = zip(encoders, values, strict=True)
+    return [_encode_other(line, value) if encode is None else encode(value) for encode, value in pairs], formats

@@ -152,12 +152,11 @@ def _resolve_business(payment: Payment) -> tuple[str, str]:
     acquirer account, where it has them."""
     merchant: Mapping[str, str] = payment.request.get("merchant") or {}
     country, mcc = merchant.get("country", ""), merchant.get("mcc", "")
-    if country and mcc:
+    connector = CONNECTORS.get(payment.connector)
+    if (country and mcc) or connector is None:
         return country, mcc
     try:
-        account = load_connector_account(
-            CONNECTORS[payment.connector], payment.channel_id, payment.acquirer_merchant_id
-        )
+        account = load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id)
     except VaultError:  # the payment is approved, whatever its account's secrets
         return country, mcc
     return country or account.settings.get("country", ""), mcc or account.settings.get("mcc", "")

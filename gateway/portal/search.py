@@ -23,6 +23,7 @@ from gateway.portal.reference import build_endpoint_doc, list_endpoints
 
 MAX_SEARCH_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 100
+MAX_CORRECTED_WORDS: Final = 4
 """Characters used of a query."""
 MAX_EXCERPT_CHARS: Final = 160
 """Characters of a section's text that are shown."""
@@ -202,9 +203,12 @@ def _score_word(entry: SearchEntry, title: str, word: str) -> int:
 
 def _correct_query(query: str, live: bool) -> str:
     """``query`` with the nearest word of the docs in place of each that does not exist."""
+    words = query.split()
+    if len(set(words)) > MAX_CORRECTED_WORDS:  # looking for near ones costs milliseconds for each
+        return query
     known = _list_title_words(live)
-    nearest = [get_close_matches(word, known, n=1, cutoff=_NEAR_MISS) for word in query.split()]
-    return " ".join(found[0] if found else word for word, found in zip(query.split(), nearest, strict=True))
+    nearest = {word: get_close_matches(word, known, n=1, cutoff=_NEAR_MISS) for word in set(words)}
+    return " ".join(nearest[word][0] if nearest[word] else word for word in words)
 
 
 @cache

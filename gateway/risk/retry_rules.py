@@ -90,8 +90,8 @@ class RetryLimit:
 RETRY_LIMITS: Final = (
     RetryLimit(
         network="Visa", declines=15, window=timedelta(days=30),
-        source="Visa Rules, excessive reattempts, categories 2 to 4: 15, and 20 since May 2025, which not every acquirer "
-        "has taken over; quoted by " + _EXCESSIVE +
+        source="Visa Rules, excessive reattempts, categories 2 to 4: 15, and 20 since May 2025, which not every "
+        "acquirer has taken over; quoted by " + _EXCESSIVE +
         " and https://docs.cielo.com.br/ecommerce-cielo-en/changelog/new-limit-for-visa-retries-starting-may-25-2025",
     ),
     RetryLimit(

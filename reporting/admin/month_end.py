@@ -354,7 +354,7 @@ class MonthClosingAdmin(ReadOnlyPage):
 _STEPS: Final[Mapping[str, Callable[[MonthClosing, str, Closer], MonthClosing]]] = {
     "sign": lambda row, _note, by: closing.sign_month(row, by=by),
     "return": lambda row, note, by: closing.return_month(row, note, by=by),
-    "withdraw": lambda row, note, by: closing.return_month(row, note, by=by),
+    "withdraw": lambda row, note, by: closing.withdraw_month(row, note, by=by),
     "reopen": lambda row, note, by: closing.reopen_month(row, note, by=by),
 }
 

@@ -120,15 +120,20 @@ def sign_month(row: MonthClosing, *, by: Closer) -> MonthClosing:
 
 
 def return_month(row: MonthClosing, answer: str, *, by: Closer) -> MonthClosing:
-    """Send what was prepared back to the first person, who may also withdraw it. Raises ClosingRefusedError."""
+    """Send what was prepared back to the first person. Raises ClosingRefusedError."""
     answer = mask_note(answer, MAX_CLOSING_NOTE_CHARS)
-    if row.prepared_by_id == by.user:
-        state, action = MonthClosing.State.WITHDRAWN, "month withdrawn"
-    else:
-        state, action = MonthClosing.State.RETURNED, "month returned"
-        if not answer:
-            raise ClosingRefusedError(_("Say why you return it."))
-    return _move(row, MonthClosing.State.PREPARED, state, action, {"answer": answer}, by, note=answer)
+    if not answer:
+        raise ClosingRefusedError(_("Say why you return it."))
+    states = MonthClosing.State
+    return _move(row, states.PREPARED, states.RETURNED, "month returned", {"answer": answer}, by, note=answer)
+
+
+def withdraw_month(row: MonthClosing, answer: str, *, by: Closer) -> MonthClosing:
+    """Take back what the same person prepared. Raises ClosingRefusedError."""
+    if row.prepared_by_id != by.user:
+        raise ClosingRefusedError(_("Who prepared it withdraws it."))
+    answer, states = mask_note(answer, MAX_CLOSING_NOTE_CHARS), MonthClosing.State
+    return _move(row, states.PREPARED, states.WITHDRAWN, "month withdrawn", {"answer": answer}, by, note=answer)
 
 
 def reopen_month(row: MonthClosing, reason: str, *, by: Closer) -> MonthClosing:

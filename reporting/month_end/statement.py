@@ -26,15 +26,16 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db import connection
+from django.db.models import Max
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from gateway.core import clock
 from gateway.models import Merchant
 from reporting.settlement.matching import OUTBOUND_TYPES, REVERSED_BY_REFUND_SQL
-from reporting.settlement.missing_settlements import SETTLED_PAYMENT_TYPES, UNSETTLED_PAYMENT_SQL
+from reporting.settlement.missing_settlements import SETTLED_PAYMENT_TYPES, build_unsettled_payment_sql
+from reporting.settlement.models import ClearingInstitute
 
-MAX_SETTLEMENT_DAYS: Final = timedelta(days=366)
 """Longest time that an institute is given to settle; bounds the search for missing payments."""
 AMOUNT_FINDING_KINDS: Final = ("AMOUNT", "CURRENCY", "TWICE", "STATUS", "TYPE", "NOT_BOOKED")
 """Kinds of findings that a difference of amounts may be accepted by."""
@@ -47,8 +48,11 @@ def last_of_month(month: date) -> date:
 
 
 def is_month_over(merchant: Merchant, month: date) -> bool:
-    """Whether the month has ended, by the merchant's clock and time zone."""
-    return clock.merchant_now(merchant).astimezone(ZoneInfo(merchant.time_zone)).date() > last_of_month(month)
+    """Whether the month has ended, by the merchant's clock: in its time zone and in those of the institutes, by whose
+    days payments are due."""
+    zones = {merchant.time_zone, *ClearingInstitute.objects.filter(active=True).values_list("time_zone", flat=True)}
+    now = clock.merchant_now(merchant)
+    return all(now.astimezone(ZoneInfo(zone)).date() > last_of_month(month) for zone in zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +77,15 @@ class MonthScope:
             "away": list(OUTBOUND_TYPES),
             "amount_kinds": list(AMOUNT_FINDING_KINDS),
             "now": clock.real_now(),
-            "made_from": datetime.combine(self.month - MAX_SETTLEMENT_DAYS, time(), UTC),
+            "made_from": datetime.combine(self.month - _find_longest_settlement() - timedelta(days=2), time(), UTC),
             "made_until": datetime.combine(last + timedelta(days=2), time(), UTC),
         }
+
+
+def _find_longest_settlement() -> timedelta:
+    """The longest time that an institute takes to settle a payment."""
+    days = ClearingInstitute.objects.filter(active=True).aggregate(most=Max("settles_within_days"))["most"]
+    return timedelta(days=days or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +148,12 @@ def _net_sql(payment: str) -> str:
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) ELSE 0 END"""
 
 
+_PAID_MATCH: Final = """EXISTS (SELECT 1 FROM reporting_settlementrecord x
+    JOIN reporting_settlementfile y ON y.id = x.file_id AND y.state = 'DONE'
+    WHERE x.id = {match}.record_id AND x.settlement_status = 'SUCCESS')"""
+"""SQL: whether a match is of a line that is in the statement: not of one that the institute refused to settle, nor of a
+file that could not be read to its end."""
+
 # Of two lines that settle the same payment, only the first has it as booked: the other one is a difference.
 _LINES: Final = f"""
 SELECT r.id, r.merchant_id, r.file_id, r.record_type, r.cashflow, r.state, r.marked, r.currency, r.settlement_currency,
@@ -146,14 +162,15 @@ SELECT r.id, r.merchant_id, r.file_id, r.record_type, r.cashflow, r.state, r.mar
         ELSE w.sign * r.settlement_amount - g.gross + coalesce(r.settlement_fee, 0) END AS held,
     w.sign * CASE WHEN r.record_type = 'FEE' OR p.id IS NULL OR p.currency <> r.currency THEN 0
         WHEN r.record_type = 'SETTLED' AND EXISTS (SELECT 1 FROM reporting_match e WHERE e.payment = m.payment
-            AND e.chosen AND e.undone_at IS NULL AND e.record_type = 'SETTLED' AND e.id < m.id) THEN 0
+            AND e.chosen AND e.undone_at IS NULL AND e.record_type = 'SETTLED' AND e.id < m.id
+            AND {_PAID_MATCH.format(match="e")}) THEN 0
         ELSE {_net_sql("p")} END AS booked,
     coalesce(f.open, false) AS open, coalesce(f.accepted AND NOT f.open, false) AS accepted
 FROM reporting_settlement s
 JOIN reporting_settlementrecord r ON r.settlement_id = s.id AND r.settlement_status = 'SUCCESS'
 JOIN reporting_settlementfile b ON b.id = r.file_id AND b.state = 'DONE'
 CROSS JOIN LATERAL (SELECT CASE WHEN r.cashflow = 'POS' THEN 1 ELSE -1 END AS sign) w
-CROSS JOIN LATERAL (SELECT CASE WHEN r.record_type = 'FEE' THEN 0
+CROSS JOIN LATERAL (SELECT CASE WHEN r.record_type = 'FEE' OR b.source = 'ledger' THEN 0
     WHEN r.currency = r.settlement_currency THEN w.sign * r.amount
     ELSE w.sign * r.settlement_amount + coalesce(r.settlement_fee, 0) END AS gross) g
 LEFT JOIN reporting_match m ON m.record_id = r.id AND m.chosen AND m.undone_at IS NULL
@@ -169,7 +186,8 @@ _MISSING: Final = f"""
 SELECT p.id, p.merchant_id, p.currency,
     CASE WHEN p.payment_type = ANY(%(away)s) OR p.payment_type = 'RV' THEN 1 ELSE -1 END * ({_net_sql("p")}) AS amount
 FROM gateway_payment p JOIN gateway_merchant o ON o.id = p.merchant_id
-WHERE p.created_at >= %(made_from)s AND p.created_at < %(made_until)s AND {{payments}} AND {UNSETTLED_PAYMENT_SQL}
+WHERE p.created_at >= %(made_from)s AND p.created_at < %(made_until)s AND {{payments}}
+AND {build_unsettled_payment_sql(_PAID_MATCH.format(match="m"))}
 AND EXISTS (SELECT 1 FROM reporting_clearinginstitute i WHERE i.active AND p.connector = ANY(i.connectors)
     AND p.created_at >= greatest(%(first)s::date - i.settles_within_days,
         (i.created_at AT TIME ZONE i.time_zone)::date)::timestamp AT TIME ZONE i.time_zone

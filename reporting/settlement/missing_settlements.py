@@ -24,16 +24,20 @@ MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 
-UNSETTLED_PAYMENT_SQL: Final = f"""p.status = 'APPROVED'
+
+def build_unsettled_payment_sql(matches: str = "true") -> str:
+    """SQL: whether the payment ``p`` is one that an institute settles, and no record says so. ``matches``: SQL on the
+    matches ``m`` that count; ``kinds``: SETTLED_PAYMENT_TYPES."""
+    return f"""p.status = 'APPROVED'
     AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
     AND p.approved_amount > coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = p.chain
         AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
-        AND m.record_type = 'SETTLED')"""
-"""SQL: whether the payment ``p`` is one that an institute settles, and no record says so. ``kinds``:
-SETTLED_PAYMENT_TYPES."""
-_UNSETTLED: Final = f"p.connector = ANY(%(connectors)s) AND {UNSETTLED_PAYMENT_SQL}"
+        AND m.record_type = 'SETTLED' AND {matches})"""
+
+
+_UNSETTLED: Final = f"p.connector = ANY(%(connectors)s) AND {build_unsettled_payment_sql()}"
 _MISSING: Final = f"""
 SELECT p.id FROM gateway_payment p
 WHERE p.created_at >= %(first)s AND p.created_at < %(last)s

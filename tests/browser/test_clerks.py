@@ -118,7 +118,7 @@ def test_a_second_pair_of_eyes(shop: Shop, site: str, open_page: Open) -> None:
     assert fits(manager)
     follow(manager, manager.get_by_role("link", name="1 request waits for your decision"))
     follow(manager, manager.locator("tbody a").first)
-    expect(manager.get_by_text("the lamp came back broken")).to_be_visible()
+    expect(manager.get_by_role("definition").filter(has_text="the lamp came back broken")).to_be_visible()
     picture(manager, "clerk-approval-narrow")
     assert serious(manager) == []
     assert fits(manager)

@@ -330,7 +330,9 @@ def test_figures_that_changed_after_they_were_prepared_are_not_signed_and_named(
         closing.return_month(row, "", by=by(people[1]))
     assert closing.return_month(row, "a late file", by=by(people[1])).state == "RETURNED"
     again = closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
-    assert closing.return_month(again, "", by=by(people[0])).state == "WITHDRAWN"
+    with pytest.raises(closing.ClosingRefusedError):
+        closing.withdraw_month(again, "it is mine to stop", by=by(people[1]))
+    assert closing.withdraw_month(again, "", by=by(people[0])).state == "WITHDRAWN"
 
 
 # --- pages --------------------------------------------------------------------------------------------------------

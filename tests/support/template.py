@@ -19,6 +19,7 @@ from config.launcher.schema_snapshot import apply_snapshot
 TEMPLATE: Final = "tests_template"
 NO_TEMPLATE: Final = "tests_template_out_of_date"
 """Its name if the snapshot is out of date: for the workers that come later."""
+_MAKING: Final = "tests_template_being_made"
 _LOCK: Final = 0x7E57
 
 
@@ -35,16 +36,18 @@ def copy_test_database_from_template() -> None:
 
 
 def _make_template(server: psycopg.Connection) -> str:
-    server.execute(f"CREATE DATABASE {TEMPLATE}")
-    usual = connection.settings_dict["NAME"]
+    """It has its name when it is whole: a worker that fails here leaves nothing that another would copy."""
+    server.execute(f"DROP DATABASE IF EXISTS {_MAKING}")
+    server.execute(f"CREATE DATABASE {_MAKING}")
+    usual, name = connection.settings_dict["NAME"], NO_TEMPLATE
     connection.close()
-    connection.settings_dict["NAME"] = TEMPLATE
+    connection.settings_dict["NAME"] = _MAKING
     try:
         if apply_snapshot(MigrationExecutor(connection)):
             emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)  # content types, permissions
-            return TEMPLATE
+            name = TEMPLATE
     finally:
         connection.close()
         connection.settings_dict["NAME"] = usual
-    server.execute(f"ALTER DATABASE {TEMPLATE} RENAME TO {NO_TEMPLATE}")
-    return NO_TEMPLATE
+    server.execute(f"ALTER DATABASE {_MAKING} RENAME TO {name}")
+    return name

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -131,10 +131,11 @@ def check_chain(noted: str = "") -> tuple[int, str, ChainFault | None]:
     return number, digest, None
 
 
-def count_unsealed_entries() -> int:
-    """Entries without a seal, wherever they are. All are read: only for a check."""
+def count_unsealed_entries(*, until: datetime | None = None) -> int:
+    """Entries without a seal, wherever they are; ``until``: those written before it. All are read: only for a check."""
     seals = AuditSeal.objects.filter(entry=OuterRef("pk"))
-    return AuditEntry.objects.filter(~Exists(seals)).count()
+    found = AuditEntry.objects.filter(~Exists(seals))
+    return (found if until is None else found.filter(at__lt=until)).count()
 
 
 def list_sealed_entries(entries: Sequence[AuditEntry]) -> Iterator[tuple[AuditEntry, AuditSeal | None, str]]:

@@ -205,7 +205,8 @@ def _apply_answer(one: StatementEntry, taken: _IntakeResult) -> None:
         behind, order = order_records.lock_bank_order(collection), order_records.lock_bank_order(request)
         if behind is None or order is None:
             continue
-        if one.entry_type is EntryType.CANCELLED:
+        refused = one.order is None and order.state == BankOrder.State.REJECTED
+        if one.entry_type is EntryType.CANCELLED and not refused:
             _move_order(behind, replace(one, reason=""), taken)
         _move_order(order, one, taken)
 

@@ -83,15 +83,20 @@ SETTLED_REQUESTS: Final[Mapping[BankOrder.State, BankOrder.State]] = MappingProx
 
 def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
     """(collection, request) of the requests that the bank has, about a collection, a batch of the original file, or a
-    file: the original one or the request's own. Of several about one collection, the newest."""
+    file: the original one or the request's own. Of several about one collection, the newest. About a batch or a file:
+    those that the bank has not answered, and none if they are of several request files, since the answer does not say
+    to which it belongs."""
     rows = BankOrder.objects.filter(kind=BankFile.Kind.CANCEL, file__isnull=False)
     if order is not None:
         rows = rows.filter(about=order)
-    elif batch:
-        rows = rows.filter(about__in=BankOrder.objects.filter(batch=batch).values("pk"))
     else:
-        originals = BankOrder.objects.filter(file__message_id=file).values("pk")
-        rows = rows.filter(about__in=originals) | rows.filter(file__message_id=file)
+        original = {"batch": batch} if batch else {"file__message_id": file}
+        about = rows.filter(about__in=BankOrder.objects.filter(**original).values("pk"))
+        rows = about if batch or about.exists() else rows.filter(file__message_id=file)
+        waiting = rows.filter(state=_State.FILED)
+        if waiting.values("file").distinct().count() > 1:
+            return []
+        rows = waiting if waiting.exists() else rows  # an answer that is read again changes nothing
     newest = dict(rows.order_by("created_at", "pk").values_list("about", "pk"))
     return [(about, ident) for about, ident in newest.items() if about is not None]
 

@@ -23,7 +23,6 @@ from gateway.core.masking import mask_iban
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import (
-    Agreement,
     BankFile,
     BankMessage,
     BankOrder,
@@ -74,7 +73,7 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
             bic=means.bic,
             mandate=mandate,
             address=mandates.resolve_debtor_address(request, means, mandate),
-            last=request.parameters.get(LAST_COLLECTION_PARAMETER) == "true" or _is_last_installment(about),
+            last=request.parameters.get(LAST_COLLECTION_PARAMETER) == "true",
             notice=creditor.notice_by if creditor.notice_days else "",
             due_on=due,
             file_at=file_at,
@@ -333,17 +332,6 @@ def _is_given_up(reversal: UUID) -> bool:
     """Whether recovery has given up a reversal, so that its merchant may know it as declined."""
     taken_back = OpenPayment.objects.filter(pk=reversal, void_attempted=True).exists()
     return taken_back or Payment.objects.filter(pk=reversal, status=Status.DECLINED).exists()
-
-
-def _is_last_installment(payment: Payment) -> bool:
-    """Whether the payment is the last one of its agreement's numberOfInstallments, the initial one included."""
-    if payment.agreement is None:
-        return False
-    agreement = Agreement.objects.get(pk=payment.agreement)
-    if agreement.max_payments is None:
-        return False
-    counted = Payment.objects.filter(agreement=agreement.pk).exclude(status=Status.DECLINED).count()
-    return counted + (agreement.first_at is not None) >= agreement.max_payments
 
 
 def _load_payment(ident: UUID) -> Payment:

@@ -184,6 +184,29 @@ def test_a_second_request_waits_for_the_answer_to_the_first(cancelling: Shop) ->
 # --- the answer ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("at", ["batch", "file"])
+def test_an_answer_that_fits_two_requests_decides_neither(cancelling: Shop, at: str) -> None:
+    """Two collections of one file, asked for one after the other: the answer names the collections' file or batch."""
+    one, other = (sepa.debit(cancelling.api, amount).id for amount in ("1.00", "2.00"))
+    sepa.pass_to_file(cancelling.api)
+    asked = [cancel(cancelling, paid) for paid in (one, other)]
+    taken = sepa.take(sepa.resolution(order(one).file, order(one), status="ACCR", at=at))  # type: ignore[arg-type]
+    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
+    assert {order(ident).state for ident in (one, other, *asked)} == {State.FILED}
+
+
+def test_a_refused_request_is_not_decided_by_a_later_answer_about_its_file(cancelling: Shop) -> None:
+    one, other = (sepa.debit(cancelling.api, amount).id for amount in ("1.00", "2.00"))
+    sepa.pass_to_file(cancelling.api)
+    refused = cancel(cancelling, one)
+    sepa.take(sepa.resolution(order(one).file, order(one), status="RJCR", at="order"))  # type: ignore[arg-type]
+    asked = cancel(cancelling, other)
+    answer = sepa.resolution(order(other).file, order(other), status="ACCR", at="file")  # type: ignore[arg-type]
+    sepa.take(answer.replace("RESOLUTION-1", "RESOLUTION-2"))
+    assert (order(one).state, order(refused).state) == (State.FILED, State.REJECTED)
+    assert (order(other).state, order(asked).state) == (State.WITHDRAWN, State.CONFIRMED)
+
+
 @pytest.mark.parametrize("at", ["order", "batch", "file", "message"])
 def test_what_the_bank_cancels_is_never_collected(cancelling: Shop, outbox: Path, at: str) -> None:
     paid = filed(cancelling)

@@ -437,8 +437,9 @@ def test_the_last_run_of_a_schedule_is_the_last_collection(banked: Shop) -> None
     assert len(told) > 1
 
 
-def test_the_last_installment_is_the_last_collection(banked: Shop) -> None:
-    """Three installments, the initial payment the first of them."""
+def test_the_last_installment_leaves_the_mandate_to_other_payments(banked: Shop) -> None:
+    """Three installments, the initial payment the first of them. The mandate is the account's: a subscription or a
+    click may use it still, so only the merchant says which collection is its last."""
     registration = store(banked)
     initial = {"standingInstruction.mode": "INITIAL", "standingInstruction.source": "CIT"}
     repeated = {"standingInstruction.mode": "REPEATED", "standingInstruction.source": "MIT"}
@@ -452,8 +453,8 @@ def test_the_last_installment_is_the_last_collection(banked: Shop) -> None:
         sepa.take(sepa.statement([Entry(order=answer.id, amount="12.00")], number=len(paid)))
         registry.run_timer_now("bank answers")
     told = [BankOrder.objects.get(pk=one) for one in paid]
-    assert [(one.sequence, one.last) for one in told] == [("FRST", False), ("RCUR", False), ("FNAL", True)]
-    assert SepaMandate.objects.get().state_reason == "FINAL"
+    assert [(one.sequence, one.last) for one in told] == [("FRST", False), ("RCUR", False), ("RCUR", False)]
+    assert SepaMandate.objects.get().state == "ACTIVE"
 
 
 # --- in the back office -------------------------------------------------------------------------------------------
