@@ -67,6 +67,12 @@ def test_a_signed_alert_is_recorded_once_and_its_state_is_told(shop: Shop) -> No
     assert post(sent, address="/connectors/alerts/verity")[0] == 409
 
 
+def test_an_alerts_id_stands_for_one_payment(shop: Shop) -> None:
+    assert post(told(paid(shop)))[0] == 201
+    status, answer = post(told(paid(shop)))
+    assert (status, answer["field"]) == (400, "alertId")
+
+
 def test_the_merchants_own_id_finds_the_payment_where_it_is_one(shop: Shop) -> None:
     payment = paid(shop, merchantTransactionId="order-0007")
     sent = told(payment, entityId=shop.channel.entity_id, merchantTransactionId="order-0007", kind="INQUIRY")
@@ -90,6 +96,12 @@ def test_the_merchants_own_id_finds_the_payment_where_it_is_one(shop: Shop) -> N
         ({"paymentId": ""}, "paymentId"),
         ({"kind": "CHARGEBACK"}, "kind"),
         ({"respondBy": "soon"}, "respondBy"),
+        ({"respondBy": "9999-12-31T23:59:59Z"}, "respondBy"),
+        ({"respondBy": "9999-12-31T23:59:59-12:00"}, "respondBy"),
+        ({"respondBy": "0001-01-01T00:00:00Z"}, "respondBy"),
+        ({"alertId": "4111111111111111"}, "alertId"),
+        ({"alertId": "A" * 65}, "alertId"),
+        ({"alertId": "\ud800"}, "alertId"),
         ({"amount": 92}, "amount"),
         ({"card": "4200000000000000"}, "card"),
         ({"AlertId": "A-2"}, "alertId"),

@@ -22,7 +22,7 @@ from pypdf import PdfReader
 from gateway.background import queue
 from gateway.core import clock
 from gateway.models import AuditEntry, BackgroundWork, Merchant, UserHandling
-from reporting.models import ClearingInstitute, Finding, MonthClosing, SettlementRecord
+from reporting.models import ClearingInstitute, Finding, MonthClosing, SettlementFile, SettlementRecord
 from reporting.month_end import closing, package
 from reporting.month_end.closing import Closer, ClosingRefusedError
 from reporting.month_end.statement import (
@@ -170,8 +170,22 @@ def test_a_payment_that_was_due_and_is_on_no_line_is_missing(shop: Shop, of: Cle
     assert [(one.currency, one.total) for one in found.balances] == [("EUR", Decimal("-92.00"))]
     listed = list_part(asked, MISSING_PART, "EUR", None, 10)
     assert listed.ids == [(payment.pk, Decimal("-92.00"))]
+    take_in(csv([line(payment, SettlementStatus="FAILED")]), of, "failed.csv")
+    assert [(one.currency, one.total) for one in build_statement(asked).balances] == [("EUR", Decimal("-92.00"))]
     take_in(csv([line(payment)]), of)
+    (balance,) = build_statement(asked).balances
+    assert (balance.total, [part.name for part in balance.open]) == (Decimal("0.00"), ["findings"])
+
+
+def test_a_file_that_was_not_read_to_its_end_settles_nothing(shop: Shop, of: ClearingInstitute) -> None:
+    payment = payment_of(shop.api.pay().id)
+    due = payment.created_at.date() + timedelta(days=of.settles_within_days)
+    asked = MonthScope(month=due.replace(day=1), merchants=frozenset({shop.merchant.pk}))
+    jump((of.settles_within_days + 2) * 86_400)
+    file = take_in(csv([line(payment)]), of)
     assert build_statement(asked).is_balanced
+    SettlementFile.objects.filter(pk=file.pk).update(state=SettlementFile.State.FAILED)
+    assert [one.total for one in build_statement(asked).balances] == [Decimal("-92.00")]
 
 
 def test_a_chargeback_is_balanced_by_its_booking(shop: Shop, of: ClearingInstitute) -> None:
@@ -253,6 +267,12 @@ def test_a_month_is_prepared_by_one_person_and_signed_by_another(
     fina.post(month_page(shop, "do/"), {"verb": "prepare", "note": "all there"})
     row = MonthClosing.objects.get()
     assert (row.state, row.prepared_by_name, row.note) == ("PREPARED", "fina", "all there")
+    for looker in ("auditor", "clerk"):
+        signed_in(person(f"a {looker}", looker, shop.merchant)).post(
+            month_page(shop, "do/"), {"verb": "withdraw", "note": "x"}
+        )
+        row.refresh_from_db()
+        assert row.state == "PREPARED", looker
     assert fina.post(month_page(shop, "do/"), {"verb": "sign"}).status_code == 403
     assert b"Sign and close the month" in max_.get(month_page(shop)).content
     max_.post(month_page(shop, "do/"), {"verb": "sign"})
