@@ -59,6 +59,7 @@ function addCopyButtons() {
 
 // --- languages of the samples -----------------------------------------------------------------------------------------
 
+/** @type {Record<string, string>} */
 const LANGUAGE_NAMES = { curl: "curl", python: "Python", javascript: "JavaScript", php: "PHP", http: "HTTP" };
 const FIRST_LANGUAGE = "curl";
 /** @type {Map<string, Promise<string>>} Code that was fetched, by its address. */
