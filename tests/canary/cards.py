@@ -64,7 +64,7 @@ class Aviary:
     secrets: dict[str, str] = field(default_factory=dict)
     _chance: random.Random = field(default_factory=lambda: random.Random("canary"))
     _index: dict[bytes, set[str]] = field(default_factory=dict)
-    _indexed: int = 0
+    _indexed: tuple[int, int] = (0, 0)
     _written: dict[str, str] = field(default_factory=dict)
     _written_of: int = 0
     _own: int = 0
@@ -148,17 +148,17 @@ class Aviary:
                     found.add(label)
         return found
 
-    def numbers_in(self, octets: bytes) -> set[str]:
-        """Labels of the canaries of whose number WINDOW digits in a row stand in these bytes, or a disguise of them;
-        and of secret texts that stand there as they are, or as hex."""
-        windows = self._windows()
+    def numbers_in(self, octets: bytes, window: int = WINDOW) -> set[str]:
+        """Labels of the canaries of whose number ``window`` digits in a row stand in these bytes, or a disguise of
+        them; and of secret texts that stand there as they are, or as hex."""
+        windows = self._windows(window)
         labels: set[str] = set()
         for text, label in self.secrets.items():
             if text.encode() in octets or text.encode().hex().encode() in octets:
                 labels.add(f"{label} (secret)")
         for digits in runs(_TIME.sub(b"T", octets)):
-            for at in range(len(digits) - WINDOW + 1):
-                labels |= windows.get(digits[at : at + WINDOW], set())
+            for at in range(len(digits) - window + 1):
+                labels |= windows.get(digits[at : at + window], set())
         return labels
 
     def cvvs_in(self, text: str) -> set[str]:
@@ -174,14 +174,14 @@ class Aviary:
             f"{by_cvv[found[1]]} (CVV {found[1].decode()})" for found in _KEYED.finditer(octets) if found[1] in by_cvv
         }
 
-    def _windows(self) -> dict[bytes, set[str]]:
-        if self._indexed != len(self.sent):
+    def _windows(self, window: int) -> dict[bytes, set[str]]:
+        if self._indexed != (len(self.sent), window):
             self._index.clear()
             for canary in self.sent:
                 for number in (canary.number, canary.number[::-1]):
-                    for at in range(len(number) - WINDOW + 1):
-                        self._index.setdefault(number[at : at + WINDOW].encode(), set()).add(canary.label)
-            self._indexed = len(self.sent)
+                    for at in range(len(number) - window + 1):
+                        self._index.setdefault(number[at : at + window].encode(), set()).add(canary.label)
+            self._indexed = (len(self.sent), window)
         return self._index
 
 
