@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from smtplib import SMTPRecipientsRefused
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
+from django.core.mail.backends.locmem import EmailBackend
 from django.db import IntegrityError, connection, transaction
 from django.utils import translation
 
@@ -301,6 +303,40 @@ def test_who_may_decide_gets_a_mail_with_a_link_and_nobody_else(
     assert f"/admin/gateway/approval/{row.pk}/change/" in mail.body
     assert "50.00 EUR" in mail.body
     assert "the shopper sent it back" in mail.body
+
+
+class RefusingServer(EmailBackend):
+    """A mail server that knows no old@shop.example."""
+
+    def send_messages(self, messages: Any) -> int:
+        if any("old@shop.example" in mail.to for mail in messages):
+            raise SMTPRecipientsRefused({})
+        return int(super().send_messages(messages))
+
+
+class AwayServer(EmailBackend):
+    """A mail server that does not answer. ``tries``: how often it was asked."""
+
+    tries = 0
+
+    def open(self) -> None:
+        AwayServer.tries += 1
+        raise TimeoutError
+
+
+def test_a_refused_address_keeps_no_other_one_waiting_and_a_server_that_is_away_is_asked_once(
+    shop: Shop, mailoutbox: list[EmailMessage], settings: Any
+) -> None:
+    for name in ("old", "max", "mia"):
+        user = person(name, "manager", shop.merchant)
+        user.email = f"{name}@shop.example"
+        user.save()
+    row = asked(shop, clerk("clara", "20.00"))
+    settings.EMAIL_BACKEND = f"{__name__}.RefusingServer"
+    assert approval_notice.mail_request(row) == 2
+    assert [mail.to for mail in mailoutbox] == [["max@shop.example"], ["mia@shop.example"]]
+    settings.EMAIL_BACKEND = f"{__name__}.AwayServer"
+    assert (approval_notice.mail_request(row), AwayServer.tries) == (0, 1)
 
 
 def test_a_request_stands_beside_its_payments_story_and_leads_to_the_next(shop: Shop) -> None:
