@@ -11,14 +11,11 @@ from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-import structlog
-from django.conf import settings
-from django.core.mail import EmailMessage
 from django.db.models.functions import Now
 
 from chargebacks.evidence_checklist import describe_reason
-from chargebacks.models import Contact, DisputeAlert
-from chargebacks.reminders import MAX_REMINDER_TRIES, MAX_REMINDERS_PER_RUN, REMINDER_LEASE
+from chargebacks.models import DisputeAlert
+from chargebacks.reminders import MAX_REMINDER_TRIES, MAX_REMINDERS_PER_RUN, REMINDER_LEASE, mail_contacts
 from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
@@ -26,8 +23,6 @@ from gateway.models import Merchant
 
 LAST_ALERT_REMINDER: Final = timedelta(hours=24)
 """Before the deadline; not sent where the alert came later than that."""
-
-log = structlog.get_logger(__name__)
 
 _CLAIM: Final = """
 WITH due AS MATERIALIZED (
@@ -76,17 +71,9 @@ def next_alert_reminder(merchant: Merchant) -> datetime | None:
 
 
 def _send(alert: DisputeAlert, at: datetime) -> bool:
-    """Send the mail. False if it could not be sent; True also where nobody is to be reminded."""
-    to = list(Contact.objects.filter(merchant=alert.merchant_id).order_by("email").values_list("email", flat=True))
-    if not to:
-        return True
-    subject, body = compose_alert_mail(alert, at)
-    try:
-        EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
-    except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
-        log.warning("alert_reminder_not_sent", alert=alert.pk.hex, tries=alert.remind_tries, why=type(fault).__name__)
-        return False
-    return True
+    """Send the mail. False if it could not be sent; True also where the merchant has no contacts."""
+    logged = {"alert": alert.pk.hex, "tries": alert.remind_tries}
+    return mail_contacts(alert.merchant, lambda: compose_alert_mail(alert, at), **logged) is not None
 
 
 def compose_alert_mail(alert: DisputeAlert, at: datetime) -> tuple[str, str]:

@@ -7,6 +7,7 @@ deadline, and no card data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -76,14 +77,23 @@ def send_due_reminders(merchant: Merchant | None = None) -> int:
 
 def _send_reminder(row: Reminder) -> list[str] | None:
     """Send the mail. Returns its recipients; None if it could not be sent."""
-    to = list(Contact.objects.filter(merchant=row.case.merchant_id).order_by("email").values_list("email", flat=True))
+    at = clock.merchant_now(row.case.merchant)
+    return mail_contacts(
+        row.case.merchant, lambda: compose_reminder_mail(row.case, at), case=row.case_id.hex, tries=row.tries
+    )
+
+
+def mail_contacts(merchant: Merchant, compose: Callable[[], tuple[str, str]], **logged: Any) -> list[str] | None:
+    """Send one mail to the merchant's contacts. ``compose`` gives subject and text; ``logged``: fields of the log line
+    if it fails. Returns the recipients, [] without contacts, None if the mail could not be sent."""
+    to = list(Contact.objects.filter(merchant=merchant).order_by("email").values_list("email", flat=True))
     if not to:
         return []
-    subject, body = compose_reminder_mail(row.case, clock.merchant_now(row.case.merchant))
+    subject, body = compose()
     try:
         EmailMessage(subject, body, settings.GATEWAY_MAIL_FROM, bcc=to).send()
     except Exception as fault:  # any error of the mail server: the mail is due again when the lease ends
-        log.warning("dispute_reminder_not_sent", case=row.case_id.hex, tries=row.tries, why=type(fault).__name__)
+        log.warning("dispute_reminder_not_sent", **logged, why=type(fault).__name__)
         return None
     return to
 

@@ -53,7 +53,7 @@ def _encode(value: str, safe: str) -> str:
 
 
 def _quote_word(text: str) -> str:
-    """As one word of a shell, in which nothing is run."""
+    """Quoted as one word of a shell; no substitution takes place in it."""
     return shlex.quote(text) if set(text) & _LIVE_IN_QUOTES else f'"{text}"'
 
 

@@ -148,8 +148,7 @@ def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datet
 
 
 def _resolve_business(payment: Payment) -> tuple[str, str]:
-    """(country, category code) of the merchant as its acquirer is told them: those that were sent, else those of the
-    acquirer account, where it has them."""
+    """The merchant's country and category code (MCC): those of the request, else those of the acquirer account."""
     merchant: Mapping[str, str] = payment.request.get("merchant") or {}
     country, mcc = merchant.get("country", ""), merchant.get("mcc", "")
     connector = CONNECTORS.get(payment.connector)

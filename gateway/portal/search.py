@@ -175,7 +175,7 @@ def _find_entries(queries: tuple[str, ...], live: bool) -> list[SearchEntry]:
 
 
 def _score_entry(entry: SearchEntry, query: str) -> int:
-    """0: a word of ``query`` is not there."""
+    """0 if a word of ``query`` does not occur."""
     title = entry.title.lower()
     if title == query:
         return 100
