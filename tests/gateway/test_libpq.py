@@ -45,7 +45,7 @@ VALUES: tuple[tuple[str, Any], ...] = (
     ("interval", timedelta(days=3, seconds=5)),
     ("bytea", b"\x00\xff'\\"),
     ("text[]", ["a", "b,c", '"']),
-    ("bytea[]", [b"\x00", b"\xff"]),
+    ("bytea[]", [b"\x00", b"\xff", bytes(range(256)), b"'\\\""]),
     ("uuid[]", [UUID(int=1), UUID(int=2)]),
     ("text", None),
     ("jsonb", Jsonb({"street": "Zoë", "items": [1, None, "\u2028"]})),
