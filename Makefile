@@ -12,6 +12,7 @@ RUN_LOCK := requirements.lock
 TEST_LOCK := tests/requirements.lock
 PEERS := .venv-peers
 PEERS_LOCK := tests/external/requirements.lock
+PRETIX_LOCK := tests/plugins/pretix.lock
 # The settings module wants these; type checking connects to nothing.
 TYPES_ENV := DATABASE_URL=postgresql://types@127.0.0.1/types DJANGO_SECRET_KEY=types-only
 # The layers of pyproject.toml; its report is printed only when one is broken.
@@ -26,13 +27,16 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run test test-fast fuzz mutants bench faults external lint format types javascript lock clients release advisories manage shell clean venv venv-test
+.PHONY: help run shop test test-fast fuzz mutants bench faults external lint format types javascript lock clients release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: venv ## bring everything up in the foreground: database, broker, web server, worker, demo merchant
 	@exec $(BIN)/python -m config.launcher --with-parent
+
+shop: venv ## write a sample shop in Python, JavaScript and PHP into var/shop, with the keys of `make run`
+	@exec $(BIN)/python -m config.sample_shops $(ARGS)
 
 test: venv-test ## lint, layers, types and all tests, on a PostgreSQL of its own
 	@echo "── lint"
@@ -45,10 +49,10 @@ test: venv-test ## lint, layers, types and all tests, on a PostgreSQL of its own
 	@echo "── JavaScript"
 	@$(LINT_JAVASCRIPT)
 	@echo "── tests"
-	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
+	@exec env -u DJANGO_SETTINGS_MODULE -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n logical --dist loadgroup $(ARGS)
 
 test-fast: venv-test ## in a minute: tests that want no database, no browser and no other process
-	@exec env -u DJANGO_SETTINGS_MODULE $(BIN)/python -m pytest -n logical --fast $(ARGS)
+	@exec env -u DJANGO_SETTINGS_MODULE -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n logical --fast -p no:schemathesis $(ARGS)
 
 fuzz: venv-test ## a million hostile requests over every route, each under a meter (ARGS="--number 10000")
 	@exec $(BIN)/python -m tests.fuzz --table docs/fuzz.md $(ARGS)
@@ -87,16 +91,17 @@ types: venv-test ## mypy only
 javascript: ## eslint and tsc only, where checkout/widget has them
 	@$(LINT_JAVASCRIPT)
 
-lock: venv-test ## write both lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
-	@$(COMPILE) $(ARGS) --output-file $(RUN_LOCK)
-	@$(COMPILE) $(ARGS) --extra test --output-file $(TEST_LOCK)
+lock: venv-test ## write the lock files anew from pyproject.toml (ARGS=--upgrade for newer versions)
+	@$(COMPILE) $(ARGS) --extra embedded --extra make --output-file $(RUN_LOCK)
+	@$(COMPILE) $(ARGS) --extra embedded --extra make --extra test --extra otel --extra sentry --output-file $(TEST_LOCK)
 	@$(subst pyproject.toml,tests/external/requirements.in,$(COMPILE)) $(ARGS) --output-file $(PEERS_LOCK)
+	@$(subst pyproject.toml,tests/plugins/pretix.in,$(COMPILE)) $(ARGS) --output-file $(PRETIX_LOCK)
 
 clients: venv-test ## write the generated models of the packages in clients/ anew
 	@exec $(BIN)/python -m config.clients
 
-release: venv-test ## write dist/: an SBOM (CycloneDX) of what is locked, the client packages, and checksums
-	@exec $(BIN)/python -m config.release
+release: venv-test ## write dist/: wheel, sdist, SBOM, lock, client packages, checksums; and prove them (ARGS=--unproven: do not)
+	@exec $(BIN)/python -m config.release $(ARGS)
 
 advisories: venv-test ## compare the locks with advisories in OSV's format: make advisories FILE=osv.json
 	@exec $(BIN)/python -m config.release.advisories "$(FILE)"

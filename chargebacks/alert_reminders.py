@@ -15,10 +15,9 @@ from django.db.models.functions import Now
 
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import DisputeAlert
-from chargebacks.reminders import MAX_REMINDER_TRIES, MAX_REMINDERS_PER_RUN, REMINDER_LEASE, mail_contacts
+from chargebacks.reminders import MAX_REMINDER_TRIES, claim_reminders, mail_contacts
 from gateway.core import clock
 from gateway.core.money import format_amount
-from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 
 LAST_ALERT_REMINDER: Final = timedelta(hours=24)
@@ -43,15 +42,8 @@ WHERE state = 'OPEN' AND remind_tries < {MAX_REMINDER_TRIES}"""  # noqa: S608 - 
 
 def send_due_alert_reminders(merchant: Merchant | None = None) -> int:
     """Send the mails that are due. Returns how many alerts were handled."""
-    values = {
-        "now": clock.real_now(),
-        "lease": REMINDER_LEASE,
-        "limit": MAX_REMINDERS_PER_RUN,
-        "tries": MAX_REMINDER_TRIES,
-        "merchant": merchant.pk if merchant is not None else None,
-    }
     done = 0
-    for (ident,) in execute_sql(_CLAIM, values):
+    for ident in claim_reminders(_CLAIM, merchant):
         alert = DisputeAlert.objects.select_related("merchant").get(pk=ident)
         at = clock.merchant_now(alert.merchant)
         if at >= alert.due_at or _send(alert, at):

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
-from uuid import UUID
 
 import structlog
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from chargebacks.cases import compute_refunded_before
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, is_chargeback_reason
 from chargebacks.models import Chargeback, DisputeAlert
-from gateway.access import audit_log
+from gateway.access import audit_log, permissions
+from gateway.backoffice.access.independence import MOVE_MONEY_PERMISSION
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder, execute_follow_up
 from gateway.core import clock, identifiers
@@ -176,7 +177,7 @@ def _work_on(alert: DisputeAlert) -> bool:
     state = alert.state
     if state == AlertState.REFUNDING:
         if _find_refund(alert) is not None or read_database_time() - alert.moved_at > REFUND_ABANDONED_AFTER:
-            _send_refund(alert, audit_log.Actor(name=alert.refund_by))
+            _send_left_refund(alert)
         return alert.state != state
     if alert.chargeback is not None:  # it came while a refund was tried
         return _move(alert, AlertState.DISPUTED)
@@ -195,11 +196,6 @@ def next_alert_deadline(merchant: Merchant) -> datetime | None:
     return found
 
 
-def list_alerts_of(payment: UUID) -> list[DisputeAlert]:
-    """The alerts about a payment, newest first."""
-    return list(DisputeAlert.objects.filter(disputed=payment).order_by("-opened_at"))
-
-
 # --- the refund ---------------------------------------------------------------------------------------------------
 
 
@@ -207,8 +203,33 @@ def _find_refund(alert: DisputeAlert) -> Payment | None:
     return Payment.objects.filter(pk=alert.refund).first() if alert.refund is not None else None
 
 
-def _send_refund(alert: DisputeAlert, by: audit_log.Actor, clerk: Clerk | None = None) -> None:
-    """Send the refund under the alert's id for it, unless it was sent before, and move the alert by its result."""
+def _send_left_refund(alert: DisputeAlert) -> None:
+    """Send a refund whose worker stopped, within the limits of the user who asked for it: nobody knows whether they
+    were checked. A user without the right to refund has none sent, and the alert waits for another decision."""
+    clerk = _find_asking_clerk(alert)
+    if clerk is None and _find_refund(alert) is None:
+        words = _("Who asked for the refund may not refund any more. Nothing was sent.")
+        _move(alert, AlertState.OPEN if alert.chargeback is None else AlertState.DISPUTED, note=words)
+        return
+    _send_refund(alert, audit_log.Actor(name=alert.refund_by), clerk)
+
+
+def _find_asking_clerk(alert: DisputeAlert) -> Clerk | None:
+    """The user who asked for the refund, with the limits of today; None without the right to refund."""
+    user = User.objects.filter(username=alert.refund_by, is_active=True).first()
+    if user is None:
+        return None
+    disputed = Payment.objects.select_related("merchant", "channel").get(pk=alert.disputed)
+    try:
+        limit, day = permissions.find_four_eyes_limits(user, MOVE_MONEY_PERMISSION, disputed)
+    except LookupError:
+        return None
+    return Clerk(user=user.pk, name=user.get_username(), ip=None, limit=limit, day=day)
+
+
+def _send_refund(alert: DisputeAlert, by: audit_log.Actor, clerk: Clerk | None) -> None:
+    """Send the refund under the alert's id for it, unless it was sent before, and move the alert by its result.
+    ``clerk``: None only for a refund that was sent before."""
     made, why = _find_refund(alert), ""
     if made is None:
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=alert.disputed)

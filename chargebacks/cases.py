@@ -7,9 +7,11 @@ payment was written by a process that died before moving it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -17,11 +19,11 @@ from zoneinfo import ZoneInfo
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
+from chargebacks.deadlines import compute_response_deadline
 from chargebacks.models import CaseEvent, Chargeback, DisputeAlert, Reminder
 from chargebacks.revocations import stop_stored_credentials, stops_stored_credentials
-from chargebacks.stages import DEFAULT_ANSWER_DAYS, DisputeStage, choose_next_stage, find_stage_rule
+from chargebacks.stages import DisputeStage, choose_next_stage, find_stage_rule, is_final_return
 from chargebacks.states import (
     BEFORE_DISPUTE,
     CLOSED_DISPUTE_STATES,
@@ -38,51 +40,28 @@ from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain, compute_refunded_
 from gateway.payments.follow_ups import load_chain
 from gateway.timers.due_times import lowest_id_since_sql
 
-RESPONSE_DUE_TIME: Final = time(17, 0)
-"""The hour of a deadline, in the merchant's time zone: with the date alone it would be midnight."""
 REMINDER_DAYS: Final = (7, 3, 1)
 MAX_CASE_UPDATE_TRIES: Final = 20
 DECIDED_STAGE_NOTE: Final = "The money of the stage that was lost before."
+RETURN_NOTE: Final = "A return of the debtor's bank: the scheme has no answer to it."
+_OPENING_NOTES: Final[Mapping[DisputeEvent, str]] = MappingProxyType(
+    {DisputeEvent.DECIDED: DECIDED_STAGE_NOTE, DisputeEvent.RETURN: RETURN_NOTE}
+)
 NOT_ANSWERED_NOTE: Final = "No evidence was submitted by {due}: the dispute is lost."
 ADOPTION_LOOKBACK: Final = timedelta(days=3)
 """How far back a run looks for payments without a case; once an hour a run covers all of them."""
 
 
-def compute_response_deadline(
-    merchant: Merchant, opened_at: datetime, respond_by: date | None = None, answer_days: int = DEFAULT_ANSWER_DAYS
-) -> datetime:
-    """Until when evidence may be submitted: 17:00 in the merchant's time zone, on the acquirer's day, else the stage's
-    number of days after it was opened."""
-    zone = ZoneInfo(merchant.time_zone)
-    day = respond_by or opened_at.astimezone(zone).date() + timedelta(days=answer_days)
-    return datetime.combine(day, RESPONSE_DUE_TIME, zone).astimezone(UTC)
-
-
-def count_days_left(case: Chargeback, at: datetime) -> int:
-    """Calendar days of the merchant until the deadline's day: 0 on that day, whatever the hour."""
-    return count_days_between(at, case.due_at, case.merchant.time_zone)
-
-
-def count_days_between(at: datetime, due_at: datetime, time_zone: str) -> int:
-    """Midnights of the time zone between two moments."""
-    zone = ZoneInfo(time_zone)
-    return (due_at.astimezone(zone).date() - at.astimezone(zone).date()).days
-
-
-def describe_days_left(days: int) -> str:
-    """The days left in words."""
-    return ngettext("%d day left", "%d days left", days) % days if days > 0 else _("due today")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeFacts:
-    """What the acquirer said of the scheme's side of a chargeback: reason code, case id, acquirer reference number, and
-    the stage if it named one."""
+    """What the acquirer said of the scheme's side of a chargeback: reason code, case id, acquirer reference number, the
+    stage if it named one, and the day of its line, from which the scheme's days count."""
 
     reason: str = ""
     case: str = ""
     arn: str = ""
     stage: DisputeStage | None = None
+    day: date | None = None
 
     def fill_from(self, previous: Chargeback) -> SchemeFacts:
         """With what is known of the case before, where nothing was said."""
@@ -114,11 +93,14 @@ def insert_case(
     """Insert a new case in the statement that writes its CB payment ``dispute``. ``behind``: the disputed payment."""
     if previous is not None:
         scheme = scheme.fill_from(previous)
-    event, stage = _choose_opening(dispute.brand, scheme, previous)
+    event, stage = _choose_opening(dispute, scheme, previous, answered=respond_by is not None)
     state, opened_at = apply_dispute_event(BEFORE_DISPUTE, event), dispute.created_at
     rule = find_stage_rule(dispute.brand, scheme.reason, stage)
-    due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days)
-    note = DECIDED_STAGE_NOTE if event == DisputeEvent.DECIDED else ""
+    days_gone = max((clock.real_now().date() - scheme.day).days, 0) if scheme.day is not None else 0
+    due_at = compute_response_deadline(merchant, opened_at, respond_by, rule.answer_days, days_gone)
+    if event == DisputeEvent.RETURN:
+        due_at = opened_at
+    note = _OPENING_NOTES.get(event, "")
     write.insert(
         Chargeback,
         id=dispute.id,
@@ -185,12 +167,17 @@ def _insert_reminders(write: WriteStatement, case: UUID, since: datetime, due_at
             write.insert(Reminder, case_id=case, days=days, due_at=at, tries=0, sent_to="")
 
 
-def _choose_opening(brand: str, scheme: SchemeFacts, previous: Chargeback | None) -> tuple[DisputeEvent, DisputeStage]:
-    """How a case begins: its event and its stage."""
+def _choose_opening(
+    dispute: Payment, scheme: SchemeFacts, previous: Chargeback | None, *, answered: bool
+) -> tuple[DisputeEvent, DisputeStage]:
+    """How a case begins: its event and its stage. ``answered``: the acquirer named a day for the answer, so there is
+    one."""
+    if not answered and is_final_return(dispute.method, dispute.result_code):
+        return DisputeEvent.RETURN, scheme.stage or DisputeStage.FIRST
     if previous is None:
         return DisputeEvent.OPEN, scheme.stage or DisputeStage.FIRST
     if not previous.events.filter(event=DisputeEvent.ESCALATE).exists():
-        return DisputeEvent.SECOND, scheme.stage or choose_next_stage(brand, scheme.reason, previous.stage)
+        return DisputeEvent.SECOND, scheme.stage or choose_next_stage(dispute.brand, scheme.reason, previous.stage)
     # The stage was opened without money before, on the case itself: this is its money.
     decided = previous.state in (DisputeState.LOST, DisputeState.ACCEPTED)
     return DisputeEvent.DECIDED if decided else DisputeEvent.SECOND, scheme.stage or DisputeStage(previous.stage)

@@ -20,12 +20,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, Sum
 from django.utils.translation import gettext as _
 
-from chargebacks import image_limits
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, ChecklistItem, list_wanted_items
 from chargebacks.models import Chargeback, Evidence, EvidencePiece
 from chargebacks.states import DisputeState, DisputeTransitionError
 from gateway.access import audit_log
-from gateway.core import clock
+from gateway.core import clock, image_limits
 from gateway.core.masking import mask_text
 from gateway.core.secret import Secret
 from gateway.models import Payment

@@ -14,6 +14,8 @@ from typing import Final
 from gateway.core import result_codes
 
 OTHER_CHARGEBACK_REASON: Final = "000.100.200"
+RECORDED_ITEM: Final = "recorded"
+"""Item of the file that the gateway makes of its own records."""
 _GROUP: Final = "chargeback"
 _REFUND: Final = "refund"
 
@@ -45,6 +47,7 @@ CHECKLIST_ITEMS: Final[Mapping[str, ChecklistItem]] = MappingProxyType(
             ChecklistItem(key="account", text="How the account was given and checked"),
             ChecklistItem(key="authorization", text="The authorization with its code and date"),
             ChecklistItem(key="other", text="Anything else that tells what happened"),
+            ChecklistItem(key=RECORDED_ITEM, text="What the gateway recorded about the payment"),
         )
     }
 )
@@ -74,6 +77,11 @@ _KIND: Final[Mapping[str, str]] = MappingProxyType(
 """The last three digits of a reason → kind of checklist; any other reason: "other"."""
 
 
+def find_reason_kind(code: str) -> str:
+    """The kind of checklist of a reason code, such as fraud or delivery."""
+    return _KIND.get(code[-3:], "other")
+
+
 def is_chargeback_reason(code: str) -> bool:
     """True for a reason code that a chargeback can have: 000.100.2 and two digits (Part A, Errors, 4)."""
     return result_codes.CHARGEBACK_CODE.fullmatch(code) is not None
@@ -101,7 +109,7 @@ def list_wanted_items(code: str, *, refunded: bool = False, means: str = "") -> 
     """Evidence for a reason, the most convincing first. ``refunded``: the proof of the refund comes before all else,
     since "credit already issued" answers any reason. ``means``: card or bankAccount; what such a payment cannot have is
     left out."""
-    keys = tuple(key for key in _NEEDS[_KIND.get(code[-3:], "other")] if key not in _OF_MEANS.get(means, ()))
+    keys = tuple(key for key in _NEEDS[find_reason_kind(code)] if key not in _OF_MEANS.get(means, ()))
     if refunded:
         keys = (_REFUND, *(key for key in keys if key != _REFUND))
     return tuple(CHECKLIST_ITEMS[key] for key in keys)

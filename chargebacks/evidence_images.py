@@ -8,9 +8,9 @@ from typing import Final
 
 from PIL import Image, ImageOps
 
-from chargebacks import image_limits
 from chargebacks.evidence import load_thumbnail, store_thumbnail, stream_evidence
 from chargebacks.models import Evidence
+from gateway.core import image_limits
 
 THUMBNAIL_PX: Final = 160
 PACKET_IMAGE_PX: Final = 1_800
@@ -19,8 +19,9 @@ JPEG_QUALITY: Final = 80
 
 
 def render_thumbnail(file: Evidence) -> bytes | None:
-    """A JPEG thumbnail. None if the file is no image, is too large to decode within a request, or cannot be opened."""
-    if not file.is_picture:
+    """A JPEG thumbnail. None if the file is no image, is too large to decode within a request, cannot be opened, or
+    was erased."""
+    if not file.is_picture or file.is_erased:
         return None
     kept = load_thumbnail(file)
     if kept is None:

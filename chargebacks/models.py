@@ -19,7 +19,8 @@ class Chargeback(models.Model):
     ``disputed``: the payment that is charged back. ``previous``: the case before this one: a second chargeback follows
     a representment. ``recovered``: what CR payments returned. ``refunded_before``: what refunds and
     reversals, pending ones too, had returned of the payment when the chargeback came. ``due_at``: until when evidence
-    may be submitted; it keeps its value when the case is closed. ``note``: why it was closed, in plain words.
+    may be submitted; it keeps its value when the case is closed, and is ``opened_at`` where nothing is answered.
+    ``note``: why it was closed, in plain words.
     ``reference``: the acquirer's name of the dispute. ``stage``: what the issuer has opened last (chargebacks.stages).
     ``scheme_reason``, ``scheme_case``, ``arn``: the scheme's reason code and case id, and the acquirer reference number
     of the disputed transaction, as the acquirer sent them. ``stops_pending``: its reason ends the use of stored
@@ -32,6 +33,7 @@ class Chargeback(models.Model):
         WON = "WON", "the money came back"
         LOST = "LOST", "the money is gone"
         ACCEPTED = "ACCEPTED", "the merchant did not contest it"
+        RETURNED = "RETURNED", "returned by the debtor's bank, which cannot be contested"
 
     class Stage(models.TextChoices):
         FIRST = "FIRST", "first chargeback"
@@ -81,7 +83,7 @@ class Chargeback(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(state__in=["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED"]),
+                condition=models.Q(state__in=["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED", "RETURNED"]),
                 name="chargeback_state_known",
             ),
             models.CheckConstraint(condition=models.Q(amount__gt=0), name="chargeback_amount_above_zero"),
@@ -155,6 +157,11 @@ class Evidence(models.Model):
     @property
     def is_picture(self) -> bool:
         return self.content_type.startswith("image/")
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether the shopper's data was erased: the name was blanked then, and no piece is left."""
+        return not self.name
 
 
 class EvidencePiece(models.Model):

@@ -16,12 +16,11 @@ from pypdf import PageObject, PdfReader, PdfWriter
 from chargebacks import evidence_images
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.evidence import list_case_items, stream_evidence
-from chargebacks.evidence_checklist import describe_reason
+from chargebacks.gathered_evidence import RecordedProof
 from chargebacks.models import Chargeback, Evidence
-from chargebacks.payment_details import describe_disputed_payment
-from chargebacks.stages import DisputeStage, describe_scheme_reason, find_stage_rule
+from chargebacks.packet_facts import PacketSection, gather_packet_proofs, list_checklist_rows, list_packet_sections
 from gateway.backoffice.kit.pdf_paper import PdfPaper
-from gateway.core import clock, identifiers
+from gateway.core import clock
 from gateway.core.money import format_amount
 from gateway.models import Payment
 
@@ -41,9 +40,10 @@ def build_packet(case: Chargeback) -> bytes:
         files = list(case.evidence.order_by("added_at", "id"))
         paper = PdfPaper(f"Dispute {case.pk.hex}")
         paper.add_page()
-        _write_facts(paper, case, disputed)
+        sections, proofs = _gather_sections(case, disputed)
+        _write_facts(paper, case, sections)
         shown = [(file, _read_pages(file)) for file in files]
-        _write_checklist(paper, case, [(file, why) for file, (_pages_of_it, why) in shown])
+        _write_checklist(paper, case, proofs, [(file, why) for file, (_pages_of_it, why) in shown])
         written = PdfWriter(clone_from=io.BytesIO(bytes(paper.output())))
         for number, (file, (pages, _why)) in enumerate(shown, 1):
             if pages:
@@ -56,77 +56,50 @@ def build_packet(case: Chargeback) -> bytes:
     return out.getvalue()
 
 
-def _write_facts(paper: PdfPaper, case: Chargeback, disputed: Payment) -> None:
+def _gather_sections(case: Chargeback, disputed: Payment) -> tuple[list[PacketSection], list[RecordedProof]]:
+    """The packet's sections, and what was recorded: gathered once."""
+    earlier = find_earlier_payments(case)
+    proofs = gather_packet_proofs(case, earlier)
+    return list_packet_sections(case, disputed, earlier=earlier, proofs=proofs), proofs
+
+
+def _write_facts(paper: PdfPaper, case: Chargeback, sections: list[PacketSection]) -> None:
     paper.write_(f"Answer to a chargeback of {format_amount(case.amount)} {case.currency}", 17, 2)
     paper.write_(f"{case.merchant.name} · made {clock.merchant_now(case.merchant):%Y-%m-%d %H:%M} UTC", 10)
-    paper.rows(
-        "The chargeback",
-        [
-            ("Reason", f"{case.reason_code} {describe_reason(case.reason_code)}"),
-            ("Reference", case.reference or "none"),
-            ("Stage", DisputeStage(case.stage).label),
-            ("Filed as", find_stage_rule(case.brand, case.scheme_reason, case.stage).answer),
-            ("Scheme's reason", describe_scheme_reason(case.scheme_reason) or "none"),
-            ("Scheme's case", case.scheme_case or "none"),
-            ("ARN", case.arn or "none"),
-            ("Answer by", f"{case.due_at:%Y-%m-%d %H:%M} UTC"),
-            *(
-                [("Refunded before", f"{format_amount(case.refunded_before)} {case.currency}")]
-                if case.refunded_before
-                else []
-            ),
-            ("Came", f"{case.opened_at:%Y-%m-%d %H:%M} UTC"),
-            ("Our id", case.pk.hex),
-            ("State", case.get_state_display()),
-        ],
-    )
-    card = disputed.answer.get("card", {})
-    first = disputed if disputed.chain == disputed.id else Payment.objects.get(pk=disputed.chain)
-    card = card or first.answer.get("card", {})
-    paper.rows(
-        "The payment",
-        [
-            ("Amount", f"{format_amount(disputed.amount)} {disputed.currency}"),
-            ("When", f"{disputed.created_at:%Y-%m-%d %H:%M:%S} UTC"),
-            ("Brand", disputed.brand),
-            ("Card", f"ending in {card['last4Digits']}" if card.get("last4Digits") else "none"),
-            ("Order", first.merchant_transaction_id or "none"),
-            ("Invoice", first.merchant_invoice_id or "none"),
-            ("Our id", disputed.id.hex),
-            ("Short id", identifiers.format_short_id(disputed.number)),
-            ("Acquirer's id", disputed.connector_tx_id or first.connector_tx_id or "none"),
-        ],
-    )
-    paper.rows("What was known when it was made", describe_disputed_payment(disputed))
-    if earlier := find_earlier_payments(case):
-        paper.rows(
-            "Earlier undisputed payments with the same card",
-            [
-                (
-                    f"{one.payment.created_at:%Y-%m-%d}",
-                    f"{format_amount(one.payment.amount)} {one.payment.currency}, {one.payment.id.hex}; the same "
-                    + ", ".join(one.shared),
-                )
-                for one in earlier
-            ],
-        )
+    for heading, rows in sections:
+        paper.rows(heading, list(rows))
 
 
-def _write_checklist(paper: PdfPaper, case: Chargeback, files: list[tuple[Evidence, str]]) -> None:
+def build_gathered_pdf(case: Chargeback) -> bytes:
+    """What the gateway recorded about the disputed payment, as one PDF that can be submitted as evidence."""
+    disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
+    paper = PdfPaper(f"Dispute {case.pk.hex} · recorded by the gateway")
+    paper.add_page()
+    paper.write_("What the payment gateway recorded", 17, 2)
+    paper.write_(f"{case.merchant.name} · made {clock.merchant_now(case.merchant):%Y-%m-%d %H:%M:%S} UTC", 10)
+    for heading, rows in _gather_sections(case, disputed)[0][1:]:
+        paper.rows(heading, list(rows))
+    return bytes(paper.output())
+
+
+def _write_checklist(
+    paper: PdfPaper, case: Chargeback, proofs: list[RecordedProof], files: list[tuple[Evidence, str]]
+) -> None:
     items = list_case_items(case)
     wanted = {item.key for item in items}
-    rows = [("there" if any(file.item == item.key for file, _ in files) else "missing", item.text) for item in items]
-    paper.rows("What this reason asks for", rows)
+    paper.rows("What this reason asks for", list_checklist_rows(case, proofs))
     listed = []
     for number, (file, why) in enumerate(files, 1):
         kind = next((item.text for item in items if item.key == file.item), "Further evidence")
-        details = [file.name, kind if file.item in wanted else "Further evidence", f"SHA-256 {file.sha256}"]
+        details = [file.name or "erased", kind if file.item in wanted else "Further evidence", f"SHA-256 {file.sha256}"]
         listed.append((f"{number}", "\n".join([*details, *([why] if why else [])])))
     paper.rows("Evidence", listed or [("none", "No file was added.")])
 
 
 def _read_pages(file: Evidence) -> tuple[list[PageObject], str]:
     """The file's pages, and what of it is not included, in words."""
+    if file.is_erased:
+        return [], "The file was erased with the shopper's data."
     if file.content_type != "application/pdf":
         octets = evidence_images.render_packet_image(file)
         if octets is None:

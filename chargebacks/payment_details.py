@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 
 from gateway.backoffice.payments.explanation import AVS_RESULT_TEXTS, CVV_RESULT_TEXTS
 from gateway.core.masking import mask_text
-from gateway.models import Authentication, Payment
+from gateway.models import Payment
+from gateway.threeds.authentications import find_authentication_of_payment
 
 MAX_TRACKING_NUMBERS: Final = 10
 """Tracking numbers of cart items that are listed."""
@@ -29,7 +30,7 @@ def describe_disputed_payment(disputed: Payment) -> list[tuple[str, str]]:
 
 
 def _authentication_rows(first: Payment) -> list[tuple[str, str]]:
-    proof = Authentication.objects.filter(payment=first.id).first()
+    proof = find_authentication_of_payment(first.id)
     if proof is not None:
         named = (
             (_("3-D Secure"), proof.version),

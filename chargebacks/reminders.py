@@ -16,7 +16,7 @@ import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from chargebacks.cases import count_days_left
+from chargebacks.deadlines import count_days_left
 from chargebacks.evidence import list_case_items
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.models import Chargeback, Contact, Reminder
@@ -52,9 +52,8 @@ SELECT min(r.due_at) FROM chargebacks_reminder r JOIN chargebacks_chargeback c O
 WHERE r.sent_at IS NULL AND c.state = 'OPEN' AND r.tries < {MAX_REMINDER_TRIES}"""  # noqa: S608 - constants of this module
 
 
-def send_due_reminders(merchant: Merchant | None = None) -> int:
-    """Send due reminders. Returns how many were handled. Without contacts a reminder is marked as sent to nobody, and
-    the back office shows the case."""
+def claim_reminders(statement: str, merchant: Merchant | None) -> list[Any]:
+    """Lease the mails that are due, of ``merchant`` or of all, by ``statement``; returns the ids of their rows."""
     values = {
         "now": clock.real_now(),
         "lease": REMINDER_LEASE,
@@ -62,8 +61,14 @@ def send_due_reminders(merchant: Merchant | None = None) -> int:
         "tries": MAX_REMINDER_TRIES,
         "merchant": merchant.pk if merchant is not None else None,
     }
+    return [ident for (ident,) in execute_sql(statement, values)]
+
+
+def send_due_reminders(merchant: Merchant | None = None) -> int:
+    """Send due reminders. Returns how many were handled. Without contacts a reminder is marked as sent to nobody, and
+    the back office shows the case."""
     done = 0
-    for (ident,) in execute_sql(_CLAIM, values):
+    for ident in claim_reminders(_CLAIM, merchant):
         row = Reminder.objects.select_related("case__merchant").get(pk=ident)
         at = clock.merchant_now(row.case.merchant)
         if at >= row.case.due_at:

@@ -22,9 +22,10 @@ from typing import Final
 from django.conf import settings
 
 from chargebacks.models import Chargeback
+from gateway.core.brands import DIRECT_DEBIT_METHOD
 
 DisputeStage = Chargeback.Stage
-VISA, MASTERCARD, AMEX, DISCOVER = "visa", "mastercard", "amex", "discover"
+VISA, MASTERCARD, AMEX, DISCOVER, SEPA_SCHEME = "visa", "mastercard", "amex", "discover", "sepa"
 ALLOCATION, COLLABORATION = "allocation", "collaboration"
 DEFAULT_ANSWER_DAYS: Final = 14
 """Of schemes without a rule of their own; shorter than what any of them gives."""
@@ -34,6 +35,7 @@ SCHEME_BY_BRAND: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("MASTER", "MASTERDEBIT", "MAESTRO"), MASTERCARD),
         "AMEX": AMEX,
         **dict.fromkeys(("DISCOVER", "DINERS"), DISCOVER),
+        "DIRECTDEBIT_SEPA": SEPA_SCHEME,
     }
 )
 
@@ -54,7 +56,22 @@ class StageRule:
 
 
 _VISA_RULES = "Visa Core Rules, 11.4 to 11.9"
+VISA_DAYS: Final = 18
+"""Days to answer a Visa dispute. Public pages contradict each other: 30 days until July 2025, 18 since then, and 9 for
+merchants in the United States and Canada. The shorter one stands: a late answer is a lost dispute. Where an acquirer
+gives fewer, its own date in the file decides, or GATEWAY_CHARGEBACK_ANSWER_DAYS.
+https://proofreturn.com/blog/visa-chargeback-response-deadlines-2025"""
+VISA_ANSWER_DAYS: Final = 12
 _MASTERCARD_RULES = "Mastercard Chargeback Guide, chapters 2 and 5"
+_SEPA_RULES = "EPC 016-06, SEPA Direct Debit Core Rulebook, 4.3.4 and 4.6.4"
+MANDATE_COPY_DAYS: Final = 7
+"""Calendar days to send the copy of a mandate. The rulebook's own times were not at hand, and a late answer is a lost
+claim; the bank's day in its letter decides."""
+CONTESTABLE_RETURNS: Final = frozenset({"000.100.204", "000.100.230"})
+"""Codes of a direct debit's chargeback that the creditor can answer: the debtor says that there is no mandate (MD01,
+until 13 months after), and the creditor sends its copy. All others are final: the bank's own return (no money, account
+closed), and the debtor's refund within 8 weeks (MD06), which the rulebook gives without a question. Source: EPC 016-06,
+4.3.4; https://help.bankline.ulsterbank.co.uk/help/support/other_services/sepaddo/eur_dd_refund"""
 _FIRST, _PRE, _LAST = DisputeStage.FIRST, DisputeStage.PRE_ARBITRATION, DisputeStage.ARBITRATION
 _VISA_LAST = StageRule(
     name="arbitration",
@@ -71,18 +88,26 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
         # filed by the acquirer as a pre-arbitration; the issuer answers that, so no second one comes to the merchant.
         # https://www.servicenow.com/docs/r/financial-services-operations/dispute-management/allocation-workflow.html
         (VISA, ALLOCATION, _FIRST): StageRule(
-            name="dispute", answer="pre-arbitration", scheme_days=30, answer_days=20, source=_VISA_RULES
+            name="dispute",
+            answer="pre-arbitration",
+            scheme_days=VISA_DAYS,
+            answer_days=VISA_ANSWER_DAYS,
+            source=_VISA_RULES,
         ),
         # The issuer has declined that pre-arbitration: the merchant's side files the arbitration, or ends it.
         (VISA, ALLOCATION, _LAST): replace(_VISA_LAST, name="pre-arbitration declined by the issuer"),
         (VISA, COLLABORATION, _FIRST): StageRule(
-            name="dispute", answer="dispute response", scheme_days=30, answer_days=20, source=_VISA_RULES
+            name="dispute",
+            answer="dispute response",
+            scheme_days=VISA_DAYS,
+            answer_days=VISA_ANSWER_DAYS,
+            source=_VISA_RULES,
         ),
         (VISA, COLLABORATION, _PRE): StageRule(
             name="pre-arbitration",
             answer="pre-arbitration response",
-            scheme_days=30,
-            answer_days=20,
+            scheme_days=VISA_DAYS,
+            answer_days=VISA_ANSWER_DAYS,
             source=_VISA_RULES,
         ),
         (VISA, COLLABORATION, _LAST): _VISA_LAST,
@@ -115,6 +140,13 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
             scheme_days=20,
             answer_days=14,
             source="American Express Merchant Regulations, 11.5",
+        ),
+        (SEPA_SCHEME, "", _FIRST): StageRule(
+            name="claim of an unauthorised collection",
+            answer="copy of the mandate",
+            scheme_days=DEFAULT_ANSWER_DAYS,
+            answer_days=MANDATE_COPY_DAYS,
+            source=_SEPA_RULES,
         ),
     }
 )
@@ -302,6 +334,12 @@ def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
         name, answer = (rule.name, rule.answer) if rule else (_OTHER_NAMES[stage], "representment")
         return StageRule(name=name, answer=answer, scheme_days=days, answer_days=days)
     return rule
+
+
+def is_final_return(method: str, code: str) -> bool:
+    """Whether a chargeback is the return of a direct debit that its creditor cannot contest (docs/decisions/0097).
+    ``method``: of the payment; ``code``: of the chargeback."""
+    return method == DIRECT_DEBIT_METHOD and code not in CONTESTABLE_RETURNS
 
 
 def choose_next_stage(brand: str, scheme_reason: str, stage: str) -> DisputeStage:

@@ -18,12 +18,14 @@ DisputeState = Chargeback.State
 
 class DisputeEvent(enum.StrEnum):
     """What can happen to a dispute. ``second``: a chargeback after a representment. ``decided``: the same, taking
-    the money of a stage that was lost or accepted. ``escalate``: the issuer opens the next stage without taking money.
+    the money of a stage that was lost or accepted. ``return``: a direct debit came back for a reason that cannot be
+    contested (chargebacks.stages). ``escalate``: the issuer opens the next stage without taking money.
     ``win``: a stage without money is decided for the merchant. ``reverse``: money was returned (a CR payment)."""
 
     OPEN = "open"
     SECOND = "second"
     DECIDED = "decided"
+    RETURN = "return"
     ESCALATE = "escalate"
     WIN = "win"
     SUBMIT = "submit"
@@ -42,6 +44,7 @@ DISPUTE_TRANSITIONS: Mapping[tuple[DisputeState | None, DisputeEvent], DisputeSt
         # The schemes' pre-arbitration and arbitration can be answered like the first chargeback.
         (BEFORE_DISPUTE, DisputeEvent.SECOND): DisputeState.OPEN,
         (BEFORE_DISPUTE, DisputeEvent.DECIDED): DisputeState.LOST,
+        (BEFORE_DISPUTE, DisputeEvent.RETURN): DisputeState.RETURNED,
         (DisputeState.SUBMITTED, DisputeEvent.ESCALATE): DisputeState.OPEN,
         (DisputeState.WON, DisputeEvent.ESCALATE): DisputeState.OPEN,
         (DisputeState.LOST, DisputeEvent.ESCALATE): DisputeState.OPEN,
@@ -57,10 +60,11 @@ DISPUTE_TRANSITIONS: Mapping[tuple[DisputeState | None, DisputeEvent], DisputeSt
         (DisputeState.SUBMITTED, DisputeEvent.REVERSE): DisputeState.WON,
         (DisputeState.LOST, DisputeEvent.REVERSE): DisputeState.WON,
         (DisputeState.ACCEPTED, DisputeEvent.REVERSE): DisputeState.WON,
+        (DisputeState.RETURNED, DisputeEvent.REVERSE): DisputeState.WON,
         (DisputeState.WON, DisputeEvent.REVERSE): DisputeState.WON,
     }
 )
-CLOSED_DISPUTE_STATES = frozenset({DisputeState.WON, DisputeState.LOST, DisputeState.ACCEPTED})
+CLOSED_DISPUTE_STATES = frozenset({DisputeState.WON, DisputeState.LOST, DisputeState.ACCEPTED, DisputeState.RETURNED})
 
 
 class DisputeTransitionError(Exception):

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from checkout import offer_rules, timeline
+from checkout import offer_rules, page_style_pages, payment_link_pages, timeline  # noqa: F401 - pages of their own
 from checkout.models import Checkout, OfferRule
 from checkout.session import hash_checkout_id
 from gateway.backoffice.kit import composite_field, config_backed_form
@@ -100,11 +98,7 @@ class CheckoutAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not self.has_view_permission(request) or request.method != "GET":
-            raise PermissionDenied
-        found = self.get_object(request, unquote(object_id))
-        if found is None:
-            raise Http404
+        found: Checkout = self.find_viewed_row(request, object_id)
         context = {**self.admin_site.each_context(request), "opts": self.opts, **timeline.build_checkout_page(found.pk)}
         return TemplateResponse(request, "admin/clerk/checkout.html", context | (extra_context or {}))
 

@@ -114,7 +114,7 @@ class CreateCheckoutView(CheckoutApiView):
             raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
         row, write = session.create_checkout(parameters, merchant=admission.merchant, channel=channel, now=now)
         body = _render_checkout(row, CHECKOUT_CREATED_CODE, parameters)
-        _write_with_idempotency(write, row, body, claim)
+        write_with_idempotency(write, row.id, body, claim)
         response: HttpResponse = Response(body, headers=context.headers)
         self.trace = _replace_trace_path(
             self.trace, path=f"{self.trace.path}/{session.hash_checkout_id(row.public_id)}"
@@ -135,7 +135,7 @@ class UpdateCheckoutView(CheckoutApiView):
             token_limits.check_token_limits(context.admission.limits, parameters.values, pays_later=True)
             _check_refusals(parameters)
             body = _render_checkout(row, CHECKOUT_UPDATED_CODE, parameters)
-            if _write_with_idempotency(session.update_checkout(row, parameters), row, body, claim):
+            if write_with_idempotency(session.update_checkout(row, parameters), row.id, body, claim):
                 add_warning_header(context, parameters)
                 response: HttpResponse = Response(body, headers=context.headers)
                 log_request(context, response, UPDATE_CHECKOUT_ENDPOINT)
@@ -148,6 +148,7 @@ class ShopperApiView(CheckoutApiView):
 
     kind: ClassVar[str]
     shopper: bool = False
+    shopper_checkout: UUID | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """No authentication here, so a wrong method is answered to anyone: the path is public."""
@@ -169,6 +170,7 @@ class ShopperApiView(CheckoutApiView):
         http: HttpRequest = request._request
         # Without an open checkout the body is not even read.
         row = session.find_open_checkout(target)
+        self.shopper_checkout = row.id
         self.trace = _replace_trace_path(self.trace, entity=row.channel_id)
         operation = self.endpoints["POST"].operation
         headers = authentication.throttle_shopper_request(row.id, row.channel, self.trace.ip, operation, self.trace.at)
@@ -236,6 +238,8 @@ class ShopperApiView(CheckoutApiView):
             response.data["ndc"] = self.trace.request.hex
             if response.status_code < 500:
                 response.data |= {"state": _choose_state_after(response), "redirect": None, "returnTo": None}
+                if self.shopper_checkout is not None:
+                    response.data["attempts"] = widget_responses.count_attempts(self.shopper_checkout)
             for name, value in CORS_HEADERS.items():
                 response.headers[name] = value
         return response
@@ -318,14 +322,14 @@ class CheckoutStateView(PublicApiView):
         return widget_responses.get_last_result_code(row), widget_responses.render_state(row)
 
 
-def _write_with_idempotency(
-    write: WriteStatement, row: Checkout, body: Mapping[str, Any], claim: IdempotencyClaim | None
+def write_with_idempotency(
+    write: WriteStatement, ident: UUID, body: Mapping[str, Any], claim: IdempotencyClaim | None
 ) -> bool:
-    """Write a checkout and the stored response of its idempotency key in one statement. Raises
-    IdempotencyKeyTakenError."""
+    """Write a checkout or payment link of the id ``ident``, and the stored response of its idempotency key, in one
+    statement. Raises IdempotencyKeyTakenError."""
     if claim is not None:
         text = encode_json(body).decode()
-        claim.insert(write, row.id, RenderedResponse(status=200, text=text, kept=text))
+        claim.insert(write, ident, RenderedResponse(status=200, text=text, kept=text))
     try:
         return write.run()
     except IntegrityError as fault:
@@ -340,6 +344,8 @@ def _render_checkout(row: Checkout, code: str, parameters: Parameters) -> dict[s
     fields: dict[str, Any] = {"id": row.public_id}
     if parameters.get("integrity") == "true":
         fields["integrity"] = widget_hash.widget_integrity()
+    if parameters.get("paymentPage") == "true":
+        fields["paymentPage"] = session.build_hosted_page_url(row)
     return build_envelope(code, row.public_id, **fields, **render_ignored_parameters(parameters))
 
 

@@ -1,11 +1,11 @@
-"""Timer: erases the sealed secrets of checkouts that have ended.
+"""Timer: erases the sealed secrets of checkouts that have ended, and deletes those that a payment link opened in vain.
 
-Source: decisions, section 7; ruling D3.
+Source: decisions, section 7; ruling D3; docs/decisions/0083.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Min
@@ -27,15 +27,30 @@ WITH ended AS MATERIALIZED (
 )
 UPDATE checkout_checkout c SET request_sealed = NULL FROM ended WHERE c.id = ended.id RETURNING 1"""
 
+UNUSED_CHECKOUT_RETENTION: Final = timedelta(days=1)
+"""How long a checkout of a payment link is kept after its end when no payment was tried: whoever opens a link makes
+one."""
+_DELETE_UNUSED: Final = """
+WITH unused AS MATERIALIZED (
+    SELECT c.id FROM checkout_checkout c JOIN gateway_merchant m ON m.id = c.merchant_id
+    WHERE c.link_id IS NOT NULL AND c.attempts = 0
+      AND c.expires_at <= %(now)s + m.clock_offset - %(retention)s::interval
+    AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid) ORDER BY c.expires_at LIMIT %(most)s
+    FOR UPDATE OF c SKIP LOCKED
+)
+DELETE FROM checkout_checkout c USING unused WHERE c.id = unused.id RETURNING 1"""
+
 
 def erase_expired_secrets(merchant: Merchant | None = None) -> int:
-    """Erase sealed values of checkouts that have ended by their merchant's clock. Returns how many."""
+    """Erase sealed values of checkouts that have ended by their merchant's clock, and delete unused ones of payment
+    links. Returns how many of both."""
     asked = {
         "now": clock.real_now(),
         "merchant": merchant.pk if merchant is not None else None,
         "most": EXPIRY_BATCH_SIZE,
     }
-    return len(execute_sql(_ERASE, asked))
+    erased = len(execute_sql(_ERASE, asked))
+    return erased + len(execute_sql(_DELETE_UNUSED, asked | {"retention": UNUSED_CHECKOUT_RETENTION}))
 
 
 def next_checkout_expiry(merchant: Merchant) -> datetime | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.catalogue import conditions, structures
+from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import PAY_CHECKOUT_ENDPOINT, PAYMENT_ENDPOINT, REFUSE_FOLLOW_UP_TYPES
 from gateway.catalogue.errors import (
     MAX_ERROR_SEARCH_CHARS,
@@ -24,6 +25,7 @@ from gateway.catalogue.parse import Catalogue, InvalidParametersError, Parameter
 from gateway.catalogue.typed_pairs import ParameterPairs, ParameterValue, reveal_text
 from gateway.core.card_number import detect_brand_of_number
 from gateway.core.secret import Secret
+from gateway.payments.side_effects import RENEWED_FIELDS
 
 PreparedValues = Mapping[str, ParameterValue]
 """The merchant's prepared parameters, by full name."""
@@ -33,12 +35,17 @@ MAX_FORM_SEARCH_CHARS: Final = 1_500
 """Characters searched for card numbers to show a browser's refused values."""
 REGISTRATION_ID_FIELD: Final = "registrationId"
 OVERRIDE_TYPE_PREFIX: Final = "overridePaymentType["
-_OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX)
+_OWN: Final = ("registrations[", OVERRIDE_TYPE_PREFIX, "paymentPage")
 _PAYMENT: Final = Catalogue(
     PAYMENT_ENDPOINT.structures[1:],
     (REFUSE_FOLLOW_UP_TYPES, *conditions.FOR_CHECKOUT_PAYMENTS),
     elsewhere=structures.KNOWN_STRUCTURES,
 )
+_RENEWED: Final = tuple(f"card.{name}" for name in RENEWED_FIELDS)
+_RENEWAL: Final = Catalogue(
+    (structures.CARD.without(*(row.name for row in structures.CARD.rows if row.name not in RENEWED_FIELDS)),)
+)
+"""The expiry date of a stored card that the shopper renews: both halves."""
 _SUPPLIED: Final = (
     ("customer.ip", 255),
     ("customer.browser.acceptHeader", 2048),
@@ -61,10 +68,12 @@ class SubmittedForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedForm:
-    """One payment's parameters, and the chosen registration ('' for none)."""
+    """One payment's parameters, the chosen registration ('' for none), and the new expiry date of its card by
+    RENEWED_FIELDS, if the shopper gave one."""
 
     parameters: Parameters
     registration: str = ""
+    renewed: Mapping[str, str] = field(default_factory=dict)
 
 
 def list_offered_registration_ids(prepared: Mapping[str, Any]) -> list[str]:
@@ -105,6 +114,11 @@ def merge_form_parameters(
         pairs = ParameterPairs(pair for pair in pairs if pair[0] != "createRegistration")
         facts = facts | {"registration"}
     pairs = _apply_type_override(pairs, prepared)
+    dates = ParameterPairs()
+    if registration and "card.number" not in names:
+        dates = ParameterPairs(pair for pair in pairs if pair[0] in _RENEWED)
+        pairs = ParameterPairs(pair for pair in pairs if pair[0] not in _RENEWED)
+    renewed = _parse_renewal(dates, facts, errors, literal=form.literal)
     try:
         parameters = (catalogue or _PAYMENT).parse(
             pairs, facts=facts, policy=UnknownNamePolicy.LENIENT, literal=form.literal, masks=masks, budget=budget
@@ -113,7 +127,25 @@ def merge_form_parameters(
         raise InvalidParametersError([*errors, *fault.errors]) from None
     if errors:
         raise InvalidParametersError(errors)
-    return MergedForm(parameters=parameters, registration=registration)
+    return MergedForm(parameters=parameters, registration=registration, renewed=renewed)
+
+
+def _parse_renewal(
+    dates: ParameterPairs, facts: frozenset[str], errors: list[ParameterError], *, literal: bool
+) -> dict[str, str]:
+    """The new expiry date of the chosen stored card, by RENEWED_FIELDS. Adds to ``errors`` what is wrong with it."""
+    if not dates:
+        return {}
+    if STORED_CARD_FACT not in facts:
+        message = "cannot be sent with this registration: it holds no card"
+        errors += [ParameterError(name=name, message=message, known=True) for name, _ in dates]
+        return {}
+    try:
+        found = _RENEWAL.parse(dates, facts=facts, literal=literal)
+    except InvalidParametersError as fault:
+        errors += fault.errors
+        return {}
+    return {name: found[f"card.{name}"] for name in RENEWED_FIELDS}
 
 
 def find_chosen_registration_id(form: SubmittedForm) -> str:

@@ -1,4 +1,5 @@
-"""Tables of checkouts: checkouts, result calls, offer rules, wallet providers, page snapshots and policy violations.
+"""Tables of checkouts: checkouts, payment links, result calls, offer rules, wallet providers, page snapshots and policy
+violations.
 
 Columns and constraints only; verbs live elsewhere. Source: Part A, What the service does, 8; States and transitions;
 Events, 2; decisions, section 7.
@@ -13,21 +14,75 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models
 
 from checkout import offer_rules
 from gateway.core import identifiers
+from gateway.db import guards
 from gateway.models import Channel, Merchant, Payment, WalletKey
 
 
 def random_id() -> UUID:
-    """A new checkout id. It is a capability: 128 random bits (D14)."""
+    """A new id of a checkout or payment link. It is a capability: 128 random bits (D14)."""
     return UUID(bytes=secrets.token_bytes(16))
 
 
 def node() -> str:
     """The node's name, the suffix of public ids (D14)."""
     return str(settings.GATEWAY_NODE)
+
+
+class PaymentLink(models.Model):
+    """An address at which shoppers pay a merchant on the hosted payment page. Times are the merchant's clock.
+
+    Its id is its capability. Only ``deactivated_at`` and ``version`` change after it was made. ``request``: the
+    parameters of the payments that it makes, by full name, none of them secret. ``amount``: None for an open amount,
+    which the shopper chooses from ``min_amount`` to ``max_amount``. ``max_payments``: how often it is paid at most, 1
+    for a single-use link, None without a limit. ``version`` is incremented by each payment that a link with a limit
+    begins, so of two that count the same others one begins (checkout.payment_links). ``created_by``: the user, '' for
+    the API.
+    Source: docs/decisions/0083.
+    """
+
+    id = models.UUIDField(primary_key=True, default=random_id, editable=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
+    channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    description = models.CharField(max_length=200, default="", blank=True)
+    request = models.JSONField(default=dict)
+    amount = models.DecimalField(max_digits=18, decimal_places=2, null=True)
+    currency = models.CharField(max_length=3)
+    min_amount = models.DecimalField(max_digits=18, decimal_places=2, null=True)
+    max_amount = models.DecimalField(max_digits=18, decimal_places=2, null=True)
+    max_payments = models.IntegerField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    deactivated_at = models.DateTimeField(null=True)
+    version = models.IntegerField(default=1)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=150, default="", blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["merchant", "-created_at"], name="payment_link_merchant_time")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(amount__gt=0, min_amount=None, max_amount=None)
+                | models.Q(amount=None, min_amount__gt=0, max_amount__gte=models.F("min_amount")),
+                name="payment_link_amount",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(max_payments=None) | models.Q(max_payments__gte=1), name="payment_link_max_payments"
+            ),
+        ]
+        triggers = guards.never_deleted()
+
+    def __str__(self) -> str:
+        """Without the id, by which anybody can pay."""
+        return self.description or f"{self.created_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def public_id(self) -> str:
+        """32 lower-case hex digits."""
+        return self.id.hex
 
 
 class Checkout(models.Model):
@@ -37,7 +92,7 @@ class Checkout(models.Model):
     ``payment``: the payment of the last attempt, which alone determines if another may follow. ``version`` is
     incremented by every change, so of two requests that read the same checkout only one changes it: an attempt begins
     in the statement that increments it. ``hidden_brands``: those that were not offered, code → why. ``fetched_at``:
-    when the merchant read the result of the last attempt.
+    when the merchant read the result of the last attempt. ``link``: the payment link that it was opened by.
     """
 
     class Kind(models.TextChoices):
@@ -48,6 +103,7 @@ class Checkout(models.Model):
     node = models.CharField(max_length=15, default=node, editable=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
+    link = models.ForeignKey(PaymentLink, on_delete=models.PROTECT, null=True, related_name="checkouts", db_index=False)
     kind = models.CharField(max_length=12, choices=Kind)
     request = models.JSONField(default=dict)
     request_sealed = models.BinaryField(null=True)
@@ -64,6 +120,12 @@ class Checkout(models.Model):
             models.Index(fields=["merchant", "-created_at"], name="checkout_merchant_time"),
             models.Index(
                 fields=["expires_at"], name="checkout_sealed", condition=models.Q(request_sealed__isnull=False)
+            ),
+            models.Index(fields=["link", "payment"], name="checkout_of_link", condition=models.Q(link__isnull=False)),
+            models.Index(
+                fields=["expires_at"],
+                name="checkout_unused_of_link",
+                condition=models.Q(link__isnull=False, attempts=0),
             ),
         ]
 
@@ -175,6 +237,57 @@ class WalletProvider(models.Model):
 
     def __str__(self) -> str:
         return f"{self.wallet} of {self.channel_id}"
+
+
+_COLOUR = RegexValidator("^#[0-9a-fA-F]{6}$", "Give a colour as #rrggbb, such as #0f766e.")
+
+
+class PaymentPageStyle(models.Model):
+    """How the hosted payment page of a channel looks. Colours are #rrggbb, '' for the page's own; ``logo``: a PNG that
+    was drawn anew from the uploaded picture (checkout.page_style)."""
+
+    channel = models.OneToOneField(Channel, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    accent = models.CharField(
+        max_length=7, default="", blank=True, validators=[_COLOUR], help_text="Buttons, such as #0f766e."
+    )
+    header = models.CharField(
+        max_length=7,
+        default="",
+        blank=True,
+        validators=[_COLOUR],
+        help_text="The ground of name and logo, such as #ffffff.",
+    )
+    logo = models.BinaryField(null=True)
+
+    def __str__(self) -> str:
+        return str(self.channel)
+
+
+class ReceiptMail(models.Model):
+    """A receipt that a shopper had mailed from the hosted payment page. ``due_at``, ``lease_until``: real time.
+    ``to`` is emptied once the mail was sent or given up."""
+
+    class State(models.TextChoices):
+        DUE = "DUE", "to be sent"
+        SENT = "SENT", "sent"
+        GIVEN_UP = "GIVEN_UP", "given up"
+
+    id = models.BigAutoField(primary_key=True)
+    checkout = models.ForeignKey(Checkout, on_delete=models.CASCADE, related_name="receipt_mails", db_constraint=False)
+    to = models.CharField(max_length=254, blank=True)
+    language = models.CharField(max_length=2)
+    due_at = models.DateTimeField()
+    state = models.CharField(max_length=8, choices=State, default=State.DUE, db_default=State.DUE)
+    tries = models.SmallIntegerField(default=0, db_default=0)
+    lease_until = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], condition=models.Q(state="DUE"), name="receipt_mail_due")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=["DUE", "SENT", "GIVEN_UP"]), name="receipt_mail_state_known"
+            )
+        ]
 
 
 class PageSnapshot(models.Model):

@@ -30,12 +30,15 @@ INVENTORIED_HEADERS: Final = (
     "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Cache-Control",
 )  # fmt: skip
 SCRIPT_PATH: Final = "/v1/paymentWidgets.js"
+SECOND_SCRIPT_LABEL: Final = f"{SCRIPT_PATH} (second part)"
 FRAME_PATH: Final = "/v1/widget/frame.html"
 SHOPPER_PAGE_PATH: Final = "/shopper/"
+HOSTED_PAGE_PATH: Final = "/pay/none"
 INVENTORIED_PAGES: Final[Mapping[str, str]] = {
     FRAME_PATH: "parent=https://shop.example",
     SCRIPT_PATH: "",
     SHOPPER_PAGE_PATH: "",
+    HOSTED_PAGE_PATH: "",
 }
 """Path → query of the pages whose headers are compared. The frame is requested as by a shop at shop.example."""
 
@@ -54,6 +57,7 @@ def inventory_installation() -> dict[str, str]:
     document = widget_files.load_frame_document()
     facts = {
         f"script {SCRIPT_PATH}": widget_hash.widget_integrity(),
+        f"script {SECOND_SCRIPT_LABEL}": widget_hash.current_widget_build(widget_hash.SECOND_SCRIPT_NAME).integrity,
         f"script {FRAME_PATH}": widget_files.compute_inline_hash(document, "script").strip("'"),
         f"style {FRAME_PATH}": widget_files.compute_inline_hash(document, "style").strip("'"),
     }

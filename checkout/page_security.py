@@ -56,7 +56,8 @@ def page_security_view(site: Any, request: HttpRequest) -> HttpResponse:
         site,
         request,
         title=_("Payment page security"),
-        scripts=_list_scripts(),
+        # Not `scripts`: the theme's frame reads that name for the files that every page loads.
+        own_scripts=_list_scripts(),
         wallets=_list_wallets(scope)[:MAX_SHOWN_CHANGES],
         headers=_list_headers(),
         changes=[_render_change(row, row.pk in open_ones) for row in shown],
@@ -130,6 +131,14 @@ def _list_scripts() -> list[dict[str, str]]:
             "authorised": _("The page's integrity attribute; every build stays under its own hash."),
         },
         {
+            "address": f"{base}{page_inventory.SECOND_SCRIPT_LABEL}",
+            "hash": facts[f"script {page_inventory.SECOND_SCRIPT_LABEL}"],
+            "why": _("What the form needs beyond a card: other ways to pay, stored cards, the bank's sheet."),
+            "authorised": _(
+                "Its hash is part of the first script, which loads it; every build stays under its own hash."
+            ),
+        },
+        {
             "address": f"{base}{frame} · script",
             "hash": facts[f"script {frame}"],
             "why": _("Takes card number and security code inside the hosted field and sends them to this gateway."),
@@ -161,6 +170,7 @@ def _list_headers() -> list[dict[str, Any]]:
         page_inventory.SHOPPER_PAGE_PATH: _(
             "Pages a shopper is sent to (3-D Secure, banks, wallets), before what one payment adds"
         ),
+        page_inventory.HOSTED_PAGE_PATH: _("The hosted payment page, without a merchant's colours"),
     }
     return [
         {"path": path, "words": words[path], "rows": page_inventory.fetch_page_headers(path, query).items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout import session, stored_means
+from checkout import payment_links, session, stored_means
 from checkout.brand_selection import check_brand_offered
 from checkout.form_parameters import (
     SubmittedForm,
@@ -21,18 +21,19 @@ from checkout.form_parameters import (
     list_offered_registration_ids,
     merge_form_parameters,
 )
-from checkout.models import Checkout, ResultCall
+from checkout.models import Checkout, PaymentLink, ResultCall
 from gateway.catalogue import conditions, structures
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import CREATE_REGISTRATION_ENDPOINT
 from gateway.catalogue.parse import Catalogue, Parameters
+from gateway.connectors.means import Means
 from gateway.core import clock
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment, Status, Suspension
 from gateway.payments import registrations, shopper_return
-from gateway.payments.payment_means import pack_one_time_secrets
+from gateway.payments.payment_means import load_payment_means, pack_one_time_secrets
 from gateway.payments.payment_request import IdempotencyContext, PaymentRequest, RequestTrace
 from gateway.payments.process import ConcurrentPaymentUpdateError, process_payment
 from gateway.payments.refusal import RequestRefusedError
@@ -107,7 +108,8 @@ def _build_request(row: Checkout, submission: CheckoutSubmission) -> PaymentRequ
         resource_path=f"/v1/checkouts/{row.public_id}/{row.kind}",
     )
     check_brand_offered(row, request)
-    return replace(request, extra_writes=_claim_checkout(row, request))
+    link = payment_links.claim_link_payment(row)
+    return replace(request, extra_writes=_claim_checkout(row, request, link))
 
 
 def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tuple[Parameters, StoredMeans | None]:
@@ -127,12 +129,17 @@ def _merge_submission(row: Checkout, form: SubmittedForm, now: datetime) -> tupl
     )
     if found is not None and found.means == "card":
         facts |= {STORED_CARD_FACT, f"registration: {found.brand}"}
-    parameters = merge_form_parameters(prepared, form, facts, masks=masks).parameters
-    return parameters, registrations.load_stored_means(found, parameters, now) if found is not None else None
+    merged = merge_form_parameters(prepared, form, facts, masks=masks)
+    if found is None:
+        return merged.parameters, None
+    return merged.parameters, registrations.load_stored_means(found, merged.parameters, now, merged.renewed)
 
 
-def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteStatement], None]:
-    """The update that sets the checkout's new payment if its version is unchanged, and schedules the result call."""
+def _claim_checkout(
+    row: Checkout, request: PaymentRequest, link: PaymentLink | None
+) -> Callable[[WriteStatement], None]:
+    """The update that sets the checkout's new payment if its version is unchanged, and schedules the result call.
+    ``link``: the payment link whose version must be unchanged, too."""
 
     def write(write: WriteStatement) -> None:
         write.update(
@@ -145,8 +152,10 @@ def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteSt
             },
             expecting={"version": row.version},
         )
+        if link is not None:
+            write.update(link, {"version": link.version + 1}, expecting={"version": link.version})
         write.delete(ResultCall, {"checkout_id": row.id})
-        if (request.parameters.get("shopperResultUrl") or "").lower().startswith(("http://", "https://")):
+        if _is_merchants_page(request.parameters.get("shopperResultUrl") or ""):
             write.insert(
                 ResultCall,
                 payment_id=request.payment,
@@ -158,6 +167,11 @@ def _claim_checkout(row: Checkout, request: PaymentRequest) -> Callable[[WriteSt
             )
 
     return write
+
+
+def _is_merchants_page(url: str) -> bool:
+    """Whether a result call can be made: to an address on the web that is not our own payment page."""
+    return url.lower().startswith(("http://", "https://")) and not session.is_payment_page_url(url)
 
 
 def _release_transaction_id(row: Checkout) -> None:
@@ -194,9 +208,17 @@ def _is_same_attempt(standing: Payment, request: PaymentRequest) -> bool:
         return request.means is None and standing.means_fingerprint is None
     if not current_vault().matches(request.means.account, standing.means_fingerprint):
         return False
+    # A date that the shopper corrects is another attempt: the payment that waits has the wrong one.
+    if _read_expiry(load_payment_means(standing)) != _read_expiry(request.means):
+        return False
     waiting = Suspension.objects.filter(pk=standing.pk).first()
     if waiting is None:
         return False
     held = current_vault().open(waiting.secrets_sealed, standing.id) if waiting.secrets_sealed is not None else None
-    now = pack_one_time_secrets(request.means, request.parameters)
+    now = pack_one_time_secrets(request.means, request.parameters.secrets)
     return (held or Secret("")) == (now or Secret(""))
+
+
+def _read_expiry(means: Means | None) -> tuple[str, str]:
+    """Month and year of a card's expiry date; empty for a means without one."""
+    return getattr(means, "expiry_month", ""), getattr(means, "expiry_year", "")

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q
 
-from checkout.models import Checkout, ResultCall
+from checkout.models import Checkout, PaymentLink, ResultCall
 from gateway.catalogue.endpoints import CREATE_CHECKOUT_ENDPOINT
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, Parameters
 from gateway.catalogue.typed_pairs import ParameterValue
@@ -28,6 +29,7 @@ from gateway.payments.refusal import RequestRefusedError
 from gateway.vault.sealing import current_vault
 
 CHECKOUT_LIFETIME: Final = timedelta(minutes=30)
+PAYMENT_PAGE_PATH: Final = "/pay/"
 NO_CHECKOUT_TEXT: Final = "No payment session found"
 _ID: Final = re.compile(r"([0-9A-F]{32})-([0-9A-Za-z]{1,15})")
 
@@ -38,17 +40,20 @@ def build_checkout_not_found() -> RequestRefusedError:
 
 
 def create_checkout(
-    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime
+    parameters: Parameters, *, merchant: Merchant, channel: Channel, now: datetime, link: PaymentLink | None = None
 ) -> tuple[Checkout, WriteStatement]:
-    """A new checkout and the statement that inserts it; the caller adds its own rows and runs the statement."""
+    """A new checkout and the statement that inserts it; the caller adds its own rows and runs the statement. ``link``:
+    the payment link that opens it, which it does not outlive."""
+    ends = [now + CHECKOUT_LIFETIME] + ([link.expires_at] if link is not None and link.expires_at is not None else [])
     plain, secret = _split_secrets(parameters)
     row = Checkout(
         merchant=merchant,
         channel=channel,
+        link=link,
         kind=resolve_checkout_kind(parameters.values),
         request=plain,
         created_at=now,
-        expires_at=now + CHECKOUT_LIFETIME,
+        expires_at=min(ends),
     )
     row.request_sealed = _seal_values(secret, row.id)
     write = WriteStatement()
@@ -135,6 +140,21 @@ def load_checkout_values(row: Checkout) -> dict[str, ParameterValue]:
         sealed = current_vault().open(row.request_sealed, row.id)
         values |= {name: Secret(text) for name, text in json.loads(sealed.reveal()).items()}
     return values
+
+
+def build_hosted_page_url(row: Checkout) -> str:
+    """The address of the hosted payment page of a checkout."""
+    return f"{settings.GATEWAY_BASE_URL}{PAYMENT_PAGE_PATH}{row.public_id}"
+
+
+def has_payment_page(row: Checkout) -> bool:
+    """Whether the checkout is paid on the hosted payment page, as its merchant or its payment link has it."""
+    return row.link_id is not None or row.request.get("paymentPage") == "true"
+
+
+def is_payment_page_url(url: str) -> bool:
+    """Whether ``url`` is of the hosted payment page."""
+    return url.startswith(f"{settings.GATEWAY_BASE_URL}{PAYMENT_PAGE_PATH}")
 
 
 def mark_result_fetched(row: Checkout) -> None:

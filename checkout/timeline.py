@@ -14,7 +14,8 @@ from django.utils.translation import gettext as _
 from checkout.models import CallAttempt, Checkout, ResultCall
 from checkout.session import hash_checkout_id
 from gateway.backoffice.kit.formatting import build_state_pill
-from gateway.backoffice.payments.timeline import TimelineEvent, format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.backoffice.payments.timeline import TimelineEvent
 from gateway.core import clock
 from gateway.models import Payment
 

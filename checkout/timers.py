@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout import csp_reports, page_snapshots, result_calls
+from checkout import csp_reports, page_snapshots, receipts, result_calls
 from checkout.expiry import CHECKOUT_EXPIRY_TIMER
 from gateway.timers.registry import Timer
 
@@ -13,6 +13,7 @@ TIMERS: Final = (
           earliest_due="SELECT min(due_at) FROM checkout_resultcall",
           about="Call the shopperResultUrl of merchants who have not fetched a result after 29 minutes."),
     CHECKOUT_EXPIRY_TIMER,
+    receipts.RECEIPT_MAIL_TIMER,
     Timer(name="payment page", run=page_snapshots.refresh_page_snapshots, every_s=300.0,
           about="Keep what the payment page loads and sends whenever it has changed."),
     Timer(name="policy reports", run=csp_reports.purge_violations, every_s=60.0,

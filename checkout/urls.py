@@ -1,10 +1,10 @@
-"""The routes of checkouts and of the widget, below /v1/."""
+"""The routes of checkouts, payment links and of the widget, below /v1/."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from checkout import api, csp_reports, wallet_api, widget_files
+from checkout import api, csp_reports, payment_link_api, wallet_api, widget_files
 
 urlpatterns = [
     path("checkouts", api.CreateCheckoutView.as_view()),
@@ -14,6 +14,9 @@ urlpatterns = [
     path("checkouts/<str:target>/config", api.CheckoutConfigView.as_view()),
     path("checkouts/<str:target>/state", api.CheckoutStateView.as_view()),
     path("checkouts/<str:target>/wallet-session", wallet_api.WalletSessionView.as_view()),
+    path("paymentLinks", payment_link_api.PaymentLinksView.as_view()),
+    path("paymentLinks/<str:target>", payment_link_api.PaymentLinkView.as_view()),
+    path("paymentLinks/<str:target>/deactivate", payment_link_api.DeactivatePaymentLinkView.as_view()),
     path("paymentWidgets.js", widget_files.widget_script_view),
     path("paymentWidgets/<str:digest>.js", widget_files.widget_build_view),
     path("fastcheckout/integrity", widget_files.integrity_view),

@@ -27,7 +27,7 @@ def widget_guide_view(request: HttpRequest) -> HttpResponse:
     return render_document(
         request,
         "widget",
-        source=render_page_source(settings.GATEWAY_BASE_URL),
+        source=render_page_source(settings.GATEWAY_BASE_URL, live=settings.IS_LIVE),
         csp=csp.format_csp(directives),
         chosen=chosen,
         offered=offered,

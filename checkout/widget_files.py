@@ -48,7 +48,7 @@ def widget_script_view(request: HttpRequest) -> HttpResponse:
 
 
 def widget_build_view(request: HttpRequest, digest: str) -> HttpResponse:
-    """GET /v1/paymentWidgets/{sha384}.js: any build that was ever served."""
+    """GET /v1/paymentWidgets/{sha384}.js: any build that was ever served, and the second script of each."""
     script = _load_build(digest)
     if script is None:
         return build_plain_response(404, "200.300.404", "no such build")
@@ -144,9 +144,10 @@ def load_frame_document() -> str:
 def _load_build(digest: str) -> bytes | None:
     if not _DIGEST.fullmatch(digest):
         return None
-    now = widget_hash.current_widget_build()
-    if now.script and now.digest.hex() == digest:
-        return now.script
+    for name in (widget_hash.FIRST_SCRIPT_NAME, widget_hash.SECOND_SCRIPT_NAME):
+        now = widget_hash.current_widget_build(name)
+        if now.script and now.digest.hex() == digest:
+            return now.script
     try:
         return (Path(settings.GATEWAY_WIDGET_DIST) / "builds" / f"{digest}.js").read_bytes()
     except OSError:

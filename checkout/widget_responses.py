@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.conf import settings
 
@@ -38,6 +39,16 @@ WIDGET_STATE_BY_STATUS: Final[Mapping[str | None, str]] = {
     Status.APPROVED: "done",
 }
 """A payment's status → the state that the page shows."""
+OTHER_MEANS_TEXTS: Final = frozenset({
+    "accountHolder", "accountHolderError", "accountId", "accountIdError", "brand.CREDITTRANSFER", "brand.DIRECTDEBIT",
+    "brand.ONLINETRANSFER", "brand.SHOPWALLET", "brand.USERACCOUNT", "brand.VIRTUALACCOUNT", "brand.WALLET",
+    "brand.WEBWALLET", "cancel", "continueTo", "createFailed", "estimated", "expired", "expires", "fullName", "iban",
+    "ibanError", "left", "mandate", "methods", "otherCard", "payWith", "phone", "remove", "removeAsk", "removed",
+    "replaceCard", "savedCard", "testApproved", "testDeclined", "testSheet", "total", "tryAgainLater", "windowOpen",
+    "windowShow",
+})  # fmt: skip
+"""Texts that a form says only where there is more than a card to type in."""
+ADDRESS_TEXTS: Final = frozenset({"billingAddress", "city", "country", "postcode", "state", "street1", "street2"})
 _CODE: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HEAD: Final = len("billing.")
 
@@ -50,6 +61,11 @@ def render_form_config(
     prepared = session.load_plain_values(row)
     offer = select_brands(row, [code for code in wanted if _CODE.fullmatch(code)][:MAX_REQUESTED_BRANDS])
     amount = prepared.get("amount")
+    registrations = stored_means.list_offered_registrations(row, prepared)
+    billing = list_billing_fields(row, prepared, asks_address)
+    is_card_alone = not registrations and all(
+        resolve_form_kind(brands.PAYMENT_BRANDS[code]) == "card" for code in offer.brands
+    )
     body: dict[str, Any] = {
         "checkout": {
             "id": row.public_id,
@@ -63,12 +79,12 @@ def render_form_config(
         "locale": locale,
         "lang": languages.iso_language_code(locale),
         "dir": languages.text_direction(locale),
-        "texts": languages.load_form_texts(locale),
+        "texts": _select_texts(locale, is_card_alone=is_card_alone, has_address=bool(billing)),
         "brands": [render_brand(brands.PAYMENT_BRANDS[code]) for code in offer.brands],
         "cvvRequired": row.channel.cvv_required,
         "createRegistration": row.kind == Checkout.Kind.PAYMENT and may_offer_storing(prepared),
-        "registrations": stored_means.list_offered_registrations(row, prepared),
-        "billing": list_billing_fields(row, prepared, asks_address),
+        "registrations": registrations,
+        "billing": billing,
         "threeDSecure": row.channel.three_d_secure,
         "frames": build_hosted_field_urls(row),
         "wallets": render_wallets(row, offer.brands, prepared),
@@ -78,6 +94,15 @@ def render_form_config(
     if not settings.IS_LIVE:
         body["hidden"] = [{"code": code, "reason": reason} for code, reason in offer.hidden.items()]
     return body
+
+
+def _select_texts(locale: str, *, is_card_alone: bool, has_address: bool) -> dict[str, str]:
+    """The texts that this form can say. Whatever is not a card form alone gets all of them."""
+    texts = languages.load_form_texts(locale)
+    if not is_card_alone:
+        return dict(texts)
+    unsaid = OTHER_MEANS_TEXTS if has_address else OTHER_MEANS_TEXTS | ADDRESS_TEXTS
+    return {key: text for key, text in texts.items() if key not in unsaid}
 
 
 def render_wallets(row: Checkout, codes: Sequence[str], prepared: Mapping[str, str]) -> dict[str, Any]:
@@ -173,14 +198,23 @@ def render_redirect(payment: Payment) -> dict[str, Any] | None:
     return found
 
 
+def count_attempts(checkout_id: UUID) -> int:
+    """Attempts that the checkout counts by now, read from its row. The page compares it after a press whose answer got
+    lost: without a further attempt that press never arrived."""
+    count: int = Checkout.objects.values_list("attempts", flat=True).get(pk=checkout_id)
+    return count
+
+
 def render_submission(row: Checkout, payment: Payment) -> tuple[int, dict[str, Any]]:
-    """The browser's answer to its submission: the code in words, the state, the redirect. Returns status and body."""
+    """The browser's answer to its submission: the code in words, the state, the attempts, the redirect. Returns status
+    and body."""
     code = resolve_result_code(payment)
     now = _resolve_payment_state(row, payment.status)
     final = payment.status in (Status.APPROVED, Status.DECLINED, Status.IN_DOUBT)
     return result_codes.http_status(code), {
         "result": {"code": code, "description": result_codes.find_result_code(code).description},
         "state": now,
+        "attempts": count_attempts(row.id),
         "redirect": render_redirect(payment) if payment.status == Status.PENDING else None,
         "returnTo": shopper_return.build_result_url(payment) if final else None,
     }

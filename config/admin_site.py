@@ -23,13 +23,19 @@ class BackOffice(UnfoldAdminSite):
 
     def extra_urls(self) -> list[URLPattern | URLResolver]:
         from checkout import page_security
-        from gateway.backoffice.operations import system_views
+        from gateway.backoffice.kit import entity_names
+        from gateway.backoffice.operations import live_board, saved_view_pages, system_views
         from gateway.backoffice.sign_in import account_views
+        from reporting.admin import approval_rates
 
         return [
             *account_views.build_account_urls(self),
             *system_views.build_system_urls(self),
+            *live_board.build_board_urls(self),
+            *saved_view_pages.build_saved_view_urls(self),
+            *entity_names.build_entity_name_urls(self),
             *page_security.build_page_security_urls(self),
+            *approval_rates.build_rate_urls(self),
         ]
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:

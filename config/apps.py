@@ -25,7 +25,8 @@ class CompositionConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config import celery, checks, model_names, timers  # noqa: F401 - importing registers the app and the start-up checks
+        from config import celery, checks, error_reporting, model_names, timers  # noqa: F401 - importing registers the app and the start-up checks
 
+        error_reporting.install_error_reporting()
         timers.register_timers_and_work()
         model_names.translate_model_names()

@@ -68,7 +68,7 @@ def _find_interval(every_s: float) -> IntervalSchedule:
 
 
 class TimerEntry(ModelEntry):  # type: ignore[misc]
-    """A periodic task. Those of timers are never due by themselves: the scheduler's looks send them."""
+    """A periodic task. Those of timers are never due by themselves: the scheduler sends them when a row is due."""
 
     def is_due(self) -> schedules.schedstate:
         if is_timer_tick(self):

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +58,44 @@ def check_webhook_retention(app_configs: Sequence[AppConfig] | None, **kwargs: A
     return [Error(f"{words} for which a webhook is tried.", id="tollhouse.E018")]
 
 
+MIN_REQUEST_LOG_DAYS = 1
+MIN_ACQUIRER_MESSAGE_DAYS = 540
+"""So long schemes let a payment be disputed: the messages are its evidence."""
+MIN_PAYMENT_ACCOUNT_DAYS, MAX_PAYMENT_ACCOUNT_DAYS = 400, 1_095
+"""At least: MAX_AUTHORIZATION_DAYS, RENEWAL_GRACE and some days for the release, since a capture, a renewal and a
+reversal may need the account. At most: PCI DSS 3.2.1 asks for a reason."""
+
+
+@register()
+def check_retention_days(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """A retention of 0 or less would delete what is needed at once; account numbers are not kept without an end."""
+    faults: list[CheckMessage] = []
+    days: int = settings.GATEWAY_REQUEST_LOG_DAYS
+    if days < MIN_REQUEST_LOG_DAYS:
+        words = f"GATEWAY_REQUEST_LOG_DAYS is {days}; it must be {MIN_REQUEST_LOG_DAYS} or more."
+        faults.append(Error(words, id="tollhouse.E044"))
+    days = settings.GATEWAY_ACQUIRER_MESSAGE_DAYS
+    if days < MIN_ACQUIRER_MESSAGE_DAYS:
+        words = f"GATEWAY_ACQUIRER_MESSAGE_DAYS is {days}; it must be {MIN_ACQUIRER_MESSAGE_DAYS} or more."
+        faults.append(Error(words, id="tollhouse.E050"))
+    days = settings.GATEWAY_PAYMENT_ACCOUNT_DAYS
+    if not MIN_PAYMENT_ACCOUNT_DAYS <= days <= MAX_PAYMENT_ACCOUNT_DAYS:
+        words = f"GATEWAY_PAYMENT_ACCOUNT_DAYS is {days}; it must be {MIN_PAYMENT_ACCOUNT_DAYS} to"
+        faults.append(Error(f"{words} {MAX_PAYMENT_ACCOUNT_DAYS}.", id="tollhouse.E045"))
+    return faults
+
+
 @register()
 def check_payment_time_budget(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """The last acquirer of a failover, and the void of a refused approval, must end before the worker is replaced."""
+    """The authentication (two calls of a 3DS server), the last acquirer of a failover or step-up, and the void of a
+    refused approval must end before the worker is replaced."""
     web: str = os.environ.get("GATEWAY_WEB_TIMEOUT_S", "")
     limit = float(web) if web.isdecimal() else float(WEB_TIMEOUT_S)
-    longest = settings.GATEWAY_FAILOVER_WITHIN_S + 2 * settings.GATEWAY_ACQUIRER_TIMEOUT_S
+    longest = settings.GATEWAY_FAILOVER_WITHIN_S + 4 * settings.GATEWAY_ACQUIRER_TIMEOUT_S
     if longest < limit:
         return []
-    words = f"GATEWAY_FAILOVER_WITHIN_S and twice GATEWAY_ACQUIRER_TIMEOUT_S are {longest:g} s together; they must be"
-    return [Error(f"{words} less than GATEWAY_WEB_TIMEOUT_S ({limit:g} s).", id="tollhouse.E019")]
+    words = f"GATEWAY_FAILOVER_WITHIN_S and four times GATEWAY_ACQUIRER_TIMEOUT_S are {longest:g} s together; they"
+    return [Error(f"{words} must be less than GATEWAY_WEB_TIMEOUT_S ({limit:g} s).", id="tollhouse.E019")]
 
 
 @register()
@@ -185,6 +214,9 @@ def _check_sign_in() -> list[CheckMessage]:
     if not 0 < settings.GATEWAY_UNUSED_ACCOUNT_DAYS <= MAX_UNUSED_DAYS:
         words = f"GATEWAY_UNUSED_ACCOUNT_DAYS must be 1 to {MAX_UNUSED_DAYS} in the live environment."
         faults.append(Error(words, id="tollhouse.E027"))
+    if settings.GATEWAY_PASSWORD_CHECKS_PER_MINUTE < 1:
+        words = "GATEWAY_PASSWORD_CHECKS_PER_MINUTE must be 1 or more in the live environment."
+        faults.append(Error(words, id="tollhouse.E030"))
     if settings.GATEWAY_OIDC_ISSUER and not settings.GATEWAY_OIDC_ISSUER.startswith("https://"):
         words = "GATEWAY_OIDC_ISSUER must start with https:// in the live environment."
         faults.append(Error(words, id="tollhouse.E025"))
@@ -224,6 +256,24 @@ def check_single_sign_on(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
         return []
     lacking = ", ".join(name for name in names if name not in given)
     return [Error(f"Single sign-on lacks {lacking}: give all three, or none.", id="tollhouse.E026")]
+
+
+@register()
+def check_watching(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """Traces and error reports have their packages, and a share that is one."""
+    wanted = (("GATEWAY_TRACES_ENDPOINT", "opentelemetry", "otel"), ("GATEWAY_SENTRY_DSN", "sentry_sdk", "sentry"))
+    faults: list[CheckMessage] = [
+        Error(f"{name} is set and {package} is missing.", hint=f"pip install 'tollhouse[{extra}]'", id=_NO_PACKAGE)
+        for name, package, extra in wanted
+        if getattr(settings, name) and find_spec(package) is None
+    ]
+    if not 0 <= settings.GATEWAY_TRACES_SHARE <= 1:
+        words = f"GATEWAY_TRACES_SHARE is {settings.GATEWAY_TRACES_SHARE:g}; it must be 0 to 1."
+        faults.append(Error(words, id="tollhouse.E043"))
+    return faults
+
+
+_NO_PACKAGE = "tollhouse.E042"
 
 
 @register()

@@ -60,6 +60,12 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
         (
             NavigationItem(title=_("Payments"), icon="payments", page="gateway.Payment", right="gateway.view_payment"),
             NavigationItem(
+                title=_("Approval rate"),
+                icon="trending_up",
+                page="approval_rates",
+                right="gateway.view_payment",
+            ),
+            NavigationItem(
                 title=_("Approvals"),
                 icon="how_to_reg",
                 page="gateway.Approval",
@@ -71,6 +77,9 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
             ),
             NavigationItem(
                 title=_("Checkouts"), icon="shopping_cart", page="checkout.Checkout", right="checkout.view_checkout"
+            ),
+            NavigationItem(
+                title=_("Payment links"), icon="link", page="checkout.PaymentLink", right="checkout.view_paymentlink"
             ),
             NavigationItem(
                 title=_("Registrations"),
@@ -224,6 +233,9 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
                 title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"
             ),
             NavigationItem(
+                title=_("Live board"), icon="browse_activity", page="live_board", right="gateway.view_acquireraccount"
+            ),
+            NavigationItem(
                 title=_("Acquirers' health"),
                 icon="monitor_heart",
                 page="gateway_acquireraccount_health",
@@ -234,6 +246,12 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
             ),
             NavigationItem(
                 title=_("Offer rules"), icon="tune", page="checkout.OfferRule", right="checkout.view_offerrule"
+            ),
+            NavigationItem(
+                title=_("Payment page"),
+                icon="palette",
+                page="checkout.PaymentPageStyle",
+                right="checkout.view_paymentpagestyle",
             ),
         ),
     ),
@@ -257,6 +275,13 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
         _("People"),
         (
             NavigationItem(title=_("Users and rights"), icon="group", page="auth.User", right="auth.view_user"),
+            NavigationItem(
+                title=_("Shoppers' data"),
+                icon="person_off",
+                page="gateway.ErasureRequest",
+                right="gateway.view_erasurerequest",
+                count="gateway.backoffice.personal_data.erasure_request_pages.count_waiting_erasures",
+            ),
             NavigationItem(title=_("Sign-ins"), icon="login", page="gateway.SignIn", right="gateway.view_signin"),
             NavigationItem(
                 title=_("Audit trail"), icon="history", page="gateway.AuditEntry", right="gateway.view_auditentry"

@@ -4,6 +4,7 @@ Run `python -m config.launcher` (or `make run`) for embedded defaults; docs/sett
 """
 
 import contextlib
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from config.admin_theme import ADMIN_THEME
 from gateway.logs import build_logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(os.environ.get("TOLLHOUSE_VAR") or BASE_DIR / "var").absolute()
 env = environ.Env()
 
 # --- environment and addresses ------------------------------------------------------------------------------------
@@ -34,9 +36,16 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if GATEWAY_BEHIND_
 # A token for GET /metrics; without one only this machine may read the metrics.
 GATEWAY_METRICS_TOKEN: str = env.str("GATEWAY_METRICS_TOKEN", default="")
 
+# Where spans are sent, OTLP over HTTP (http://127.0.0.1:4318/v1/traces); empty: there are none. Needs tollhouse[otel].
+GATEWAY_TRACES_ENDPOINT: str = env.str("GATEWAY_TRACES_ENDPOINT", default="")
+# Which share of the traces, 0 to 1.
+GATEWAY_TRACES_SHARE: float = env.float("GATEWAY_TRACES_SHARE", default=1.0)
+# Where error reports are sent, an address in Sentry's form (DSN); empty: nowhere. Needs tollhouse[sentry].
+GATEWAY_SENTRY_DSN: str = env.str("GATEWAY_SENTRY_DSN", default="")
+
 # --- the vault --------------------------------------------------------------------------------------------------
 # A JSON keyset file (mode 0600); created on first use in the test environment, must exist in live.
-GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(BASE_DIR / "var" / "vault.json"))
+GATEWAY_VAULT_KEYSET_FILE: str = env.str("GATEWAY_VAULT_KEYSET_FILE", default=str(VAR_DIR / "vault.json"))
 # The keyset itself, JSON, instead of the file (docs/vault.md).
 GATEWAY_VAULT_KEYSET: str = env.str("GATEWAY_VAULT_KEYSET", default="")
 # A callable of yours, package.module:function, that decrypts the stored keyset: bytes -> JSON. Empty: not encrypted.
@@ -51,8 +60,14 @@ GATEWAY_THROTTLE_LIMIT: int = env.int("GATEWAY_THROTTLE_LIMIT", default=600)
 GATEWAY_THROTTLE_WINDOW_S: int = env.int("GATEWAY_THROTTLE_WINDOW_S", default=1)
 # HTTP status of a throttled request: 429, or 400 for clients that cannot handle it (D11).
 GATEWAY_THROTTLE_STATUS: int = env.int("GATEWAY_THROTTLE_STATUS", default=429)
-# Retention of the request log (found by ndc), days.
-GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=90)
+# Retention of the request log (found by ndc), days; whole months are dropped. PCI DSS 10.5.1: twelve months.
+GATEWAY_REQUEST_LOG_DAYS: int = env.int("GATEWAY_REQUEST_LOG_DAYS", default=366)
+# Retention of the messages to acquirers and their answers, days since their payment was made; whole months are dropped.
+# Records of payment services are kept for five years (Directive (EU) 2015/2366, article 21).
+GATEWAY_ACQUIRER_MESSAGE_DAYS: int = env.int("GATEWAY_ACQUIRER_MESSAGE_DAYS", default=1_827)
+# Days after which the sealed account number of a payment (card number, IBAN) is erased; its fingerprint stays. Schemes
+# let a payment be disputed, and refunded, for up to 540 days.
+GATEWAY_PAYMENT_ACCOUNT_DAYS: int = env.int("GATEWAY_PAYMENT_ACCOUNT_DAYS", default=540)
 # Django's own limits are a second line behind ours (gateway.api.body_limits), which apply before anything is read.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000
@@ -80,7 +95,7 @@ GATEWAY_TRANSFER_DEADLINE_S: int = env.int("GATEWAY_TRANSFER_DEADLINE_S", defaul
 # The folder of the built widget script, and of the builds before it.
 GATEWAY_WIDGET_DIST: str = env.str("GATEWAY_WIDGET_DIST", default=str(BASE_DIR / "checkout" / "widget" / "dist"))
 # The file that seed_demo writes: the demo shop at /demo/ belongs to that merchant (test environment).
-GATEWAY_DEMO_FILE: str = env.str("GATEWAY_DEMO_FILE", default=str(BASE_DIR / "var" / "demo.json"))
+GATEWAY_DEMO_FILE: str = env.str("GATEWAY_DEMO_FILE", default=str(VAR_DIR / "demo.json"))
 # Allowed origins of wallet providers by brand, JSON: {"WALLET2": ["https://pay.provider.example"]}. They bound what a
 # channel's configuration may name (walletProviders).
 GATEWAY_WALLET_ORIGINS: dict[str, list[str]] = env.json("GATEWAY_WALLET_ORIGINS", default={})
@@ -89,7 +104,7 @@ GATEWAY_NODE: str = env.str("GATEWAY_NODE", default="node01")
 
 # --- the back office --------------------------------------------------------------------------------------------
 # The folder of exports and imports while they run and for a week after; web servers and workers share it.
-GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(BASE_DIR / "var" / "work"))
+GATEWAY_WORK_DIR: str = env.str("GATEWAY_WORK_DIR", default=str(VAR_DIR / "work"))
 
 # --- acquirers --------------------------------------------------------------------------------------------------
 # Acquirer timeout, seconds, connecting included; after it the payment is in doubt and recovery inquires.
@@ -118,7 +133,7 @@ GATEWAY_STUB_ACQUIRER: str = env.str("GATEWAY_STUB_ACQUIRER", default="")
 
 # --- bank direct debits (docs/connectors/sepa.md) -----------------------------------------------------------------
 # The folder of collection files for banks, one subfolder per merchant and account; clear IBANs, mode 0600.
-GATEWAY_SEPA_OUTBOX: str = env.str("GATEWAY_SEPA_OUTBOX", default=str(BASE_DIR / "var" / "sepa"))
+GATEWAY_SEPA_OUTBOX: str = env.str("GATEWAY_SEPA_OUTBOX", default=str(VAR_DIR / "sepa"))
 # Days after which a delivered file is deleted there.
 GATEWAY_SEPA_OUTBOX_DAYS: int = env.int("GATEWAY_SEPA_OUTBOX_DAYS", default=14)
 # The folder of banks' answers (pain.002, camt.052 to 054, pacs.004); empty: none is watched.
@@ -167,10 +182,14 @@ EMAIL_TIMEOUT = 10
 
 # --- reconciliation files ---------------------------------------------------------------------------------------
 # The folder of merchants' daily reconciliation files, one subfolder per merchant.
-GATEWAY_OUTBOX: str = env.str("GATEWAY_OUTBOX", default=str(BASE_DIR / "var" / "outbox"))
+GATEWAY_OUTBOX: str = env.str("GATEWAY_OUTBOX", default=str(VAR_DIR / "outbox"))
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL")}
+# postgresql://user:password@/name?host=/folder&port=5432 names a unix socket.
+for _name in ("host", "port"):
+    if _found := DATABASES["default"].get("OPTIONS", {}).pop(_name, None):
+        DATABASES["default"][_name.upper()] = str(_found)
 DATABASES["default"].update(
     {
         "ENGINE": "django.db.backends.postgresql",
@@ -267,18 +286,19 @@ MIDDLEWARE = [
     "gateway.api.middleware.NullByteMiddleware",
     "gateway.api.middleware.OpenerPolicyMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "gateway.api.middleware.ApiShortcutMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "gateway.api.middleware.PagesCspMiddleware",
-    "gateway.api.middleware.PagesSessionMiddleware",
-    "gateway.api.middleware.PagesLocaleMiddleware",
-    "gateway.api.middleware.PagesCommonMiddleware",
+    "gateway.api.middleware.PagePolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
     "gateway.api.body_limits.BodyLimitMiddleware",
     "gateway.api.middleware.PagesCsrfMiddleware",
-    "gateway.api.middleware.PagesAuthenticationMiddleware",
-    "gateway.api.middleware.PagesMessageMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "gateway.api.middleware.SignInContextMiddleware",
     "gateway.backoffice.sign_in.session.BackofficeSessionMiddleware",
-    "gateway.api.middleware.PagesXFrameOptionsMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 CSRF_FAILURE_VIEW = "gateway.api.error_views.csrf_failure"
 ROOT_URLCONF = "config.urls"
@@ -300,7 +320,7 @@ TEMPLATES = [
 ]
 LANGUAGE_CODE = "en"
 # Of the back office; the payment form has 25 of its own.
-LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("fr", "Français")]
 LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 LANGUAGE_COOKIE_HTTPONLY = True
@@ -308,7 +328,7 @@ LANGUAGE_COOKIE_SAMESITE = "Lax"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "var" / "static"
+STATIC_ROOT = VAR_DIR / "static"
 with contextlib.suppress(OSError):  # a read-only installation has collected them before
     STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -331,6 +351,9 @@ SESSION_ENGINE = "gateway.access.sessions"
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 # Days without use after which an account is disabled (PCI DSS 8.2.6: 90, the most in live); 0: never.
 GATEWAY_UNUSED_ACCOUNT_DAYS: int = env.int("GATEWAY_UNUSED_ACCOUNT_DAYS", default=90)
+# Passwords that one process checks in a minute for addresses without a recent sign-in (0.3 s of CPU each); 0:
+# no bound.
+GATEWAY_PASSWORD_CHECKS_PER_MINUTE: int = env.int("GATEWAY_PASSWORD_CHECKS_PER_MINUTE", default=30)
 # Single sign-on: the address of an OpenID Connect provider (below it lies /.well-known/openid-configuration), and the
 # client that it knows this installation as; empty: there is none. How the button names it.
 GATEWAY_OIDC_ISSUER: str = env.str("GATEWAY_OIDC_ISSUER", default="").rstrip("/")

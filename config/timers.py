@@ -7,11 +7,10 @@ from typing import Final
 from chargebacks import packet_job
 from chargebacks import timers as chargebacks
 from checkout import timers as checkout
-from gateway.access import rate_limits, signin, unused_accounts
-from gateway.api import request_log_retention
+from gateway.access import rate_limits, signin, tokens, unused_accounts
 from gateway.background import queue
 from gateway.backoffice.access import audit_seals, audit_work
-from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.follow_ups import approval_notice, approvals, bulk_follow_ups
 from gateway.backoffice.payments import payment_export
 from gateway.connectors.iso8583 import timers as iso8583
 from gateway.connectors.sepa import timers as sepa
@@ -29,13 +28,15 @@ from gateway.payments import (
     shopper_return,
     webhook_payloads,
 )
+from gateway.personal_data import account_retention
 from gateway.portal import self_test
 from gateway.processor_events import event_processing as processor_events
 from gateway.risk import card_testing, risk_store
 from gateway.scheduling import job_timer as scheduling
-from gateway.timers import registry
+from gateway.timers import registry, table_partitions
 from gateway.wallets import channel_tokens
 from reporting import timers as reporting
+from reporting.month_end import bulk_closing
 from reporting.month_end import package as month_package
 from reporting.reconciliation import period_files
 
@@ -46,7 +47,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     authorization_releases.RELEASE_SWEEP_TIMER,
     *shopper_return.TIMERS,
     rate_limits.TIMER,
-    request_log_retention.TIMER,
+    table_partitions.TIMER,
     idempotency.TIMER,
     channel_tokens.TIMER,
     card_testing.TIMER,
@@ -63,23 +64,30 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     bank_order_outcomes.TIMER,
     batched_captures.TIMER,
     registration_retention.TIMER,
+    account_retention.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,
     approvals.TIMER,
+    approval_notice.TIMER,
     audit_seals.TIMER,
+    audit_seals.LATE_SEAL_TIMER,
     signin.TIMER,
+    tokens.TIMER,
     unused_accounts.TIMER,
     queue.TIMER,
     self_test.TIMER,
 )
 BACKGROUND_WORK_KINDS: Final = (
     payment_export.PAYMENT_EXPORT,
+    bulk_follow_ups.BULK_CHECK,
+    bulk_follow_ups.BULK_SEND,
     bulk_replay.REPLAY_JOB_KIND,
     packet_job.PACKET_JOB_KIND,
     audit_work.AUDIT_CHECK,
     audit_work.AUDIT_EXPORT,
     month_package.MONTH_PACKAGE,
+    bulk_closing.MONTHS_CLOSING,
     period_files.PERIOD_FILE,
 )
 """Kinds of background work: importing their modules registers them with gateway.background.queue."""

@@ -5,6 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from django.views.i18n import set_language
 
+from checkout import theming
 from checkout.widget_docs import widget_guide_view
 from gateway.api import health
 from gateway.api.metrics_view import serve_metrics
@@ -25,14 +26,20 @@ urlpatterns = [
     path("connectors/alerts/", include("chargebacks.urls")),
     path("connectors/", include("gateway.processor_events.urls")),
     path("shopper/", include("gateway.shopper.urls")),
-    path("simulator/", include("gateway.simulator.urls")),
+    path("simulator/", include("gateway.connectors.simulator.urls")),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("admin/language", set_language, name="set_language"),
     path("admin/", include(sign_in_views.build_sign_in_urls())),
+    path("admin/", include("gateway.portal.run_urls")),
     path("admin/", admin.site.urls),
+    path("pay/", include("checkout.page_urls")),
     path("demo", RedirectView.as_view(url="/demo/")),
     path("demo/", include("checkout.demo.urls")),
     path("docs/widget", widget_guide_view, name="widget-guide"),
+    path("docs/theming", theming.theming_guide_view, name="theming"),
+    path("docs/theming/preview", theming.theme_preview_view),
+    path("docs/theming/preview.css", theming.theme_style_view),
+    path("docs/theming/preview.js", theming.theme_script_view),
     path("", include("gateway.portal.urls")),
 ]
 handler400 = "gateway.api.error_views.bad_request"

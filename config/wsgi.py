@@ -9,6 +9,8 @@ import gc
 import os
 
 from django.conf import settings
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 from django.urls import get_resolver
 
 from config.launcher.programs import max_threads_per_account
@@ -22,6 +24,10 @@ if "GATEWAY_ACQUIRER_MAX_IN_FLIGHT" not in os.environ:  # the settings may have 
     if "GATEWAY_ACQUIRER_MAX_ON_LINE" not in os.environ:
         settings.GATEWAY_ACQUIRER_MAX_ON_LINE = max(64, settings.GATEWAY_ACQUIRER_MAX_IN_FLIGHT)
 require_usable_database()
+# Nothing to do at a request's start: connections are kept without an age, and their state is looked at as it ends.
+request_started.disconnect(close_old_connections)
+if not settings.DEBUG:
+    request_started.disconnect(reset_queries)
 get_resolver().url_patterns  # noqa: B018 - views are loaded on first use: better now than in a payment
 gc.collect()
 gc.freeze()

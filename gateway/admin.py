@@ -15,6 +15,7 @@ from gateway.backoffice.entities import channel_pages, entity_pages
 from gateway.backoffice.follow_ups import approval_pages
 from gateway.backoffice.operations import background_work_pages, lookup_pages, periodic_task_pages
 from gateway.backoffice.payments import authentication_pages, authorization_release_pages, payment_pages
+from gateway.backoffice.personal_data import erasure_request_pages
 from gateway.backoffice.risk import risk_list_pages, rule_set_pages, trial_pages
 from gateway.backoffice.routing import rule_pages
 from gateway.backoffice.schedules import schedule_pages
@@ -33,6 +34,7 @@ __all__ = [
     "delivery_pages",
     "endpoint_pages",
     "entity_pages",
+    "erasure_request_pages",
     "lookup_pages",
     "mandate_pages",
     "payment_pages",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -9,12 +11,31 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from gateway.core.masking import mask_text
 
+ErrorReporter = Callable[[EventDict], None]
+_reporter: ErrorReporter | None = None
+
+
+def set_error_reporter(reporter: ErrorReporter | None) -> None:
+    """Hand every event of level error or above to ``reporter``, before it is rendered; None: to nothing."""
+    global _reporter
+    _reporter = reporter
+
+
+def _report_error(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """A processor. What a reporter does wrong keeps no line from being written."""
+    if _reporter is not None and event.get("level") in ("error", "critical"):
+        with suppress(Exception):
+            _reporter(event)
+    return event
+
+
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.stdlib.ExtraAdder(),
+    _report_error,
     structlog.processors.format_exc_info,
 ]
 

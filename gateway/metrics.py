@@ -7,7 +7,9 @@ all. Figures from the database are read when the metrics are fetched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
@@ -17,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gateway.core import clock
-from gateway.db import database_clock
+from gateway.db import database_clock, partitions
 from gateway.models import OpenPayment, Status, TimerRun
 from gateway.timers import due_times, registry
 
@@ -56,6 +58,12 @@ ACQUIRER_REFUSALS: Final = Counter(
 FAILOVERS: Final = Counter(
     "tollhouse_failovers",
     "Payments taken on to another acquirer",
+    ["from_connector", "to_connector"],
+    registry=PROCESS_REGISTRY,
+)
+CASCADES: Final = Counter(
+    "tollhouse_cascades",
+    "Declined payments authorized again at another account",
     ["from_connector", "to_connector"],
     registry=PROCESS_REGISTRY,
 )
@@ -104,21 +112,41 @@ def count_failover(before: str, after: str) -> None:
     FAILOVERS.labels(before, after).inc()
 
 
+def count_cascade(before: str, after: str) -> None:
+    """Count one declined payment that is authorized again, at another account."""
+    CASCADES.labels(before, after).inc()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPaymentCounts:
+    """Payments without a final answer: their number by status, and the age of the oldest in doubt."""
+
+    by_status: Mapping[str, int]
+    oldest_in_doubt_s: float
+
+
+def count_open_payments() -> OpenPaymentCounts:
+    """Count payments without an answer, now."""
+    rows = list(
+        OpenPayment.objects.values_list("payment__status").annotate(count=Count("pk"), since=Min("payment__created_at"))
+    )
+    now = clock.real_now()
+    ages = [(now - since).total_seconds() for status, _count, since in rows if status == Status.IN_DOUBT]
+    return OpenPaymentCounts(
+        by_status={status: count for status, count, _since in rows}, oldest_in_doubt_s=max([0.0, *ages])
+    )
+
+
 class _PaymentCollector(Collector):
     """Figures from the database: payments without an answer, and how long the oldest has waited."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily("tollhouse_payments_open", "Payments without a final answer", labels=["status"])
         oldest = GaugeMetricFamily("tollhouse_in_doubt_oldest_seconds", "Age of the oldest payment in doubt")
-        rows = OpenPayment.objects.values("payment__status").annotate(
-            count=Count("pk"), since=Min("payment__created_at")
-        )
-        age = 0.0
-        for row in rows:
-            waiting.add_metric([row["payment__status"]], row["count"])
-            if row["payment__status"] == Status.IN_DOUBT:
-                age = max(0.0, (clock.real_now() - row["since"]).total_seconds())
-        oldest.add_metric([], age)
+        found = count_open_payments()
+        for status, count in found.by_status.items():
+            waiting.add_metric([status], count)
+        oldest.add_metric([], found.oldest_in_doubt_s)
         yield waiting
         yield oldest
 
@@ -132,6 +160,14 @@ class _ClockCollector(Collector):
         )
         found.add_metric([], database_clock.compare_clocks().seconds)
         yield found
+
+
+def measure_timer_lag(row: TimerRun, now: datetime) -> float:
+    """Seconds since a timer should have run last; 0.0 for one that is in time, or off."""
+    timer = registry.TIMERS[row.name]
+    pause = registry.RUN_STATISTICS_INTERVAL.total_seconds()
+    pause += max(timer.every_s, due_times.SAFETY_TICK_INTERVAL_S if timer.earliest_due else 0)
+    return 0.0 if timer.is_off() else max(0.0, (now - row.last_at).total_seconds() - pause)
 
 
 class _TimerCollector(Collector):
@@ -151,29 +187,51 @@ class _TimerCollector(Collector):
         }
         now = clock.real_now()
         for row in TimerRun.objects.filter(name__in=list(registry.TIMERS)).order_by("name"):
-            timer = registry.TIMERS[row.name]
-            pause = registry.RUN_STATISTICS_INTERVAL.total_seconds()
-            pause += max(timer.every_s, due_times.SAFETY_TICK_INTERVAL_S if timer.earliest_due else 0)
-            late_s = 0.0 if timer.is_off() else (now - row.last_at).total_seconds() - pause
-            lag.add_metric([row.name], max(0.0, late_s))
+            lag.add_metric([row.name], measure_timer_lag(row, now))
             took.add_metric([row.name], row.last_ms / 1000)
             for column, family in counts.items():
                 family.add_metric([row.name], getattr(row, column))
         yield from (lag, took, *counts.values())
 
 
+class _QueueCollector(Collector):
+    """How long what is due has waited, per timer that tells its due times; 0 if nothing does."""
+
+    def collect(self) -> Iterator[Metric]:
+        ages = GaugeMetricFamily("tollhouse_queue_age_seconds", "Age of the earliest due thing", labels=["timer"])
+        for name, age in due_times.measure_queue_ages().items():
+            ages.add_metric([name], age.total_seconds() if age is not None else 0.0)
+        yield ages
+
+
+class _PartitionCollector(Collector):
+    """How many months ahead have partitions, per partitioned table; below 1 the timer has not run for long."""
+
+    def collect(self) -> Iterator[Metric]:
+        found = GaugeMetricFamily(
+            "tollhouse_partition_months_ahead", "Months after the present one with partitions", labels=["table"]
+        )
+        for table in partitions.PARTITIONED_TABLES:
+            found.add_metric([table.name], partitions.count_months_ahead(table, clock.real_now()))
+        yield found
+
+
+_DATABASE_COLLECTORS: Final = (
+    _PaymentCollector,
+    _TimerCollector,
+    _QueueCollector,
+    _ClockCollector,
+    _PartitionCollector,
+)
+
+
 def render_metrics() -> bytes:
     """All metrics in Prometheus' text format."""
-    registry = CollectorRegistry()
-    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        books = CollectorRegistry()
-        books.register(_PaymentCollector())
-        books.register(_TimerCollector())
-        books.register(_ClockCollector())
-        return bytes(generate_latest(registry) + generate_latest(books))
-    own = CollectorRegistry()
-    own.register(_PaymentCollector())
-    own.register(_TimerCollector())
-    own.register(_ClockCollector())
-    return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(own))
+    database = CollectorRegistry()
+    for collector in _DATABASE_COLLECTORS:
+        database.register(collector())
+    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        return bytes(generate_latest(PROCESS_REGISTRY) + generate_latest(database))
+    processes = CollectorRegistry()
+    multiprocess.MultiProcessCollector(processes)  # type: ignore[no-untyped-call]
+    return bytes(generate_latest(processes) + generate_latest(database))

@@ -1,6 +1,6 @@
-"""The hash of the current widget script, for the ``integrity`` attribute of its script tag.
+"""The hashes of the current widget scripts, for the ``integrity`` attribute of the page's script tag.
 
-The script belongs to the checkout app; only its built file is read here. Source: Part A, What the service does, 10.
+The scripts belong to the checkout app; only its built files are read here. Source: Part A, What the service does, 10.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Final
 from django.conf import settings
 
 INTEGRITY_ALGORITHM: Final = "sha384"
+FIRST_SCRIPT_NAME: Final = "paymentWidgets.js"
+SECOND_SCRIPT_NAME: Final = "paymentWidgetsMore.js"
+"""Loaded by the first script, by its hash, when a page needs more than a card form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +33,9 @@ class WidgetBuild:
         return f"{INTEGRITY_ALGORITHM}-{base64.b64encode(self.digest).decode()}"
 
 
-def current_widget_build() -> WidgetBuild:
-    """The script as it is served now; an empty one if none is built."""
-    path = Path(settings.GATEWAY_WIDGET_DIST) / "paymentWidgets.js"
+def current_widget_build(name: str = FIRST_SCRIPT_NAME) -> WidgetBuild:
+    """The script ``name`` as it is served now; an empty one if none is built."""
+    path = Path(settings.GATEWAY_WIDGET_DIST) / name
     try:
         found = path.stat()
     except OSError:

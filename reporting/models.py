@@ -1,5 +1,6 @@
 """The tables of reporting, for Django and for other rooms; each room's own code imports from its own ``models``."""
 
+from reporting.approvals.models import RateAlarm
 from reporting.month_end.models import MonthClosing
 from reporting.reconciliation.models import (
     Delivery,
@@ -40,6 +41,7 @@ __all__ = [
     "MatchState",
     "MissingSettlement",
     "MonthClosing",
+    "RateAlarm",
     "ReconciliationFile",
     "ReconciliationStart",
     "RecordType",

@@ -11,13 +11,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
 from gateway.core.secret import Secret
 from gateway.outbound import address_guard
 from gateway.vault.sealing import current_vault
+from reporting.sftp_server import SftpServer
 
 if TYPE_CHECKING:
     # A hundred modules that every process would load: each function that uses it imports it.
@@ -41,18 +42,6 @@ class SftpUnreachableError(Exception):
     """The server could not be used; the text says why, without secrets."""
 
 
-class SftpEndpoint(Protocol):
-    """A row with server and login. ``secret_sealed`` is sealed for its ``id``; ``host_key``: type and base64."""
-
-    id: Any
-    host: Any
-    port: Any
-    username: Any
-    secret_kind: Any
-    secret_sealed: Any
-    host_key: Any
-
-
 @contextmanager
 def translate_sftp_errors(what: str) -> Iterator[None]:
     """Turn paramiko's and socket errors into SftpUnreachableError."""
@@ -74,12 +63,12 @@ def max_claiming_s() -> float:
 
 
 def session_lease() -> timedelta:
-    """How long a claimed row is of one run: its process is dead after that."""
+    """Lease of a claimed row: after that the process that claimed it is dead."""
     return timedelta(seconds=settings.GATEWAY_TIMER_LIMIT_S)
 
 
 @contextmanager
-def open_sftp_session(place: SftpEndpoint) -> Iterator[paramiko.SFTPClient]:
+def open_sftp_session(place: SftpServer) -> Iterator[paramiko.SFTPClient]:
     """Log in at ``place`` for the time of the block. Raises SftpUnreachableError; a host with another key gets no
     credentials. After MAX_SESSION_SHARE of a timer's run the connection is closed, whatever it is doing: a server that
     sends a byte now and then passes every other limit."""
@@ -157,7 +146,7 @@ def _translate_handshake_errors() -> Iterator[None]:
         raise SftpUnreachableError(CONNECTION_REFUSED) from None
 
 
-def _log_in(transport: paramiko.Transport, place: SftpEndpoint) -> None:
+def _log_in(transport: paramiko.Transport, place: SftpServer) -> None:
     secret = current_vault().open(place.secret_sealed, place.id)
     if place.secret_kind == PRIVATE_KEY_KIND:
         transport.auth_publickey(place.username, load_private_key(secret))

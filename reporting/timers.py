@@ -7,6 +7,7 @@ from typing import Final
 from django.conf import settings
 
 from gateway.timers.registry import Timer
+from reporting.approvals import alarms
 from reporting.reconciliation import daily_files, deliveries
 from reporting.settlement import (
     chargeback_booking,
@@ -84,4 +85,5 @@ TIMERS: Final = (
         earliest_due="SELECT min(due_at) FROM reporting_delivery WHERE state = 'WAITING'",
         every_s=10.0,
     ),
+    alarms.RATE_TIMER,
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
+from reporting.approvals import api as approvals
 from reporting.reports import api
 
 urlpatterns = [
+    path("reports/approvals", approvals.ApprovalRatesView.as_view()),
     path("reports/reconciliations", api.SettlementListView.as_view()),
     path("reports/reconciliations/<str:target>", api.SettlementDetailView.as_view()),
 ]

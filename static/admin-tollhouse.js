@@ -22,7 +22,61 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("keydown", (event) => {
   const at = /** @type {HTMLElement} */ (event.target);
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector("[data-no-page-keys]")) return;
   if (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
   event.preventDefault();
   dispatchEvent(new CustomEvent("opencommand"));
+});
+
+// The navigation: groups that are folded stay folded, and pages with a star stand on top. Both are kept by this browser.
+document.addEventListener("DOMContentLoaded", () => {
+  const sidebar = document.getElementById("nav-sidebar-apps");
+  if (!sidebar) return;
+  const FOLDED = "tollhouse-folded", FAVOURITES = "tollhouse-favourites";
+  /** @param {string} name @returns {string[]} */
+  const read = (name) => {
+    try {
+      const kept = JSON.parse(localStorage.getItem(name) ?? "[]");
+      return Array.isArray(kept) ? kept.filter((one) => typeof one === "string") : [];
+    } catch {
+      return [];
+    }
+  };
+  /** @param {string} name @param {string[]} values */
+  const keep = (name, values) => {
+    try { localStorage.setItem(name, JSON.stringify(values)); } catch { /* nothing is kept in a private window */ }
+  };
+  for (const group of /** @type {NodeListOf<HTMLDetailsElement>} */ (sidebar.querySelectorAll("details[data-fold]"))) {
+    const own = String(group.dataset.fold);
+    if (read(FOLDED).includes(own) && !group.querySelector("a.active")) group.open = false;
+    group.addEventListener("toggle", () => {
+      const others = read(FOLDED).filter((one) => one !== own);
+      keep(FOLDED, group.open ? others : [...others, own]);
+    });
+  }
+  const pages = /** @type {HTMLAnchorElement[]} */ ([...sidebar.querySelectorAll("details[data-fold] a")]);
+  const favourites = /** @type {HTMLElement} */ (sidebar.querySelector("[data-favourites]"));
+  const star = /** @type {HTMLButtonElement | null} */ (document.querySelector("[data-favourite]"));
+  const present = pages.find((page) => page.classList.contains("active"))?.getAttribute("href") ?? "";
+  const show = () => {
+    const kept = read(FAVOURITES);
+    const list = /** @type {HTMLElement} */ (favourites.querySelector("ol"));
+    list.replaceChildren(...pages.filter((page) => kept.includes(String(page.getAttribute("href")))).map((page) => {
+      const row = document.createElement("li");
+      row.append(page.cloneNode(true));
+      return row;
+    }));
+    favourites.hidden = !list.childElementCount;
+    if (star && present) {
+      star.hidden = false;
+      star.textContent = kept.includes(present) ? "★" : "☆";
+      star.setAttribute("aria-pressed", String(kept.includes(present)));
+    }
+  };
+  star?.addEventListener("click", () => {
+    const kept = read(FAVOURITES);
+    keep(FAVOURITES, kept.includes(present) ? kept.filter((one) => one !== present) : [...kept, present]);
+    show();
+  });
+  show();
 });

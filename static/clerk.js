@@ -40,10 +40,14 @@ if (amount) {
   const danger = button.classList.contains("danger");
   const over = /** @type {HTMLElement} */ (document.querySelector("[data-over]"));
   const approval = /** @type {HTMLElement | null} */ (document.querySelector("[data-approval]"));
+  // French groups are spaces, which are left out first, as the server does.
   const group = document.documentElement.lang === "de" ? "." : ",";
   const grouped = new RegExp(`^[0-9]{1,3}(\\${group}[0-9]{3})+([.,][0-9]{2})?$`);
   /** @param {string} text */
-  const number = (text) => Number((grouped.test(text) ? text.replaceAll(group, "") : text).replace(",", "."));
+  const number = (text) => {
+    const plain = text.replace(/\s/g, "");
+    return Number((document.documentElement.lang !== "fr" && grouped.test(plain) ? plain.replaceAll(group, "") : plain).replace(",", "."));
+  };
   const look = () => {
     const asked = number(amount.value);
     const above = amount.dataset.limit !== undefined && asked > number(amount.dataset.limit);
@@ -87,7 +91,10 @@ if (box) {
 const work = /** @type {HTMLElement | null} */ (document.querySelector("[data-work]"));
 if (work && work.dataset.ended === undefined) {
   /** @param {string} name @param {string} text */
-  const put = (name, text) => { /** @type {Element} */ (work.querySelector(`[data-${name}]`)).textContent = text; };
+  const put = (name, text) => {
+    const at = work.querySelector(`[data-${name}]`);
+    if (at) at.textContent = text ?? "";
+  };
   const look = async () => {
     try {
       const answer = await fetch(String(work.dataset.work), { headers: { Accept: "application/json" } });
@@ -97,6 +104,7 @@ if (work && work.dataset.ended === undefined) {
         put("total", told.total ?? "…");
         put("message", told.message);
         put("state", told.state);
+        put("rate", told.rate);
         if (told.share !== null) /** @type {HTMLProgressElement} */ (work.querySelector("progress")).value = told.share;
         if (told.ended) { location.reload(); return; }
       }
@@ -106,12 +114,72 @@ if (work && work.dataset.ended === undefined) {
   setTimeout(look, 1000);
 }
 
+// Names of merchants and channels are suggested while one types.
+for (const field of /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("input[data-names]"))) {
+  let waiting = 0;
+  field.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      try {
+        const answer = await fetch(`${field.dataset.names}?q=${encodeURIComponent(field.value)}`, { headers: { Accept: "application/json" } });
+        if (!answer.ok || !field.list) return;
+        /** @type {{ names: string[] }} */
+        const found = await answer.json();
+        field.list.replaceChildren(...found.names.map((name) => { const one = document.createElement("option"); one.value = name; return one; }));
+      } catch { /* the whole name can be typed */ }
+    }, 150);
+  });
+}
+
+// Choosing rows of a list: what is picked is meant as soon as something is. Buttons that need picked rows say so before.
+const many = /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-many]"));
+if (many) {
+  const boxes = /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll(`tbody input[type=checkbox][form="${many.id}"]`)]);
+  const all = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-pick-all]"));
+  const picked = /** @type {HTMLInputElement | null} */ (many.querySelector("[data-picked]"));
+  const number = /** @type {HTMLElement | null} */ (many.querySelector("[data-picked-number]"));
+  const needing = /** @type {NodeListOf<HTMLButtonElement>} */ (many.querySelectorAll("[data-needs-picked]"));
+  const hint = /** @type {HTMLElement | null} */ (many.querySelector("[data-pick-first]"));
+  const count = () => {
+    const chosen = boxes.filter((one) => one.checked).length;
+    if (number) { number.textContent = String(chosen); number.hidden = !chosen; }
+    if (all) { all.checked = chosen === boxes.length; all.indeterminate = chosen > 0 && chosen < boxes.length; }
+    const none = !chosen && (!picked || picked.checked);
+    for (const button of needing) button.disabled = none;
+    if (hint) hint.hidden = !none;
+  };
+  const pick = () => { if (picked) picked.checked = true; count(); };
+  all?.addEventListener("change", () => { for (const one of boxes) one.checked = all.checked; pick(); });
+  for (const one of boxes) one.addEventListener("change", pick);
+  many.addEventListener("change", count);
+  addEventListener("pageshow", count);
+}
+
 // Keys of a page: links are followed, buttons only get the focus, so that nothing is decided by one key.
 document.addEventListener("keydown", (event) => {
   const at = /** @type {HTMLElement} */ (event.target);
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("[data-no-page-keys]")) return;
   if (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
   const found = /^[a-z]$/.test(event.key) ? document.querySelector(`[data-key="${event.key}"]`) : null;
   if (found instanceof HTMLAnchorElement) found.click();
   else if (found instanceof HTMLElement) found.focus();
 });
+
+// The threshold over the histogram of a trial: the rows of its table, one at a time.
+for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-thresholds]"))) {
+  const range = /** @type {HTMLInputElement} */ (place.querySelector("input[type=range]"));
+  const rows = [...place.querySelectorAll("[data-threshold]")];
+  const show = () => {
+    const at = Number(range.value);
+    for (const shown of /** @type {NodeListOf<HTMLElement>} */ (place.querySelectorAll("[data-shown]"))) {
+      shown.textContent = rows[at].querySelector(`[data-name=${shown.dataset.shown}]`)?.textContent ?? "";
+    }
+    for (const bar of /** @type {NodeListOf<SVGElement>} */ (place.querySelectorAll("[data-place]"))) {
+      bar.classList.toggle("kept", Number(bar.dataset.place) < at);
+    }
+    range.setAttribute("aria-valuetext", rows[at].querySelector("[data-name=from]")?.textContent ?? "");
+  };
+  for (const hidden of place.querySelectorAll("[data-threshold-slider], [data-threshold-sums]")) hidden.removeAttribute("hidden");
+  range.addEventListener("input", show);
+  show();
+}

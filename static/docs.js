@@ -198,6 +198,12 @@ function remembered() {
 
 function followEntity() {
   fillEntity(remembered());
+  document.addEventListener("tollhouse:entity", (event) => {
+    const chosen = String(/** @type {CustomEvent} */ (event).detail);
+    fillEntity(chosen);
+    const shown = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-entity] input"));
+    if (shown) shown.value = chosen;
+  });
   const box = /** @type {HTMLElement | null} */ (document.querySelector("[data-entity]"));
   if (!box) return;
   box.hidden = false;
@@ -376,6 +382,21 @@ function followHash() {
   if (found) location.replace(`#${encodeURIComponent(found.id)}`);
 }
 
+// --- the list of "From nothing to live" -----------------------------------------------------------------------------------
+
+/** @param {HTMLElement} place @param {string} entity */
+async function loadChecklist(place, entity) {
+  const answer = await fetch(`/admin/docs/go-live?entityId=${encodeURIComponent(entity)}`, { redirect: "manual" }).catch(() => null);
+  if (!answer?.ok) return;
+  place.innerHTML = await answer.text();
+  const form = /** @type {HTMLFormElement | null} */ (place.querySelector("[data-checklist-form]"));
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    loadChecklist(place, String(new FormData(form).get("entityId")));
+  });
+}
+
+for (const place of all("[data-checklist]")) loadChecklist(place, remembered());
 addCopyButtons();
 addLanguages();
 followEntity();

@@ -24,3 +24,21 @@ if (place) {
   };
   setTimeout(look, 2000);
 }
+
+// The live board: renewed as a whole, unless it is held, read by the keyboard or has an open table.
+const board = /** @type {HTMLElement | null} */ (document.querySelector("[data-refresh]"));
+if (board) {
+  const held = /** @type {HTMLInputElement} */ (document.querySelector("[data-refresh-pause]"));
+  const pause = Number(board.dataset.refreshSeconds) * 1000;
+  const renew = async () => {
+    const read = board.contains(document.activeElement) || board.querySelector("details[open]");
+    if (!document.hidden && !held.checked && !read) {
+      try {
+        const answer = await fetch(String(board.dataset.refresh), { credentials: "same-origin", redirect: "error" });
+        if (answer.ok) board.innerHTML = await answer.text();
+      } catch { /* signed out, or the server is away: the time of the board tells */ }
+    }
+    setTimeout(renew, pause);
+  };
+  setTimeout(renew, pause);
+}

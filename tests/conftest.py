@@ -19,6 +19,7 @@ import django
 import hypothesis
 import pytest
 from django.conf import settings
+from django.test import TransactionTestCase
 
 from config.launcher.postgres import Postgres
 from tests.support.browser import install as install_browser
@@ -45,6 +46,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "GATEWAY_BASE_URL": "http://testserver",
             "GATEWAY_ENVIRONMENT": "test",
+            "GATEWAY_PASSWORD_CHECKS_PER_MINUTE": "100000",  # one process makes the sign-ins of many tests
             "GATEWAY_SELF_TEST": "false",  # a test that moves the clock runs all timers
             "GATEWAY_VAULT_KEYSET_FILE": str(_var / "vault.json"),
             "TESTS_OWN_POSTGRES": "" if os.environ.get("TEST_DATABASE_URL") else "yes",
@@ -93,7 +95,6 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None, django_db_b
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     import pgtrigger
     from django.db import connection
-    from django.test import TransactionTestCase
 
     from gateway.db.guards import NEVER_EMPTIED_GUARD
 
@@ -127,9 +128,11 @@ def _empty_what_was_written(_: Any) -> None:
             cursor.execute(f'DELETE FROM "{table}"')
 
 
-SLOW_FOLDERS = frozenset({"browser", "canary", "external", "faults", "fuzz", "ground", "mutants", "release", "running"})
+SLOW_FOLDERS = frozenset(
+    {"browser", "canary", "external", "faults", "fuzz", "ground", "mutants", "plugins", "release", "running"}
+)
 SLOW_FIXTURES = frozenset(
-    {"django_db", "db", "transactional_db", "django_db_setup", "live_server", "acquirer", "iso_host"}
+    {"django_db", "db", "transactional_db", "django_db_setup", "live_server", "acquirer", "iso_host", "processes"}
 )
 """What ``--fast`` leaves out: folders whose tests start something, fixtures and marks of a database or a host."""
 OF_OTHERS = frozenset({"browser", "canary", "ground", "running"})
@@ -150,6 +153,8 @@ def _is_fast(item: pytest.Item) -> bool:
     """Whether a test needs neither a database nor anything that has to be started for it."""
     folders = item.path.relative_to(item.config.rootpath).parts
     names = {*getattr(item, "fixturenames", ()), *(mark.name for mark in item.iter_markers())}
+    if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):  # of Django: its fixtures come later
+        return False
     return not (SLOW_FOLDERS.intersection(folders) or SLOW_FIXTURES.intersection(names))
 
 
@@ -160,15 +165,32 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of OF_OTHERS get one more try, and are named at the end if they took it: a rule that does not hold fails
-    twice."""
+    """Tests of OF_OTHERS get one more try, where a change is taken in all do, and are named at the end if they took it:
+    a rule that does not hold fails twice."""
     if config.getoption("--fast"):
         slow = [item for item in items if not _is_fast(item)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if _is_fast(item)]
     for item in items:
-        if OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
+        if os.environ.get("CI") or OF_OTHERS.intersection(item.path.relative_to(item.config.rootpath).parts):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+MAX_SECOND_TRIES = 3
+"""Tests outside of OF_OTHERS that a run with CI set forgives: one that fails by chance now and then is looked for among
+those that are named; more of them at once are no chance."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In the process that prints the report."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    tried = {report.nodeid for report in reporter.stats.get("rerun", ())}
+    again = sorted(name for name in tried if not OF_OTHERS.intersection(name.partition("::")[0].split("/")))
+    if len(again) > MAX_SECOND_TRIES and session.exitstatus == pytest.ExitCode.OK:
+        reporter.write_line(f"More than {MAX_SECOND_TRIES} tests needed a second try: {', '.join(again)}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:

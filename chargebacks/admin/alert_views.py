@@ -31,6 +31,7 @@ from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.sign_in import session
 from gateway.core import clock
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount, parse_amount
@@ -73,7 +74,7 @@ def list_alerts_view(page: ModelAdmin[Chargeback], request: HttpRequest) -> Http
 
 
 def alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, ident: UUID) -> HttpResponse:
-    """One alert; a POST is the user's decision."""
+    """One alert; a POST is the user's decision. A refund needs a recent authentication."""
     alert = DisputeAlert.objects.select_related("merchant", "channel").filter(pk=ident).first()
     if alert is None or not permissions.has_permission(request.user, "chargebacks.view_chargeback", alert):
         raise Http404
@@ -83,6 +84,8 @@ def alert_view(page: ModelAdmin[Chargeback], request: HttpRequest, ident: UUID) 
     if request.method == "POST":
         if not may or (request.POST.get("verb") == "refund" and not may_refund):
             raise PermissionDenied
+        if request.POST.get("verb") == "refund" and (ask := session.require_reauthentication(request)) is not None:
+            return ask
         try:
             messages.success(request, _decide(request, alert, disputed))
         except AlertNotPossibleError as fault:

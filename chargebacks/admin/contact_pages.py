@@ -1,4 +1,4 @@
-"""Who is reminded of disputes: one page for all merchants, however many there are."""
+"""Back-office page of the addresses that receive dispute reminders, of all merchants."""
 
 from __future__ import annotations
 

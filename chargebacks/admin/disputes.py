@@ -5,6 +5,7 @@ Actions are in chargebacks.cases, evidence and ledger; chargebacks entered by ha
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
@@ -16,29 +17,39 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, DateTimeField, ExpressionWrapper, F, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseGone, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
 
-from chargebacks import cases, evidence, evidence_images, ledger, packet_job
-from chargebacks.admin import alert_views, contact_pages, formatting, manual_entry
+from chargebacks import cases, deadlines, evidence, evidence_images, ledger, packet_job
+from chargebacks.admin import alert_views, contact_pages, formatting, manual_entry, rule_draft
 from chargebacks.compelling_evidence import find_earlier_payments
+from chargebacks.dispute_strength import PROOFS, gather_counted, measure_strength
 from chargebacks.evidence import EvidenceRejectedError
-from chargebacks.evidence_checklist import CHECKLIST_ITEMS, describe_reason
+from chargebacks.evidence_checklist import CHECKLIST_ITEMS, RECORDED_ITEM, describe_reason
 from chargebacks.models import Chargeback, Evidence
+from chargebacks.packet_facts import (
+    PACKET_LANGUAGE,
+    gather_packet_proofs,
+    list_checklist_rows,
+    list_packet_sections,
+)
 from chargebacks.payment_details import describe_disputed_payment
 from chargebacks.stages import DisputeStage
 from chargebacks.states import CLOSED_DISPUTE_STATES, DisputeState, DisputeTransitionError
 from gateway.access import audit_log, permissions
 from gateway.api.body_limits import UploadPolicy, allow_uploads, build_upload_url
 from gateway.background import queue
-from gateway.backoffice.kit import charts, keyset
+from gateway.backoffice.kit import charts, keyset, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_note
 from gateway.models import Payment
@@ -48,6 +59,8 @@ URGENCY_ORDER: Final = keyset.KeysetOrder(columns=(("due_at", datetime), ("id", 
 DISPUTE_ORDER: Final = keyset.KeysetOrder(columns=(("opened_at", datetime), ("id", UUID)), newest_first=True)
 DISPUTE_CHART_PERIOD: Final = timedelta(days=90)
 MAX_COUNTED_DISPUTES: Final = 99
+DECIDING_VERBS: Final = ("accept", "submit", "escalate", "decided_won", "decided_lost")
+"""Actions that decide whose the disputed money is, or cannot be taken back: the user says who they are first."""
 DISPUTE_LISTS: Final[Mapping[str, tuple[str | Promise, tuple[DisputeState, ...]]]] = MappingProxyType(
     {
         "open": (lazy("To answer"), (DisputeState.OPEN,)), "submitted": (lazy("Submitted"), (DisputeState.SUBMITTED,)),
@@ -78,6 +91,8 @@ class ChargebackAdmin(ReadOnlyPage):
             path("alerts/<uuid:alert>/", wrap(self.alert_view), name=f"{name}alert"),
             path("alert-entry/<uuid:payment>/", wrap(self.alert_entry_view), name=f"{name}alert_entry"),
             path("by-hand/<uuid:payment>/", wrap(self.by_hand_view), name=f"{name}by_hand"),
+            path("draft-rule/", wrap(self.draft_rule_view), name=f"{name}draft_rule"),
+            path("strength/", wrap(self.strength_view), name=f"{name}strength"),
             path("contacts/", wrap(self.contacts_list_view), name=f"{name}contacts_list"),
             path("contacts/<uuid:merchant>/", wrap(self.contacts_view), name=f"{name}contacts"),
         ]
@@ -106,6 +121,8 @@ class ChargebackAdmin(ReadOnlyPage):
             "rows": [formatting.render_case_row(row) for row in pages.rows],
             "pages": pages,
             "picture": _draw_chart(own),
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            "may_draft": permissions.has_permission(request.user, "gateway.view_riskset"),
             "unreminded": contact_pages.list_unreminded_merchants(request),
             **(extra_context or {}),
         }
@@ -121,7 +138,13 @@ class ChargebackAdmin(ReadOnlyPage):
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
-        wanted = {item.key for item in evidence.list_case_items(case)}
+        earlier = find_earlier_payments(case)
+        listed, findings = evidence.list_case_items(case), gather_counted(case, earlier)
+        english = translation.get_language() == PACKET_LANGUAGE
+        proofs = findings if english else gather_packet_proofs(case, earlier)
+        wanted = {item.key for item in listed}
+        recorded = {PROOFS[one.proof][0] for one in findings if one.supports}
+        missing = [item for item in evidence.list_missing_evidence(case) if item.key not in recorded]
         more = [item for key, item in CHECKLIST_ITEMS.items() if key not in wanted]
         context = {
             **self.admin_site.each_context(request),
@@ -134,14 +157,18 @@ class ChargebackAdmin(ReadOnlyPage):
             "proofs": describe_disputed_payment(disputed),
             "events": formatting.render_case_events(case),
             "limits": evidence.describe_evidence_limits(),
-            "checklist": [
-                (item, [file for file in files if file.item == item.key]) for item in evidence.list_case_items(case)
-            ],
+            "checklist": formatting.render_checklist(listed, files, findings),
+            "strength": formatting.render_strength(
+                measure_strength(case, possible_items=wanted, findings=findings), open_=open_
+            ),
+            "packet": list_packet_sections(case, disputed, earlier=earlier, proofs=proofs),
+            "packet_checklist": list_checklist_rows(case, proofs),
+            "findings": findings,
             "others": [file for file in files if file.item not in wanted],
-            "items": [*evidence.list_case_items(case), *more],
-            "first": (*evidence.list_missing_evidence(case), *evidence.list_case_items(case))[0].key,
+            "items": [*listed, *more],
+            "first": (*missing, *listed)[0].key,
             "files": files,
-            "missing": evidence.list_missing_evidence(case),
+            "missing": missing,
             "open": open_,
             "reminders": formatting.render_reminders(case),
             "reminds_nobody": open_ and not case.merchant.dispute_contacts.exists(),
@@ -154,7 +181,7 @@ class ChargebackAdmin(ReadOnlyPage):
                     one.payment,
                     [_(n) for n in one.shared],
                 )
-                for one in find_earlier_payments(case)
+                for one in earlier
             ],
             "scheme_rows": formatting.render_scheme_rows(case),
             "later_stages": formatting.list_later_stages(case) if case.state != DisputeState.OPEN else [],
@@ -172,13 +199,18 @@ class ChargebackAdmin(ReadOnlyPage):
         row = self._get_case(request, str(case))
         if not self.may(request, "change", row):
             raise PermissionDenied
-        if request.method == "POST":
-            try:
-                if said := self._perform_action(request, row):
-                    messages.success(request, said)
-            except (DisputeTransitionError, EvidenceRejectedError, RequestRefusedError) as fault:
-                messages.error(request, str(fault))
-        return redirect(reverse("admin:chargebacks_chargeback_change", args=[row.pk]))
+        back = reverse("admin:chargebacks_chargeback_change", args=[row.pk])
+        if request.method != "POST":
+            return redirect(back)
+        decides = request.POST.get("verb") in DECIDING_VERBS
+        if decides and (ask := session.require_reauthentication(request, back)) is not None:
+            return ask
+        try:
+            if said := self._perform_action(request, row):
+                messages.success(request, said)
+        except (DisputeTransitionError, EvidenceRejectedError, RequestRefusedError) as fault:
+            messages.error(request, str(fault))
+        return redirect(back)
 
     def _perform_action(self, request: HttpRequest, case: Chargeback) -> str:
         """Run the form's action and return its success message. Raises DisputeTransitionError, EvidenceRejectedError
@@ -188,20 +220,8 @@ class ChargebackAdmin(ReadOnlyPage):
             actor_from_request(request),
             mask_note(request.POST.get("note", ""), 500),
         )
-        if verb == "add":
-            sent = request.FILES.get("file")
-            if sent is None:
-                raise EvidenceRejectedError(_("choose a file"))
-            stream: Any = sent
-            evidence.add_evidence(case, request.POST.get("item", ""), sent.name or "", stream, by)
-            return _("The file was added.")
-        if verb == "remove":
-            evidence_id = identifiers.parse_id(request.POST.get("evidence", ""))
-            file = case.evidence.filter(pk=evidence_id).first() if evidence_id is not None else None
-            if file is None:
-                raise EvidenceRejectedError(_("the file is not there any more"))
-            evidence.remove_evidence(file, by)
-            return _("The file was taken back.")
+        if verb in ("add", "remove", "keep_recorded"):
+            return _change_evidence(request, case, verb, by)
         if verb == "submit":
             if request.POST.get("sure") != "yes":
                 raise DisputeTransitionError(_("say that you are sure: it is submitted once and for good"))
@@ -224,17 +244,21 @@ class ChargebackAdmin(ReadOnlyPage):
         return ""
 
     def evidence_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse | StreamingHttpResponse:
-        """Download a file of evidence: as an attachment, never shown as a page."""
+        """Download a file of evidence: as an attachment, never shown as a page. 410 for an erased one."""
         row = self._get_case(request, str(case))
         file = row.evidence.filter(pk=evidence).first()
         if file is None:
             raise Http404
+        if file.is_erased:
+            return _answer_erased()
         self.record(request, "evidence fetched", row, after={"name": file.name})
         return _stream_file(file)
 
     def small_view(self, request: HttpRequest, case: Any, evidence: Any) -> HttpResponse:
-        """The re-encoded thumbnail of a file of evidence, for everybody who may see the case."""
+        """The re-encoded thumbnail of a file of evidence, for everybody who may see the case. 410 for an erased one."""
         file = self._get_case(request, str(case)).evidence.filter(pk=evidence).first()
+        if file is not None and file.is_erased:
+            return _answer_erased()
         octets = evidence_images.render_thumbnail(file) if file is not None else None
         if octets is None:
             raise Http404
@@ -276,6 +300,37 @@ class ChargebackAdmin(ReadOnlyPage):
 
     def alert_entry_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
         return alert_views.enter_alert_view(self, request, _get_payment_to_dispute(request, payment))
+
+    def draft_rule_view(self, request: HttpRequest) -> HttpResponse:
+        """What the chosen chargebacks share, as rules to be tried. Nothing is changed."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        keys = [key for text in request.GET.getlist("case") if (key := identifiers.parse_id(text.replace("-", "")))]
+        cases = list(self.get_queryset(request).filter(pk__in=keys[: rule_draft.MAX_DRAFT_CASES]))
+        try:
+            draft = rule_draft.build_draft_context(request.user, request.session, cases)
+        except rule_draft.DraftError as fault:
+            messages.error(request, str(fault))
+            return redirect(f"{reverse('admin:chargebacks_chargeback_changelist')}?list=all")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": ngettext("A rule from %d chargeback", "A rule from %d chargebacks", len(cases)) % len(cases),
+            "opts": self.opts,
+            **draft,
+        }
+        return TemplateResponse(request, "admin/books/draft_rule.html", context)
+
+    def strength_view(self, request: HttpRequest) -> HttpResponse:
+        """What counts for which reason, with sources."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("What counts for which reason"),
+            "opts": self.opts,
+            "kinds": formatting.render_strength_table(),
+        }
+        return TemplateResponse(request, "admin/books/strength.html", context)
 
     def contacts_list_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -334,6 +389,41 @@ def _escalate(request: HttpRequest, case: Chargeback, by: audit_log.Actor) -> st
     return _("The stage was opened. The dispute can be answered until its deadline.")
 
 
+def _change_evidence(request: HttpRequest, case: Chargeback, verb: str, by: audit_log.Actor) -> str:
+    """Add or remove the form's file. Raises EvidenceRejectedError and DisputeTransitionError."""
+    if verb == "keep_recorded":
+        return _keep_recorded(case, by)
+    if verb == "add":
+        sent = request.FILES.get("file")
+        if sent is None:
+            raise EvidenceRejectedError(_("choose a file"))
+        stream: Any = sent
+        evidence.add_evidence(case, request.POST.get("item", ""), sent.name or "", stream, by)
+        return _("The file was added.")
+    evidence_id = identifiers.parse_id(request.POST.get("evidence", ""))
+    file = case.evidence.filter(pk=evidence_id).first() if evidence_id is not None else None
+    if file is None:
+        raise EvidenceRejectedError(_("the file is not there any more"))
+    evidence.remove_evidence(file, by)
+    return _("The file was taken back.")
+
+
+def _keep_recorded(case: Chargeback, by: audit_log.Actor) -> str:
+    """Add what the gateway recorded as a file. Raises EvidenceRejectedError and DisputeTransitionError."""
+    from chargebacks import packet_pdf  # a hundred modules that nothing else needs
+
+    if not any(one.supports for one in gather_counted(case)):
+        raise EvidenceRejectedError(_("The gateway has recorded nothing that counts for this reason."))
+    name = f"recorded-{clock.merchant_now(case.merchant):%Y%m%d-%H%M%S}.pdf"
+    evidence.add_evidence(case, RECORDED_ITEM, name, io.BytesIO(packet_pdf.build_gathered_pdf(case)), by)
+    return _("What the gateway recorded was added as a file.")
+
+
+def _answer_erased() -> HttpResponse:
+    words = _("This file was erased with the shopper's data.")
+    return HttpResponseGone(words, content_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-store"})
+
+
 def _stream_file(file: Evidence) -> StreamingHttpResponse:
     answer = StreamingHttpResponse(evidence.stream_evidence(file), content_type=file.content_type)
     answer["Content-Length"] = str(file.size)
@@ -356,12 +446,13 @@ def _draw_chart(own: QuerySet[Chargeback]) -> Any:
         DisputeState.SUBMITTED: 1,
         DisputeState.LOST: 2,
         DisputeState.ACCEPTED: 2,
+        DisputeState.RETURNED: 2,
     }
     for row in rows.order_by("reason_code"):
         counted.setdefault(row["reason_code"], [0, 0, 0])[place[row["state"]]] += row["n"]
     if not counted:
         return ""
-    kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost or accepted")))
+    kinds = (("good", _("won")), ("note", _("not decided")), ("bad", _("lost, accepted or returned")))
     columns = [
         (f"{code[-3:]} {_(describe_reason(code))[:28]}", figures, f"?reason={code}")
         for code, figures in counted.items()
@@ -380,5 +471,5 @@ def count_urgent_disputes(user: Any) -> int:
     rows = found.filter(real__lte=now + timedelta(days=formatting.URGENT_DAYS_LEFT + 1, hours=1)).values_list(
         "due_at", "merchant__clock_offset", "merchant__time_zone"
     )
-    days = (cases.count_days_between(now + ahead, due, zone) for due, ahead, zone in rows[:MAX_COUNTED_DISPUTES])
+    days = (deadlines.count_days_between(now + ahead, due, zone) for due, ahead, zone in rows[:MAX_COUNTED_DISPUTES])
     return sum(left <= formatting.URGENT_DAYS_LEFT for left in days)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from django.urls import reverse
@@ -12,13 +13,37 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from chargebacks import cases
-from chargebacks.evidence_checklist import describe_reason
-from chargebacks.models import Chargeback
-from chargebacks.stages import DisputeStage, choose_next_stage, describe_scheme_reason, find_stage_rule
+from chargebacks import deadlines
+from chargebacks.dispute_strength import (
+    FAIR_FROM,
+    KIND_TEXTS,
+    PROOFS,
+    STRENGTH_TABLE,
+    STRONG_FROM,
+    WEIGHT_TEXTS,
+    DisputeStrength,
+)
+from chargebacks.evidence_checklist import (
+    ChecklistItem,
+    describe_reason,
+    find_reason_kind,
+    is_chargeback_reason,
+    is_explained_reason,
+)
+from chargebacks.gathered_evidence import RecordedProof
+from chargebacks.models import Chargeback, Evidence
+from chargebacks.stages import (
+    SCHEME_BY_BRAND,
+    SEPA_SCHEME,
+    DisputeStage,
+    choose_next_stage,
+    describe_scheme_reason,
+    find_stage_rule,
+)
 from chargebacks.states import DisputeEvent, DisputeState
 from gateway.backoffice.kit.formatting import format_moment
 from gateway.core import clock
+from gateway.core.result_codes import RESULT_CODES
 
 URGENT_DAYS_LEFT: Final = 3
 """A dispute with no more days left is red, on its page and in the navigation."""
@@ -30,6 +55,7 @@ DISPUTE_STATE_PILLS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingPro
         DisputeState.WON: ("good", lazy("Won")),
         DisputeState.LOST: ("bad", lazy("Lost")),
         DisputeState.ACCEPTED: ("plain", lazy("Accepted")),
+        DisputeState.RETURNED: ("plain", lazy("Returned, final")),
     }
 )
 
@@ -43,6 +69,7 @@ EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
         DisputeEvent.DECIDED: lazy("The money of a lost stage was taken"),
         DisputeEvent.ESCALATE: lazy("The next stage was opened"),
         DisputeEvent.WIN: lazy("It was decided for the merchant"),
+        DisputeEvent.RETURN: lazy("The debtor's bank sent the money back"),
     }
 )  # fmt: skip
 
@@ -50,14 +77,14 @@ EVENT_TEXTS: Final[Mapping[str, str | Promise]] = MappingProxyType(
 def render_case_row(case: Chargeback) -> dict[str, Any]:
     """A case as a row of a list."""
     tone, text = DISPUTE_STATE_PILLS[case.state]
-    zone = ZoneInfo(case.merchant.time_zone)
+    zone, answered = ZoneInfo(case.merchant.time_zone), case.due_at > case.opened_at
     return {
         "row": case,
         "pill": {"tone": tone, "text": str(text)},
         "words": _(describe_reason(case.reason_code)),
         "stage": _(DisputeStage(case.stage).label) if case.stage != DisputeStage.FIRST else "",
         "left": _render_time_left(case),
-        "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})",
+        "due": f"{case.due_at.astimezone(zone):%Y-%m-%d %H:%M} ({case.merchant.time_zone})" if answered else "",
         "address": reverse("admin:chargebacks_chargeback_change", args=[case.pk]),
         "payment": reverse("admin:gateway_payment_change", args=[case.disputed]),
     }
@@ -97,13 +124,15 @@ def _render_time_left(case: Chargeback) -> dict[str, str] | None:
     now = clock.merchant_now(case.merchant)
     if case.due_at <= now:
         return {"tone": "bad", "text": _("too late")}
-    days = cases.count_days_left(case, now)
+    days = deadlines.count_days_left(case, now)
     tone = "bad" if days <= URGENT_DAYS_LEFT else "wait" if days <= DUE_SOON_DAYS_LEFT else "plain"
-    return {"tone": tone, "text": cases.describe_days_left(days)}
+    return {"tone": tone, "text": deadlines.describe_days_left(days)}
 
 
 def render_scheme_rows(case: Chargeback) -> list[tuple[str, str]]:
     """Stage, days, fee and the scheme's names of a case, as names and values."""
+    if case.state == DisputeState.RETURNED:
+        return []
     rule = find_stage_rule(case.brand, case.scheme_reason, case.stage)
     fee = f"{rule.fee} {rule.fee_currency}" if rule.fee else ""
     rows = (
@@ -118,8 +147,78 @@ def render_scheme_rows(case: Chargeback) -> list[tuple[str, str]]:
 
 
 def list_later_stages(case: Chargeback) -> list[tuple[str, str]]:
-    """The stages that the issuer can still open."""
+    """The stages that the issuer can still open; none of a direct debit."""
+    if SCHEME_BY_BRAND.get(case.brand) == SEPA_SCHEME or case.state == DisputeState.RETURNED:
+        return []
     first = choose_next_stage(case.brand, case.scheme_reason, case.stage)
     order = list(DisputeStage)
     now = order.index(DisputeStage(case.stage))
     return [(stage.value, _(stage.label)) for stage in order[order.index(first) :] if order.index(stage) > now]
+
+
+STRENGTH_LEVELS: Final[Mapping[str, tuple[str, str | Promise]]] = MappingProxyType(
+    {
+        "strong": ("good", lazy("strong")),
+        "fair": ("wait", lazy("could be stronger")),
+        "weak": ("bad", lazy("weak")),
+    }
+)
+
+
+def render_checklist(
+    items: Iterable[ChecklistItem], files: Sequence[Evidence], findings: Sequence[RecordedProof]
+) -> list[dict[str, Any]]:
+    """Each item with its files and what the gateway recorded of it."""
+    return [
+        {
+            "item": item,
+            "files": [file for file in files if file.item == item.key],
+            "recorded": [
+                (_(PROOFS[one.proof][1]), one.value)
+                for one in findings
+                if one.supports and PROOFS[one.proof][0] == item.key
+            ],
+        }
+        for item in items
+    ]
+
+
+def render_strength(strength: DisputeStrength, *, open_: bool) -> dict[str, Any]:
+    """The meter of a case: its level in words, what counts, and what would add to it while it is open."""
+    tone, words = STRENGTH_LEVELS[strength.level]
+    return {
+        "points": strength.points,
+        "most": STRONG_FROM,
+        "fair": FAIR_FROM,
+        "tone": tone,
+        "words": str(words),
+        "there": [(_(row.text), _(WEIGHT_TEXTS[row.weight]), value) for row, value in strength.there],
+        "absent": [(_(row.text), _(WEIGHT_TEXTS[row.weight])) for row in strength.absent] if open_ else [],
+        "against": [(_(PROOFS[one.proof][1]), one.value) for one in strength.against],
+    }
+
+
+def render_strength_table() -> list[dict[str, Any]]:
+    """The table of what counts, by kind of reason, with the reasons' codes."""
+    codes: dict[str, list[str]] = {}
+    for code in RESULT_CODES:
+        if is_chargeback_reason(code) and is_explained_reason(code):
+            codes.setdefault(find_reason_kind(code), []).append(code[-3:])
+    return [
+        {
+            "title": _(KIND_TEXTS[kind]),
+            "codes": ", ".join(sorted(codes.get(kind, ()))),
+            "rows": [
+                {
+                    "text": _(row.text),
+                    "by": _("a file of yours") if row.is_file else _("the gateway's records"),
+                    "weight": _(WEIGHT_TEXTS[row.weight]),
+                    "points": int(row.weight),
+                    "source": row.source,
+                    "host": urlsplit(row.source).hostname,
+                }
+                for row in rows
+            ],
+        }
+        for kind, rows in STRENGTH_TABLE.items()
+    ]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks.admin.formatting import URGENT_DAYS_LEFT
-from chargebacks.cases import count_days_between, describe_days_left
+from chargebacks.deadlines import count_days_between, describe_days_left
 from chargebacks.models import Chargeback
 from chargebacks.states import DisputeState
 from gateway.access.permissions import AccessScope

@@ -11,8 +11,6 @@ from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -21,14 +19,17 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chargebacks import ledger
-from chargebacks.cases import SchemeFacts, compute_refunded_before, compute_response_deadline
+from chargebacks.cases import SchemeFacts, compute_refunded_before
+from chargebacks.deadlines import compute_response_deadline
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason, is_explained_reason
 from chargebacks.models import Chargeback, Contact
 from chargebacks.stages import SCHEME_REASONS, DisputeStage
 from gateway.access import audit_log
 from gateway.backoffice.kit.base import actor_from_request
+from gateway.backoffice.sign_in import session
 from gateway.catalogue.errors import InvalidParametersError
 from gateway.core import clock, result_codes
+from gateway.core.mail_address import parse_mail_address
 from gateway.core.masking import mask_note
 from gateway.core.money import format_amount
 from gateway.models import Merchant, Payment
@@ -58,7 +59,9 @@ class UnconfirmedEntryError(ManualEntryError):
 
 
 def manual_entry_view(page: ModelAdmin[Chargeback], request: HttpRequest, payment: Payment) -> HttpResponse:
-    """The form. The caller has checked the right."""
+    """The form, for a user who authenticated recently. The caller has checked the right."""
+    if (ask := session.require_reauthentication(request)) is not None:
+        return ask
     fault, above = "", False
     if request.method == "POST":
         try:
@@ -179,10 +182,8 @@ def _compute_refunded(payment: Payment) -> Decimal:
 
 def change_contact(request: HttpRequest, merchant: Merchant) -> None:
     """Add or remove an address that receives reminders. Returns the message for the user."""
-    email, by = request.POST.get("email", "").strip().lower(), actor_from_request(request)
-    try:
-        validate_email(email)
-    except ValidationError:
+    email, by = parse_mail_address(request.POST.get("email", "").lower()), actor_from_request(request)
+    if not email:
         messages.error(request, _("That is no e-mail address."))
         return
     with transaction.atomic():

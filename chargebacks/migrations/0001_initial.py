@@ -48,6 +48,7 @@ class Migration(migrations.Migration):
                             ("WON", "the money came back"),
                             ("LOST", "the money is gone"),
                             ("ACCEPTED", "the merchant did not contest it"),
+                            ("RETURNED", "returned by the debtor's bank, which cannot be contested"),
                         ],
                         max_length=9,
                     ),
@@ -104,14 +105,14 @@ class Migration(migrations.Migration):
                     models.Index(condition=models.Q(("stops_pending", True)), fields=["id"], name="chargeback_stops"),
                 ],
                 "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("state__in", ["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED"])),
-                        name="chargeback_state_known",
-                    ),
                     models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="chargeback_amount_above_zero"),
                     models.CheckConstraint(
                         condition=models.Q(("recovered__gte", 0), ("recovered__lte", models.F("amount"))),
                         name="chargeback_recovered_within_amount",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["OPEN", "SUBMITTED", "WON", "LOST", "ACCEPTED", "RETURNED"])),
+                        name="chargeback_state_known",
                     ),
                 ],
             },
@@ -141,6 +142,7 @@ class Migration(migrations.Migration):
                             ("WON", "the money came back"),
                             ("LOST", "the money is gone"),
                             ("ACCEPTED", "the merchant did not contest it"),
+                            ("RETURNED", "returned by the debtor's bank, which cannot be contested"),
                         ],
                         max_length=9,
                     ),

@@ -12,6 +12,7 @@ LANGUAGE_NAMES: Final = {
     "ko": "한국어",
 }  # fmt: skip
 
+SHOP_RESULT_ADDRESS: Final = "https://shop.example/result"
 _LINES: Final = """<!doctype html>
 <html lang="en">
 <head>
@@ -23,12 +24,16 @@ _LINES: Final = """<!doctype html>
 </head>
 <body>
   <h1>Your order</h1>
-  <form action="https://shop.example/result" class="paymentWidgets"
+  <form action="{result}" class="paymentWidgets"
         data-brands="VISA MASTER AMEX"></form>
 </body>
 </html>"""
 
 
-def render_page_source(base: str, checkout: str = "{checkout id}", integrity: str = "{integrity}") -> str:
-    """A whole page with the form: 15 lines."""
-    return _LINES.format(base=base, id=checkout, integrity=integrity)
+def render_page_source(
+    base: str, checkout: str = "{checkout id}", integrity: str = "{integrity}", *, live: bool = False
+) -> str:
+    """A whole page with the form: 15 lines. In the test environment it ends on the gateway's own page about the result;
+    in live (``live``) an address of the shop stands there."""
+    result = SHOP_RESULT_ADDRESS if live else f"{base}/docs/result"
+    return _LINES.format(base=base, id=checkout, integrity=integrity, result=result)

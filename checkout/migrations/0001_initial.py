@@ -1,5 +1,6 @@
 import checkout.models
 import django.contrib.postgres.fields
+import django.core.validators
 import django.db.models.deletion
 import gateway.core.identifiers
 from django.db import migrations, models
@@ -13,6 +14,60 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name="PaymentLink",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=checkout.models.random_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("description", models.CharField(blank=True, default="", max_length=200)),
+                ("request", models.JSONField(default=dict)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=18, null=True)),
+                ("currency", models.CharField(max_length=3)),
+                ("min_amount", models.DecimalField(decimal_places=2, max_digits=18, null=True)),
+                ("max_amount", models.DecimalField(decimal_places=2, max_digits=18, null=True)),
+                ("max_payments", models.IntegerField(null=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("deactivated_at", models.DateTimeField(null=True)),
+                ("version", models.IntegerField(default=1)),
+                ("created_at", models.DateTimeField()),
+                ("created_by", models.CharField(blank=True, default="", max_length=150)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.channel"
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["merchant", "-created_at"], name="payment_link_merchant_time")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("amount__gt", 0), ("max_amount", None), ("min_amount", None)),
+                            models.Q(
+                                ("amount", None), ("max_amount__gte", models.F("min_amount")), ("min_amount__gt", 0)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="payment_link_amount",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_payments", None), ("max_payments__gte", 1), _connector="OR"),
+                        name="payment_link_max_payments",
+                    ),
+                ],
+            },
+        ),
         migrations.CreateModel(
             name="Checkout",
             fields=[
@@ -56,6 +111,16 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField()),
                 ("fetched_at", models.DateTimeField(null=True)),
+                (
+                    "link",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="checkouts",
+                        to="checkout.paymentlink",
+                    ),
+                ),
             ],
             options={
                 "indexes": [
@@ -64,6 +129,14 @@ class Migration(migrations.Migration):
                         condition=models.Q(("request_sealed__isnull", False)),
                         fields=["expires_at"],
                         name="checkout_sealed",
+                    ),
+                    models.Index(
+                        condition=models.Q(("link__isnull", False)), fields=["link", "payment"], name="checkout_of_link"
+                    ),
+                    models.Index(
+                        condition=models.Q(("attempts", 0), ("link__isnull", False)),
+                        fields=["expires_at"],
+                        name="checkout_unused_of_link",
                     ),
                 ],
             },
@@ -274,6 +347,89 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [
                     models.UniqueConstraint(fields=("page", "directive", "blocked"), name="policy_violation_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PaymentPageStyle",
+            fields=[
+                (
+                    "channel",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="gateway.channel",
+                    ),
+                ),
+                (
+                    "accent",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="Buttons, such as #0f766e.",
+                        max_length=7,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^#[0-9a-fA-F]{6}$", "Give a colour as #rrggbb, such as #0f766e."
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "header",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="The ground of name and logo, such as #ffffff.",
+                        max_length=7,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^#[0-9a-fA-F]{6}$", "Give a colour as #rrggbb, such as #0f766e."
+                            )
+                        ],
+                    ),
+                ),
+                ("logo", models.BinaryField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="ReceiptMail",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("to", models.CharField(blank=True, max_length=254)),
+                ("language", models.CharField(max_length=2)),
+                ("due_at", models.DateTimeField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("DUE", "to be sent"), ("SENT", "sent"), ("GIVEN_UP", "given up")],
+                        db_default="DUE",
+                        default="DUE",
+                        max_length=8,
+                    ),
+                ),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                (
+                    "checkout",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="receipt_mails",
+                        to="checkout.checkout",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "DUE")), fields=["due_at"], name="receipt_mail_due")
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["DUE", "SENT", "GIVEN_UP"])), name="receipt_mail_state_known"
+                    )
                 ],
             },
         ),

@@ -1,4 +1,7 @@
-"""Builds the widget's files from `src/` with esbuild: one script, and one document for the hosted fields.
+"""Builds the widget's files from `src/` with esbuild: two scripts, and one document for the hosted fields.
+
+The first script draws a card form. The second one (`src/more/`) has what a card form alone does not need, and the
+first loads it by its hash, which is built in.
 
 The built files are committed, so that running and testing the product takes no Node.js. With them stands a record of
 the sources they were built from; a test compares it without building. The same sources always give the same bytes, so
@@ -23,6 +26,7 @@ from gateway.core import brands
 WIDGET_DIR: Final = Path(__file__).parent
 WIDGET_SOURCES_DIR: Final = WIDGET_DIR / "src"
 WIDGET_SCRIPT_FILE: Final = WIDGET_DIR / "dist" / "paymentWidgets.js"
+SECOND_SCRIPT_FILE: Final = WIDGET_DIR / "dist" / "paymentWidgetsMore.js"
 SOURCE_MAP: Final = WIDGET_DIR / "dist" / "paymentWidgets.js.map"
 RECORD: Final = WIDGET_DIR / "dist" / "built-from.json"
 WIDGET_BUILDS_DIR: Final = WIDGET_DIR / "dist" / "builds"
@@ -31,9 +35,11 @@ ESBUILD: Final = WIDGET_DIR / "node_modules" / ".bin" / "esbuild"
 
 # The oldest browsers with constructed style sheets, which the widget needs.
 _TARGET: Final = "--target=chrome99,firefox101,safari16.4"
-_BUNDLE: Final = (
-    "--bundle", "--minify", "--format=iife", "--charset=utf8", "--log-level=warning", _TARGET,
-    '--banner:js="use strict";',
+_MINIFIED: Final = ("--bundle", "--minify", "--charset=utf8", "--log-level=warning", _TARGET)
+_BUNDLE: Final = (*_MINIFIED, "--format=iife", '--banner:js="use strict";')
+SECOND_SCRIPT_START: Final = 'window.wpwlMore=(require,module)=>{"use strict";'
+_SECOND_BUNDLE: Final = (
+    *_MINIFIED, "--format=cjs", "--external:../shared.js", f"--banner:js={SECOND_SCRIPT_START}", "--footer:js=};",
 )  # fmt: skip
 _MAP_MARK: Final = "//# sourceMappingURL=data:application/json;base64,"
 
@@ -44,9 +50,10 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltWidget:
-    """What a build gives. `script`: bytes of paymentWidgets.js; `frame`: the document of a hosted field."""
+    """What a build gives. `script`, `second`: bytes of both scripts; `frame`: the document of a hosted field."""
 
     script: bytes
+    second: bytes
     source_map: bytes
     frame: bytes
 
@@ -58,7 +65,7 @@ class BuiltWidget:
     @property
     def record(self) -> bytes:
         """Content of built-from.json."""
-        return (json.dumps(record_of(self.script, self.frame), indent=1) + "\n").encode()
+        return (json.dumps(record_of(self.script, self.second, self.frame), indent=1) + "\n").encode()
 
 
 def build_widget() -> BuiltWidget:
@@ -66,13 +73,20 @@ def build_widget() -> BuiltWidget:
     missing = missing_tools()
     if missing:
         raise BuildError(missing)
-    code = _run_esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define={"RULES": _minify_css("src/widget.css")})
+    more_rules = _minify_css("src/more/more.css")
+    second = _run_esbuild("src/more/main.js", *_SECOND_BUNDLE, define={"MORE_RULES": more_rules}).encode()
+    digest = hashlib.sha384(second).digest()
+    named = {"digest": digest.hex(), "integrity": f"sha384-{base64.b64encode(digest).decode()}"}
+    defined = {"RULES": _minify_css("src/widget.css"), "MORE_SCRIPT": named}
+    code = _run_esbuild("src/main.js", *_BUNDLE, "--sourcemap=inline", define=defined)
     script, _, source_map = code.partition(_MAP_MARK)
     document = (WIDGET_SOURCES_DIR / "frame" / "frame.html").read_text(encoding="utf-8")
     document = document.replace("/*STYLE*/", _minify_css("src/frame/frame.css"))
     frame_code = _run_esbuild("src/frame/frame.js", *_BUNDLE, define={"CARD_BRANDS": _list_card_brands()})
     document = document.replace("/*SCRIPT*/", frame_code.strip())
-    return BuiltWidget(script=script.encode(), source_map=base64.b64decode(source_map), frame=document.encode())
+    return BuiltWidget(
+        script=script.encode(), second=second, source_map=base64.b64decode(source_map), frame=document.encode()
+    )
 
 
 def missing_tools() -> str:
@@ -84,18 +98,19 @@ def missing_tools() -> str:
     return ""
 
 
-def record_of(script: bytes, frame: bytes) -> dict[str, str]:
+def record_of(script: bytes, second: bytes, frame: bytes) -> dict[str, str]:
     """Content of built-from.json: hashes of all sources of the built files, and of these files."""
     sources = hashlib.sha256()
     for path in sorted(path for path in WIDGET_SOURCES_DIR.rglob("*") if path.is_file() and path.suffix != ".ts"):
         sources.update(f"{path.relative_to(WIDGET_SOURCES_DIR).as_posix()}\n".encode() + path.read_bytes())
     lock = json.loads((WIDGET_DIR / "package-lock.json").read_text(encoding="utf-8"))
-    with_options = json.dumps([_BUNDLE, _list_card_brands()])
+    with_options = json.dumps([_BUNDLE, _SECOND_BUNDLE, _list_card_brands()])
     return {
         "esbuild": lock["packages"]["node_modules/esbuild"]["version"],
         "sources": sources.hexdigest(),
         "options": hashlib.sha256(with_options.encode()).hexdigest(),
         WIDGET_SCRIPT_FILE.name: hashlib.sha256(script).hexdigest(),
+        SECOND_SCRIPT_FILE.name: hashlib.sha256(second).hexdigest(),
         WIDGET_FRAME_FILE.name: hashlib.sha256(frame).hexdigest(),
     }
 

@@ -100,6 +100,12 @@ class Tollhouse {
       getPayment: (id) => get(buildPath("v1", "checkouts", id, "payment")),
       getRegistration: (id) => get(buildPath("v1", "checkouts", id, "registration")),
     };
+    this.paymentLinks = {
+      create: (parameters, options) => post("/v1/paymentLinks", parameters, options),
+      get: (id) => get(buildPath("v1", "paymentLinks", id)),
+      list: (filters) => get("/v1/paymentLinks", filters),
+      deactivate: (id) => this.request("DELETE", buildPath("v1", "paymentLinks", id)),
+    };
     this.registrations = {
       create: (parameters, options) => post("/v1/registrations", parameters, options),
       get: (id) => get(buildPath("v1", "registrations", id)),

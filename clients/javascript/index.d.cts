@@ -55,6 +55,13 @@ export class Tollhouse {
     getPayment(checkoutId: string): Promise<Answered<m.Payment>>;
     getRegistration(checkoutId: string): Promise<Answered<m.Registration>>;
   };
+  readonly paymentLinks: {
+    create(parameters: m.PaymentLinkRequest, options?: KeyOption): Promise<Answered<m.PaymentLink>>;
+    get(linkId: string): Promise<Answered<m.PaymentLink>>;
+    list(filters?: m.PaymentLinksRequest): Promise<Answered<m.PaymentLinks>>;
+    /** Close it: it is neither opened nor paid any more. */
+    deactivate(linkId: string): Promise<Answered<m.PaymentLink>>;
+  };
   readonly registrations: {
     create(parameters: m.RegistrationRequest, options?: KeyOption): Promise<Answered<m.Registration>>;
     get(registrationId: string): Promise<Answered<m.Registration>>;

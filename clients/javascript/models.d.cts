@@ -63,6 +63,10 @@ export interface PaymentResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of a refund or payout that the shopper's bank returned. */
+  readonly transferReturned?: string;
+  /** The bank's reason for it, an ISO 20022 external code. */
+  readonly transferReturnReason?: string;
   /** What the API has besides. */
   readonly [name: string]: any;
 }
@@ -246,6 +250,89 @@ export interface Checkout {
   readonly id: string;
   /** The script's hash, when integrity=true was sent. */
   readonly integrity?: string;
+  /** The address of the page that has the form, when paymentPage=true was sent. */
+  readonly paymentPage?: string;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** A payment link as it stands. */
+export interface PaymentLink {
+  /** The link's id. It is a capability: it lets its holder pay. */
+  readonly id: string;
+  /** The address that shoppers get. */
+  readonly url: string;
+  /** ACTIVE, PAID (as often as it may be), EXPIRED or DEACTIVATED. */
+  readonly state: string;
+  /** What each payment takes; missing where the shopper enters it. */
+  readonly amount?: string;
+  readonly currency: string;
+  /** What each payment is. */
+  readonly paymentType: string;
+  /** As sent; the payments carry it. */
+  readonly merchantTransactionId?: string;
+  /** How it is paid, as sent, with the values that were left out. */
+  readonly link: any;
+  /** How often it was paid. */
+  readonly paidCount: number;
+  /** How much was paid, in the link's currency. */
+  readonly paidAmount: string;
+  /** When it was made, in UTC. */
+  readonly createdAt: string;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** A payment link as it stands. */
+export interface PaymentLinksPaymentLinks {
+  /** The link's id. It is a capability: it lets its holder pay. */
+  readonly id: string;
+  /** The address that shoppers get. */
+  readonly url: string;
+  /** ACTIVE, PAID (as often as it may be), EXPIRED or DEACTIVATED. */
+  readonly state: string;
+  /** What each payment takes; missing where the shopper enters it. */
+  readonly amount?: string;
+  readonly currency: string;
+  /** What each payment is. */
+  readonly paymentType: string;
+  /** As sent; the payments carry it. */
+  readonly merchantTransactionId?: string;
+  /** How it is paid, as sent, with the values that were left out. */
+  readonly link: any;
+  /** How often it was paid. */
+  readonly paidCount: number;
+  /** How much was paid, in the link's currency. */
+  readonly paidAmount: string;
+  /** When it was made, in UTC. */
+  readonly createdAt: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** Payment links, the newest first. */
+export interface PaymentLinks {
+  readonly paymentLinks: PaymentLinksPaymentLinks[];
+  /** How many pages there are. */
+  readonly pages: number;
   /** Names that were sent and that nothing knows; they changed nothing. */
   readonly ignoredParameters?: string[];
   readonly result: Result;
@@ -501,6 +588,10 @@ export interface ListedResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
+  /** Of a refund or payout that the shopper's bank returned. */
+  readonly transferReturned?: string;
+  /** The bank's reason for it, an ISO 20022 external code. */
+  readonly transferReturnReason?: string;
   /** What the API has besides. */
   readonly [name: string]: any;
 }
@@ -601,6 +692,68 @@ export interface Settlements {
   readonly aggregations: Settlement[];
   /** How many pages; on /reports/v2/… only. */
   readonly pages?: number;
+  /** Names that were sent and that nothing knows; they changed nothing. */
+  readonly ignoredParameters?: string[];
+  readonly result: Result;
+  /** Which build answered. */
+  readonly buildNumber: string;
+  /** When, in UTC. */
+  readonly timestamp: string;
+  /** The request's own number: quote it when you ask us. */
+  readonly ndc: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** A share with its interval; missing where nothing was counted. */
+export interface RateInterval {
+  /** Percent. */
+  readonly rate: string;
+  /** Lower end of Wilson's interval of 95 %. */
+  readonly low: string;
+  /** Upper end. */
+  readonly high: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** Purchases' money in one currency. */
+export interface ApprovalRateAmounts {
+  readonly currency: string;
+  /** Of all purchases. */
+  readonly asked: string;
+  /** Of the approved ones. */
+  readonly approved: string;
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** One part of the payments. */
+export interface ApprovalRate {
+  /** Which part: a brand, BIN, day …; all without groupBy. */
+  readonly segment: string;
+  /** Attempts that an acquirer answered. */
+  readonly attempts: number;
+  /** Approved ones among them. */
+  readonly approvedAttempts: number;
+  readonly attemptRate?: RateInterval;
+  /** What shoppers wanted, each counted once. */
+  readonly purchases: number;
+  /** Those with an approved attempt. */
+  readonly approvedPurchases: number;
+  readonly purchaseRate?: RateInterval;
+  readonly amounts: ApprovalRateAmounts[];
+  /** What the API has besides. */
+  readonly [name: string]: any;
+}
+
+/** Approval rates of a period. */
+export interface ApprovalRates {
+  /** What the figures are divided by. */
+  readonly groupBy: string;
+  readonly approvals: ApprovalRate[];
+  /** false: the period has more payments than are counted; only the newest are. */
+  readonly complete: boolean;
   /** Names that were sent and that nothing knows; they changed nothing. */
   readonly ignoredParameters?: string[];
   readonly result: Result;
@@ -1918,6 +2071,8 @@ export interface CheckoutRequest {
   transactionProcessingCode?: "PURCHASE" | "FUNDING" | "PAYMENT";
   /** Optional. Format: AN35. Links an authorization with its later transactions. */
   lifecycleId?: string;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. true returns the address of a page of this gateway that has the form. */
+  paymentPage?: boolean;
   /** Optional. Format: EXTERNAL or INTERNAL. Default: INTERNAL. EXTERNAL goes to the processor's test system, INTERNAL to the simulators. */
   testMode?: "EXTERNAL" | "INTERNAL";
   card?: CheckoutRequestCardParameters;
@@ -2016,6 +2171,8 @@ export interface UpdateCheckoutRequest {
   transactionProcessingCode?: "PURCHASE" | "FUNDING" | "PAYMENT";
   /** Optional. Format: AN35. Links an authorization with its later transactions. */
   lifecycleId?: string;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. true returns the address of a page of this gateway that has the form. */
+  paymentPage?: boolean;
   /** Optional. Format: EXTERNAL or INTERNAL. Default: INTERNAL. EXTERNAL goes to the processor's test system, INTERNAL to the simulators. */
   testMode?: "EXTERNAL" | "INTERNAL";
   card?: UpdateCheckoutRequestCardParameters;
@@ -2050,6 +2207,170 @@ export interface UpdateCheckoutRequest {
   /** Optional. Format: 000.100.2 followed by two digits. Why the payment was charged back. */
   chargebackResultCode?: string;
   registrations?: RegistrationsParameters[];
+}
+
+export interface PaymentLinksRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  /** Optional. Format: integer 1 to 100. Default: 50. How many a page lists. */
+  limit?: string;
+  /** Optional. Format: integer 1 to 500. Default: 1. Which page, the newest links first. */
+  pageNo?: string | number;
+}
+
+export interface LinkParameters {
+  /** Optional. Format: AN 1-200. What the shopper reads above the amount. */
+  description?: string;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. true: it is paid several times, by different shoppers. Any other link is paid once. */
+  reusable?: boolean;
+  /** Optional. Format: integer 1 to 1000000. How often a reusable link is paid at most; without it there is no limit. */
+  maxPayments?: string | number;
+  /** Optional. Format: true or false. 1 and 0 in their place, and any letter case, are taken and come back as true or false. true: the shopper enters the amount, so none is sent. */
+  openAmount?: boolean;
+  /** Optional. Format: decimal amount. The least open amount; without it the currency's smallest unit. */
+  minAmount?: string;
+  /** Conditional. Format: decimal amount. The greatest open amount. Required with link.openAmount=true. */
+  maxAmount?: string;
+  /** Optional. Format: yyyy-MM-dd HH:mm:ss. Until when it can be paid, UTC by the merchant's clock. */
+  expiresAt?: string;
+}
+
+export interface PaymentLinkRequestCustomerParameters {
+  /** Optional. Format: AN 1-255. The shopper's id in your system. */
+  merchantCustomerId?: string;
+  /** Conditional. Format: AN up to 50. Required when any other customer parameter is sent. */
+  givenName?: string;
+  /** Conditional. Format: AN up to 50. Required when any other customer parameter is sent. */
+  surname?: string;
+  /** Optional. Format: up to 25; first char + or digit, then digits, space, dot, parentheses, slash, hyphen. Some risk checks need it. */
+  phone?: string;
+  /** Optional. Format: AN 6-128. For risk checks and direct-debit mandates. */
+  email?: string;
+  /** Optional. Format: AN 1-60. */
+  companyName?: string;
+  /** Optional. Format: NEW or EXISTING. */
+  status?: "NEW" | "EXISTING";
+}
+
+export interface PaymentLinkRequestShippingParameters {
+  /** Conditional. Format: AN 1-100. */
+  street1?: string;
+  /** Conditional. Format: AN 1-100. */
+  street2?: string;
+  /** Optional. Format: AN 1-100. When present, street1 holds only the street's name and street2 is ignored. */
+  houseNumber1?: string;
+  /** Optional. Format: AN 1-100. Requires houseNumber1. */
+  houseNumber2?: string;
+  /** Conditional. Format: letters 1-80. */
+  city?: string;
+  /** Conditional. Format: letters, digits, dot, 1-50. */
+  state?: string;
+  /** Conditional. Format: letters and digits, 1-16. */
+  postcode?: string;
+  /** Conditional. Format: A2 letters, ISO 3166-1. */
+  country?: string;
+  /** Conditional. Format: 5-30 uppercase letters and underscore. */
+  method?: "CARRIER_DESIGNATED_BY_CUSTOMER" | "ELECTRONIC_DELIVERY" | "EXPEDITED" | "GROUND" | "INTERNATIONAL" | "LOWEST_COST" | "MILITARY" | "NEXT_DAY_OVERNIGHT" | "OTHER" | "POINT_PICKUP" | "PUDO" | "SAME_DAY_SERVICE" | "STORE_PICKUP" | "THREE_DAY_SERVICE" | "TWO_DAY_SERVICE";
+  /** Conditional. Format: 1-10 integer digits, dot, 2 decimals. Total shipping cost. */
+  cost?: string;
+  /** Conditional. Format: AN 1-160. */
+  comment?: string;
+  /** Optional. Format: date. Expected delivery. */
+  expectedDate?: string;
+  /** Optional. Format: AN 1-255. */
+  logisticsProvider?: string;
+  /** Optional. Format: AN 1-255. */
+  trackingNumber?: string;
+  /** Optional. Format: AN 1-255. */
+  returnTrackingNumber?: string;
+  /** Optional. Format: AN 1-255. */
+  normalized?: string;
+  /** Optional. Format: AN 1-255. */
+  validationStatus?: string;
+  /** Optional. Format: AN 1-100. The warehouse that delivers. */
+  warehouse?: string;
+  /** Optional. Format: GET_FROM_FILE, NO_SHIPPING, SET_PROVIDED_ADDRESS. */
+  preference?: "GET_FROM_FILE" | "NO_SHIPPING" | "SET_PROVIDED_ADDRESS";
+  /** Optional. Format: AN. */
+  middleName?: string;
+  /** Optional. Format: AN 1-60. */
+  companyName?: string;
+  /** Optional. Format: 6-26 chars, first char + or digit, then digits, space, dot, parentheses, slash, hyphen. */
+  phone?: string;
+  /** Optional. Format: 6-26 chars, first char + or digit, then digits, space, dot, parentheses, slash, hyphen. */
+  mobile?: string;
+  /** Optional. Format: AN 1-25. */
+  workPhone?: string;
+  /** Optional. Format: AN 6-128. */
+  email?: string;
+  /** Optional. Format: RETURN or SHIPMENT. */
+  type?: "RETURN" | "SHIPMENT";
+}
+
+export interface CartItemsParameters {
+  /** Conditional. Format: AN 1-255. */
+  name?: string;
+  /** Conditional. Format: AN 1-255. Unique item id. */
+  merchantItemId?: string;
+  /** Conditional. Format: up to 12 digits, optional dot and up to 3 decimals. */
+  quantity?: string;
+  /** Optional. Format: AN 1-255. */
+  sku?: string;
+  /** Conditional. Format: A3 ISO 4217. */
+  currency?: string;
+  /** Conditional. Format: AN 1-2048. */
+  description?: string;
+  /** Conditional. Format: 1-10 integer digits, dot, 2 decimals. Per unit, with tax and discount. */
+  price?: string;
+  /** Conditional. Format: same decimal form. For the whole quantity. */
+  totalAmount?: string;
+  /** Conditional. Format: same decimal form. Per unit. */
+  taxAmount?: string;
+  /** Conditional. Format: up to 6 chars, percentage 0 to 100 with up to two decimals. */
+  tax?: string;
+}
+
+export interface PaymentLinkRequestCartParameters {
+  items?: CartItemsParameters[];
+}
+
+export interface PaymentLinkRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  /** Conditional. Format: decimal amount. The only amount that is processed; taxes and shipping are already in it. */
+  amount?: string;
+  /** Conditional. Format: decimal amount. The tax part of the amount. */
+  taxAmount?: string;
+  /** Optional. Format: decimal amount. Discount on the whole invoice (L3 data). */
+  discountAmount?: string;
+  /** Required. Format: A3 uppercase, ISO 4217. */
+  currency: string;
+  /** Required. Format: A2. The operation, e.g. DB, PA, CD, CP, RV, RF, RG. */
+  paymentType: string;
+  /** Optional. Format: AN 1-127. What the shopper's statement says; merchant.name may override it. */
+  descriptor?: string;
+  /** Conditional. Format: AN 8-255. Your reference, unique per transaction. Some receivers require it. */
+  merchantTransactionId?: string;
+  /** Optional. Format: AN 8-255. Your invoice number, unique. Not sent onwards. */
+  merchantInvoiceId?: string;
+  /** Optional. Format: AN 8-255. Appears in reporting only. */
+  merchantMemo?: string;
+  /** Optional. Format: AN up to 32, letters and digits. */
+  transactionCategory?: string;
+  /** Optional. Format: AN 1-10. Language and country; what is supported depends on the connector. */
+  locale?: string;
+  link?: LinkParameters;
+  /** Optional. Format: EXTERNAL or INTERNAL. Default: INTERNAL. EXTERNAL goes to the processor's test system, INTERNAL to the simulators. */
+  testMode?: "EXTERNAL" | "INTERNAL";
+  customer?: PaymentLinkRequestCustomerParameters;
+  billing?: BillingParameters;
+  shipping?: PaymentLinkRequestShippingParameters;
+  cart?: PaymentLinkRequestCartParameters;
+  customParameters?: Record<string, string>;
+  /** Conditional. Format: AN 6-2048, absolute, URL-encoded. Where the shopper returns to after the payment. */
+  shopperResultUrl?: string;
+  /** Optional. Format: AN 6-2048, URL-encoded. Use webhooks instead. */
+  notificationUrl?: string;
 }
 
 export interface RegistrationRequest {
@@ -2831,6 +3152,23 @@ export interface AggregationPageRequest {
   pageNo?: string | number;
   /** Optional. Format: EXTERNAL or INTERNAL. INTERNAL: made-up settlements, always the same. Else: yours. */
   testMode?: "EXTERNAL" | "INTERNAL";
+}
+
+export interface ApprovalsRequestDateParameters {
+  /** Required. Format: date. The first day, UTC by your clock. */
+  from: string;
+  /** Required. Format: date. The last day, included. */
+  to: string;
+}
+
+export interface ApprovalsRequest {
+  /** Required. Format: AN 32, lowercase hexadecimal. The channel; the merchant entity where channel dispatching is active. */
+  entityId?: string;
+  date?: ApprovalsRequestDateParameters;
+  /** Optional. Format: all, day, hour, brand, country, issuer, bin, acquirer, means, threeDSecure or shopper. Default: all. What the figures are divided by. */
+  groupBy?: "all" | "day" | "hour" | "brand" | "country" | "issuer" | "bin" | "acquirer" | "means" | "threeDSecure" | "shopper";
+  /** Optional. Format: A3 ISO 4217. Only payments in this currency. */
+  currency?: string;
 }
 
 export interface MoveClockRequest {

@@ -1,13 +1,13 @@
-"""Writes the models as Python, TypeScript and PHP."""
+"""Renders the client packages' models as Python, TypeScript and PHP."""
 
 from __future__ import annotations
 
 import json
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from config.clients.document import (
     ApiModel,
@@ -229,9 +229,3 @@ def _render_php_constants(maps: Sequence[str]) -> str:
         f"/** Tables of the API. {GENERATED_NOTICE} */\nfinal class Constants\n{{\n"
         f"    public const MAP_PARAMETERS = [{listed}];\n    public const OUTCOME_PATTERNS = [\n{outcomes}    ];\n}}\n"
     )
-
-
-def read_version(root: Path) -> str:
-    """The version that the three packages share."""
-    found: Mapping[str, Any] = json.loads((root / "javascript/package.json").read_text(encoding="utf-8"))
-    return str(found["version"])

@@ -75,7 +75,7 @@ class BackingServices:
         """The variables that we set. Variables of the caller take precedence over our defaults."""
         given = os.environ.get
         own = {
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": self.postgres.local_url(database_url),
             "CELERY_BROKER_URL": broker_url,
             "DJANGO_SECRET_KEY": given("DJANGO_SECRET_KEY") or load_or_create_secret(self.var / "secret_key", 48),
             "GATEWAY_ENVIRONMENT": given("GATEWAY_ENVIRONMENT") or "test",

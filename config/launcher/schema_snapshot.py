@@ -24,6 +24,8 @@ SEPARATOR: Final = "\n-- next\n"
 FINGERPRINT_LINE: Final = "-- migrations "
 ENVIRONMENT_FUNCTION: Final = "CREATE FUNCTION gateway_environment()"
 """The one statement that depends on the installation: it is left out, and its migration's own function is called."""
+NOT_RECORDED: Final = ("SELECT", "SAVEPOINT", "RELEASE SAVEPOINT")
+"""Statements that change no schema; a savepoint's name is another in each run."""
 
 
 def fingerprint_migrations(executor: MigrationExecutor) -> str:
@@ -41,7 +43,7 @@ def record_snapshot() -> str:
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         words = sql.lstrip().upper()
-        if "DJANGO_MIGRATIONS" not in words and not words.startswith("SELECT") and ENVIRONMENT_FUNCTION not in sql:
+        if "DJANGO_MIGRATIONS" not in words and not words.startswith(NOT_RECORDED) and ENVIRONMENT_FUNCTION not in sql:
             written.append(_compose(sql, params))
         return execute(sql, params, many, context)
 

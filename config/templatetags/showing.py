@@ -13,6 +13,8 @@ from django import template
 from django.utils.safestring import SafeString
 
 from gateway.backoffice.kit import formatting
+from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.models import Payment
 
 register = template.Library()
 
@@ -60,6 +62,12 @@ def show_moment_text(at: datetime, form: str = "minutes") -> str:
 def show_clock_text(at: datetime, form: str = "seconds") -> str:
     """A time without its zone as plain text: in pictures."""
     return formatting.format_local(at, form) if isinstance(at, datetime) else "–"
+
+
+@register.filter("payment_title")
+def show_payment_title(payment: Payment) -> str:
+    """What a payment is, in words: "Refund" in place of RF."""
+    return format_payment_title(payment)
 
 
 @register.simple_tag(name="zone")

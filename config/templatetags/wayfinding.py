@@ -8,11 +8,25 @@ from typing import Any, Final
 from django import template
 from django.utils.translation import gettext as _
 
+from chargebacks.models import Chargeback, DisputeAlert
 from config import navigation
 from gateway.backoffice.kit.formatting import format_money
-from gateway.backoffice.payments.timeline import format_payment_title
-from gateway.models import Approval, Notification, Payment, Registration, WebhookEndpoint
+from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.backoffice.schedules.schedule_details import name_schedule
+from gateway.models import (
+    Approval,
+    Authentication,
+    BankOrder,
+    BatchedCapture,
+    Notification,
+    Payment,
+    Registration,
+    WebhookEndpoint,
+)
 from gateway.payments.operations import OPERATIONS
+from gateway.scheduling.models import Job
+from reporting.models import SettlementRecord
+from reporting.templatetags.books import describe_line_kind
 
 register = template.Library()
 
@@ -20,6 +34,13 @@ _NAMES: Final[Mapping[type, Callable[[Any], str]]] = {
     Payment: lambda row: f"{format_payment_title(row)} {format_money(row.amount, row.currency)}",
     Approval: lambda row: f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
     Registration: lambda row: row.brand or _("Registration"),
+    Job: name_schedule,
+    Chargeback: lambda row: format_money(row.amount, row.currency),
+    DisputeAlert: lambda row: format_money(row.amount, row.currency),
+    SettlementRecord: lambda row: f"{describe_line_kind(row)} {format_money(row.amount, row.currency)}",
+    BatchedCapture: lambda row: format_money(row.amount, row.currency),
+    BankOrder: lambda row: format_money(row.amount, row.currency),
+    Authentication: lambda row: f"{row.network} {format_money(row.amount, row.currency)}",
     Notification: lambda row: f"{row.kind} {row.action}",
     WebhookEndpoint: lambda row: _("Inspector") if row.url.startswith("inspector:") else row.url,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -92,4 +92,25 @@ def record_audit_entry_for(
         before=dict(before) if before is not None else None,
         after=dict(after) if after is not None else None,
         merchant=merchant,
+    )
+
+
+AuditedRow = tuple[models.Model, UUID | None, Mapping[str, Any] | None, Mapping[str, Any] | None]
+"""A row, its merchant, and what it was before and after."""
+
+
+def record_audit_entries(by: Actor, action: str, rows: Iterable[AuditedRow]) -> None:
+    """Write one entry per row by one statement, in the transaction of the changes they record."""
+    AuditEntry.objects.bulk_create(
+        AuditEntry(
+            actor=by.name[:150],
+            ip=by.ip,
+            action=action,
+            subject=row._meta.model_name or "",
+            subject_id=str(row.pk),
+            before=dict(before) if before is not None else None,
+            after=dict(after) if after is not None else None,
+            merchant=merchant,
+        )
+        for row, merchant, before, after in rows
     )

@@ -9,7 +9,8 @@ A token is shown once, when it is created; only its hash is stored. Source: Part
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -21,11 +22,15 @@ from gateway.access import audit_log
 from gateway.core import clock, identifiers
 from gateway.core.secret import Secret
 from gateway.models import TOKEN_SCOPES, AccessToken, Channel, Merchant
+from gateway.timers.registry import SWEEP_INTERVAL_S, Timer
 
 TOKEN_OPERATIONS: Final = ("PA", "DB", "CP", "RF", "RV", "RB", "RC", "CD", "CB", "CR")
 """Payment types that a token can be restricted to. Operations without money (RG, RI) are always allowed."""
 TOKEN_ROTATION_OVERLAP: Final = timedelta(days=7)
 """How long the old token of a rotation goes on working."""
+MAX_LENT_TOKEN_AGE: Final = timedelta(minutes=1)
+"""How long a token of :func:`lend_token` works at most, should the process die within the block. Its row is deleted by
+:data:`TIMER` then."""
 
 
 def hash_token(token: str) -> bytes:
@@ -88,6 +93,44 @@ def issue_token(
     )
     audit_log.record_audit_entry(by, "issue", token, after=_audit_facts(token))
     return token, Secret(text)
+
+
+@contextmanager
+def lend_token(channel: Channel, *, name: str, by: audit_log.Actor, scopes: Sequence[str]) -> Iterator[Secret]:
+    """A token of one channel for calls that this process makes itself. It is shown to no one, and its row is deleted
+    when the block ends; the caller writes the audit entry."""
+    text = identifiers.generate_access_token()
+    now = clock.real_now()
+    token = AccessToken.objects.create(
+        digest=hash_token(text),
+        hint=text[-4:],
+        name=name,
+        merchant=channel.merchant,
+        channel=channel,
+        scopes=list(scopes),
+        ends_at=now + MAX_LENT_TOKEN_AGE,
+        created_by=by.name,
+        approved_at=now,
+        lent=True,
+    )
+    try:
+        yield Secret(text)
+    finally:
+        token.delete()
+
+
+def _delete_left_tokens(_merchant: Merchant | None) -> int:
+    """Delete lent tokens whose process died."""
+    return AccessToken.objects.filter(lent=True, ends_at__lt=clock.real_now()).delete()[0]
+
+
+TIMER: Final = Timer(
+    name="lent tokens",
+    run=_delete_left_tokens,
+    every_s=SWEEP_INTERVAL_S,
+    earliest_due="SELECT min(ends_at) FROM gateway_accesstoken WHERE lent",
+    about="Delete tokens of the docs' Run button that were left by a process that died.",
+)
 
 
 @transaction.atomic

@@ -210,6 +210,13 @@ WIDGET_OPERATION: Final = "widget"
 """What a browser reads of a checkout, as an operation of ``Channel.limits``."""
 
 
+MAX_SAMPLE_RUNS: Final = (30, 60)
+"""Runs of the docs' samples by one user, in so many seconds."""
+MAX_LINK_OPENINGS: Final = (120, 60)
+"""Checkouts of one payment link for one client network, in so many seconds: each is a row, and links are public. Mobile
+networks have many shoppers behind one address."""
+
+
 def throttle_request(entity: UUID, channel: Channel | None, operation: str, now: datetime) -> dict[str, str]:
     """Count a request and return the rate headers. Raises ApiError above the limit (429, or as the settings say)."""
     limit = resolve_rate_limit(channel, operation)
@@ -226,6 +233,17 @@ def throttle_shopper_request(
         return {}
     key = uuid5(NAMESPACE_OID, f"{operation} {checkout.hex} {resolve_shopper_network(ip or '')}")
     return _count_request(key, SHOPPER_OPERATION, limit, now)
+
+
+def throttle_link_opening(link: UUID, ip: str | None, now: datetime) -> None:
+    """Count a checkout that a payment link opens for a client network. Raises ApiError above the limit."""
+    key = uuid5(NAMESPACE_OID, f"link opening {link.hex} {resolve_shopper_network(ip or '')}")
+    _count_request(key, "linkOpening", MAX_LINK_OPENINGS, now)
+
+
+def throttle_sample_run(user: int, now: datetime) -> None:
+    """Count a user's run of a sample of the docs. Raises ApiError above the limit."""
+    _count_request(uuid5(NAMESPACE_OID, f"sample run {user}"), "sampleRun", MAX_SAMPLE_RUNS, now)
 
 
 def _count_request(key: UUID, operation: str, limit: tuple[int, int], now: datetime) -> dict[str, str]:

@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from gateway import metrics
+from gateway import metrics, tracing
 from gateway.api import authentication as authentication
 from gateway.api.authentication import Admission, parse_entity_id
 from gateway.api.deprecation_warnings import build_warning_header
@@ -81,6 +81,14 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
     def default_response_headers(self) -> dict[str, str]:
         return {}
 
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        endpoint = self.endpoints.get(request.method or "")
+        name = endpoint.name if endpoint is not None else "other"
+        with tracing.trace_span(f"request {name}", ndc=lambda: self.trace.ndc, operation=name) as span:
+            response = super().dispatch(request, *args, **kwargs)
+            span.set(status=response.status_code)
+            return response
+
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         self.trace = RequestTrace(
             request=identifiers.row_id(),
@@ -89,7 +97,7 @@ class ApiView(APIView):  # type: ignore[misc]  # DRF has no type hints
             at=clock.real_now(),
             ip=resolve_client_ip(request),
         )
-        return super().initialize_request(request, *args, **kwargs)
+        return Request(request)  # no parsers and authenticators: bodies and tokens are read by :meth:`admit_request`
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Everything is done in :meth:`enter`; only a wrong method has to find the token checked already."""

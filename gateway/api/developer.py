@@ -110,7 +110,7 @@ class RequestsView(SandboxView):
                 "durationMs": one.duration_ms,
                 **({"payment": one.payment.hex} if one.payment else {}),
             }
-            for one in rows.order_by("-at")[:MAX_LISTED_REQUESTS]
+            for one in rows.order_by("-id")[:MAX_LISTED_REQUESTS]
         ]
         body = build_envelope("000.000.100", context.trace.ndc, requests=requests, **ignored_names)
         return Response(body, headers=context.headers)

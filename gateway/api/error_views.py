@@ -18,10 +18,15 @@ from django.utils.translation import gettext_lazy
 from gateway.api.envelope import build_plain_response
 from gateway.api.errors import INTERNAL_ERROR_CODE
 from gateway.api.middleware import is_api_path
+from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.core import identifiers
+from gateway.core.document import suggest_name
 from gateway.core.masking import mask_text
 
 _TITLES: Final = {404: gettext_lazy("There is nothing here"), 403: gettext_lazy("This page is not for you")}
+_API_PATHS: Final = tuple(dict.fromkeys(endpoint.path.partition("/{")[0] for endpoint in ENDPOINTS))
+_LIVE_API_PATHS: Final = tuple(path for path in _API_PATHS if not path.startswith("/v1/test/"))
+MAX_SUGGESTED_PATH_CHARS: Final = 60
 log = structlog.get_logger(__name__)
 
 
@@ -38,13 +43,25 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
             return answer
         if _is_browser(request):
             return _render_in_backoffice(request, 404) or render(request, "404.html", status=404)
-    return build_plain_response(404, "200.300.404", "no such path or version")
+    return build_plain_response(404, "200.300.404", f"no such path or version{_suggest_path(request.path)}")
+
+
+def _suggest_path(path: str) -> str:
+    """`` - did you mean /v1/payments?`` for a path that is nearly one of the API's, or an empty string."""
+    start = "/".join(path.split("/", 3)[:3])
+    asked = (path, start) if len(path) <= MAX_SUGGESTED_PATH_CHARS else (start[:MAX_SUGGESTED_PATH_CHARS],)
+    paths = _LIVE_API_PATHS if settings.IS_LIVE else _API_PATHS
+    if start in paths:
+        return ""
+    return next((hint for one in asked if (hint := suggest_name(one, paths))), "")
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
     """500 for an unhandled exception; the log has it under the ndc that the response shows."""
     ndc = identifiers.format_ndc(identifiers.row_id())
-    log.error("unexpected_error", ndc=ndc, method=request.method, path=mask_text(request.path), exc_info=True)
+    # An address of the hosted payment page is a key to pay by.
+    path = "/pay/…" if request.path.startswith("/pay/") else mask_text(request.path)
+    log.error("unexpected_error", ndc=ndc, method=request.method, path=path, exc_info=True)
     if _is_browser(request) and not is_api_path(request.path):
         return render(request, "500.html", {"ndc": ndc}, status=500)
     return build_plain_response(500, INTERNAL_ERROR_CODE, ndc=ndc)

@@ -1,4 +1,6 @@
-"""Health checks: liveness and readiness of the process. Public, without secrets and envelope (ruling D13)."""
+"""Health checks: liveness and readiness of the process. Public, without secrets and envelope (ruling D13).
+
+Which check failed is told to those who may read the figures. Source: docs/decisions/0062."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
+from gateway.api.metrics_view import may_read_figures
 from gateway.db.database_clock import WrongClockError, require_right_clock
 from gateway.vault.sealing import VaultError, current_vault
 
@@ -21,16 +24,22 @@ def check_liveness(_request: HttpRequest) -> JsonResponse:
     return _answer({"status": "ok"}, 200)
 
 
-def check_readiness(_request: HttpRequest) -> JsonResponse:
+def check_readiness(request: HttpRequest) -> JsonResponse:
     """200 when the database answers and is migrated, the vault opens and this machine's clock is the database's; else
-    503 with the failed checks."""
+    503. The checks and the environment for those who may read the figures; for others the status alone."""
+    checks = check_parts()
+    fine = all(state == "ok" for state in checks.values())
+    body: dict[str, object] = {"status": "ok" if fine else "unavailable"}
+    if may_read_figures(request):
+        body |= {"environment": settings.GATEWAY_ENVIRONMENT, "checks": checks}
+    return _answer(body, 200 if fine else 503)
+
+
+def check_parts() -> dict[str, str]:
+    """Part of this process → "ok", or what is wrong with it."""
     database = _check_database()
     checks = {"database": database, "vault": _check_vault()}
-    if database == "ok":
-        checks["clock"] = _check_clock()
-    fine = all(state == "ok" for state in checks.values())
-    body = {"status": "ok" if fine else "unavailable", "environment": settings.GATEWAY_ENVIRONMENT, "checks": checks}
-    return _answer(body, 200 if fine else 503)
+    return {**checks, "clock": _check_clock()} if database == "ok" else checks
 
 
 def _answer(body: Mapping[str, object], status: int) -> JsonResponse:

@@ -14,14 +14,15 @@ from gateway import metrics
 
 def serve_metrics(request: HttpRequest) -> HttpResponse:
     """The metrics, or 403. A request through a proxy does not count as from this machine."""
-    if not _is_allowed(request):
+    if not may_read_figures(request):
         return HttpResponse(b"", status=403)
     return HttpResponse(
         metrics.render_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
     )
 
 
-def _is_allowed(request: HttpRequest) -> bool:
+def may_read_figures(request: HttpRequest) -> bool:
+    """Whether the request has the metrics token; without a token in the settings, whether it is from this machine."""
     token = settings.GATEWAY_METRICS_TOKEN
     sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if token:

@@ -1,4 +1,4 @@
-"""Middleware: HTTPS only in live, and page middleware (session, CSRF, CSP and others) that API requests skip.
+"""Middleware: HTTPS only in live, and a short way for API requests past the middleware of pages.
 
 Source: Part A, What the service does, 2; ruling D11.
 """
@@ -13,15 +13,9 @@ from typing import Any, Final
 from allauth.account.middleware import AccountMiddleware
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
-from django.contrib.auth.middleware import AuthenticationMiddleware
-from django.contrib.messages.middleware import MessageMiddleware
-from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.middleware.clickjacking import XFrameOptionsMiddleware
-from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
-from django.middleware.locale import LocaleMiddleware
 
 from gateway.api.envelope import build_plain_response
 
@@ -111,20 +105,33 @@ def _add_content_length(answer: HttpResponse) -> HttpResponse:
     return answer
 
 
-def _pages_only(middleware: type[Any]) -> type[Any]:
-    """A subclass of ``middleware`` that API requests skip."""
+class ApiShortcutMiddleware:
+    """Hands API requests to their view: all middleware after this one (session, CSRF, CSP and others) is for pages.
 
-    class PagesOnly(middleware):  # type: ignore[misc]  # the base class is a parameter
-        def __call__(self, request: HttpRequest) -> Any:
-            return self.get_response(request) if is_api_path(request.path) else super().__call__(request)
+    Django builds the chain from its end, so the handler that calls the view is found by following it."""
 
-        if hasattr(middleware, "process_view"):
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+        self._call_view = _find_view_handler(get_response)
 
-            def process_view(self, request: HttpRequest, *args: Any) -> Any:
-                return None if is_api_path(request.path) else super().process_view(request, *args)
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._call_view(request) if is_api_path(request.path) else self.get_response(request)
 
-    PagesOnly.__name__ = PagesOnly.__qualname__ = middleware.__name__
-    return PagesOnly
+
+def _find_view_handler(handler: Any) -> Callable[[HttpRequest], HttpResponse]:
+    """The last handler of a middleware chain: each wraps (functools.wraps) a middleware, which has the next one."""
+    while (following := getattr(handler.__wrapped__, "get_response", None)) is not None:
+        handler = following
+    found: Callable[[HttpRequest], HttpResponse] = handler
+    return found
+
+
+class PagesCsrfMiddleware(CsrfViewMiddleware):
+    """Django's, for pages only: an API request has no session that a foreign page could use."""
+
+    def process_view(self, request: HttpRequest, *args: Any) -> Any:
+        """None, or the answer to a form without the right token."""
+        return None if is_api_path(request.path) else super().process_view(request, *args)
 
 
 class SignInContextMiddleware:
@@ -175,13 +182,3 @@ def has_named_report_endpoint() -> bool:
 def build_reporting_endpoints() -> str:
     """The Reporting-Endpoints header of our pages."""
     return f'{REPORT_ENDPOINT_NAME}="{settings.POLICY_REPORTS_PATH}"'
-
-
-PagesCspMiddleware = _pages_only(PagePolicyMiddleware)
-PagesSessionMiddleware = _pages_only(SessionMiddleware)
-PagesLocaleMiddleware = _pages_only(LocaleMiddleware)
-PagesCommonMiddleware = _pages_only(CommonMiddleware)
-PagesCsrfMiddleware = _pages_only(CsrfViewMiddleware)
-PagesAuthenticationMiddleware = _pages_only(AuthenticationMiddleware)
-PagesMessageMiddleware = _pages_only(MessageMiddleware)
-PagesXFrameOptionsMiddleware = _pages_only(XFrameOptionsMiddleware)

@@ -13,7 +13,7 @@ from django.http import Http404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from gateway.api.base_view import ApiView
+from gateway.api.base_view import ApiView, RequestContext
 from gateway.api.envelope import build_envelope
 from gateway.api.payments import build_payment_response
 from gateway.catalogue.endpoints import (
@@ -30,7 +30,7 @@ from gateway.core.masking import mask_text
 from gateway.core.money import Money
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
 from gateway.core.secret import Secret
-from gateway.models import AcquirerExchange, MandateMail
+from gateway.models import AcquirerExchange, MandateMail, Payment
 from gateway.payments import acquirer_message_store, mandate_mails, shopper_return
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import render_ignored_parameters
@@ -53,17 +53,27 @@ def _mask_message(message: Any) -> Any:
     return json.loads(mask_text(json.dumps(message, ensure_ascii=False)))
 
 
-class AcquirerMessagesView(SandboxView):
-    """GET /v1/test/acquirer/messages: the messages sent to the acquirer for a payment, masked, and its answers."""
+class SandboxPaymentView(SandboxView):
+    """Base of the views that read what belongs to the payment ``id``."""
 
-    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": ACQUIRER_MESSAGES_ENDPOINT}
-
-    def get(self, request: Request) -> Response:
+    def read_payment(self, request: Request) -> tuple[RequestContext, Payment, dict[str, Any]]:
+        """The admitted request, its payment, and the names of ignored parameters for the answer. Raises
+        RequestRefusedError (404)."""
         context = self.admit_request(request, request._request.GET.get("id"), reads=True)
         ignored_names = render_ignored_parameters(self.parse(context, context.admission.channel))
         payment = context.admission.payment
         if payment is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        return context, payment, ignored_names
+
+
+class AcquirerMessagesView(SandboxPaymentView):
+    """GET /v1/test/acquirer/messages: the messages sent to the acquirer for a payment, masked, and its answers."""
+
+    endpoints: ClassVar[dict[str, Endpoint]] = {"GET": ACQUIRER_MESSAGES_ENDPOINT}
+
+    def get(self, request: Request) -> Response:
+        context, payment, ignored_names = self.read_payment(request)
         messages = [
             {
                 "connector": exchange.connector,
@@ -79,17 +89,13 @@ class AcquirerMessagesView(SandboxView):
         return Response(body, headers=context.headers)
 
 
-class MailsView(SandboxView):
+class MailsView(SandboxPaymentView):
     """GET /v1/test/mails: the mandate mails of a payment, with their text."""
 
     endpoints: ClassVar[dict[str, Endpoint]] = {"GET": TEST_MAILS_ENDPOINT}
 
     def get(self, request: Request) -> Response:
-        context = self.admit_request(request, request._request.GET.get("id"), reads=True)
-        ignored_names = render_ignored_parameters(self.parse(context, context.admission.channel))
-        payment = context.admission.payment
-        if payment is None:
-            raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
+        context, payment, ignored_names = self.read_payment(request)
         rows = MandateMail.objects.select_related("payment__merchant").filter(pk=payment.pk)
         mails = [mandate_mails.render_mandate_mail(row) for row in rows]
         body = build_envelope("000.000.100", context.trace.ndc, id=payment.id.hex, mails=mails, **ignored_names)

@@ -83,12 +83,13 @@ class WorkKind:
     """A kind of work. ``step``: does one slice of about half a second; arguments: the work, the folder for its files,
     and a function that renews the lease, which raises WorkLeaseLostError; called in a transaction it keeps others off
     until the transaction ends. May raise WorkFailedError. ``right``: the permission to request it and to fetch its
-    file."""
+    file; ``file_right``: the one to fetch its file, where that is another."""
 
     name: str
     about: str
     right: str
     step: Callable[[BackgroundWork, AttemptFolder, Callable[[], None]], SliceResult] = field(repr=False)
+    file_right: str = ""
 
 
 _KINDS: Final[dict[str, WorkKind]] = {}

@@ -68,7 +68,7 @@ __all__ = [
     "url",
     "value_list",
     "with_words",
-]  # fmt: skip
+]
 
 NAME_MARKS = " .,'’-/"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from gateway.catalogue.structure import Param
@@ -74,7 +75,7 @@ def find_names_holding(number: Secret, values: Iterable[tuple[str, str]]) -> Ite
     digits = number.reveal()
     sent = list(values)
     # Nearly every request ends here: its number's first and last digits are not among those of all texts together.
-    folded = card_data.fold_digits("".join(text for pair in sent for text in pair))
+    folded = card_data.fold_digits("".join(chain.from_iterable(sent)))
     if digits[:MIN_PART_DIGITS] not in folded or digits[-MIN_PART_DIGITS:] not in folded:
         return
     places = range(MIN_PART_DIGITS, len(digits) - MIN_PART_DIGITS + 1)

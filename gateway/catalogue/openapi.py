@@ -29,6 +29,7 @@ _NEEDS: Final = {Need.REQUIRED: "Required", Need.CONDITIONAL: "Conditional", Nee
 _TAGS: Final = (
     ("Payments", "Pay, authorise, credit; capture, refund and reverse."),
     (answers.CHECKOUTS_TAG, "Payments that the shopper makes in the hosted widget."),
+    (answers.PAYMENT_LINKS_TAG, "Addresses at which shoppers pay, for merchants without a page of their own."),
     (answers.QUERIES_TAG, "Find transactions again; what was settled."),
     ("Test environment", "Tools that exist in the test environment only."),
     ("Service", "The tables of this gateway, and its health."),
@@ -68,6 +69,14 @@ REQUEST_EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "shopperResultUrl": "https://shop.example/result",
         "integrity": "true",
     },
+    "payment-link": {
+        "amount": "92.00",
+        "currency": "EUR",
+        "paymentType": "DB",
+        "merchantTransactionId": "order-4711",
+        "link.description": "Deposit for your stay",
+    },
+    "deactivate-payment-link": {},
     "update-checkout": {"amount": "80.00"},
     "pay-checkout": _FORM,
     "store-checkout": _FORM,
@@ -206,6 +215,8 @@ _IDEMPOTENCY_KEY: Final[JsonObject] = {
 def _tag(endpoint: Endpoint) -> str:
     if endpoint.scope == "test":
         return _TEST
+    if endpoint.path.startswith("/v1/paymentLinks"):
+        return answers.PAYMENT_LINKS_TAG
     if endpoint.operation in ("query", "report"):
         return answers.QUERIES_TAG
     return answers.CHECKOUTS_TAG if endpoint.path.startswith("/v1/checkouts") else _TAGS[0][0]
@@ -214,6 +225,8 @@ def _tag(endpoint: Endpoint) -> str:
 def _path_id(endpoint: Endpoint) -> JsonObject:
     if _tag(endpoint) == answers.CHECKOUTS_TAG:
         return answers.CHECKOUT_ID_PARAMETER
+    if _tag(endpoint) == answers.PAYMENT_LINKS_TAG:
+        return answers.LINK_ID_PARAMETER
     what = "settlement" if endpoint.operation == "report" else "payment"
     return {
         "name": "id",

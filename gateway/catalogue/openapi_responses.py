@@ -14,6 +14,8 @@ ResponseSchema = dict[str, Any]
 
 CHECKOUTS_TAG: Final = "Checkouts"
 """The tag of the endpoints that checkouts and the widget use."""
+PAYMENT_LINKS_TAG: Final = "Payment links"
+"""The tag of the endpoints of payment links."""
 QUERIES_TAG: Final = "Queries and reports"
 """The tag of the endpoints that only read."""
 
@@ -36,6 +38,7 @@ _CHECKOUT = "^[0-9A-F]{32}-[0-9A-Za-z]{1,15}$"
 _AMOUNT = r"^[0-9]{1,12}\.[0-9]{2}$"
 _WIRE_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\+0000$"
 _SIGNED = r"^-?[0-9]{1,18}\.[0-9]{2,10}$"
+_PERCENT = r"^[0-9]{1,3}\.[0-9]{2}$"
 _ENVELOPE: Final[ResponseSchema] = {
     "result": _ref("schemas", "Result"),
     "buildNumber": _text("Which build answered.", r"^[0-9a-f]{40}@[0-9: -]{19} \+0000$"),
@@ -86,10 +89,29 @@ _RESULT_DETAILS: Final[ResponseSchema] = _object(
         "MerchantAdviceCode": _text("Why it was declined and what to do next.", "^[0-9]{2}$"),
         "authorizationExpiresAt": _text("Of a PA: until when it may be captured, UTC.", _WIRE_TIME),
         "authorizationExpired": _text("Of a PA whose time has passed uncaptured.", "^true$"),
+        "transferReturned": _text("Of a refund or payout that the shopper's bank returned.", "^true$"),
+        "transferReturnReason": _text("The bank's reason for it, an ISO 20022 external code.", maxLength=35),
     },
     ["AcquirerResponse", "ExtendedDescription"],
     "The acquirer's own words; other names may stand here too, with texts.",
 )
+
+_PAYMENT_LINK: Final[ResponseSchema] = {
+    "id": _text("The link's id. It is a capability: it lets its holder pay.", _ID),
+    "url": _text("The address that shoppers get."),
+    "state": _text("ACTIVE, PAID (as often as it may be), EXPIRED or DEACTIVATED."),
+    "amount": _text("What each payment takes; missing where the shopper enters it.", _AMOUNT),
+    "currency": _ref("schemas", "Currency"),
+    "paymentType": _text("What each payment is.", "^(?:DB|PA)$"),
+    "merchantTransactionId": _text("As sent; the payments carry it."),
+    "link": _map("How it is paid, as sent, with the values that were left out.", {"type": "string"}),
+    "paidCount": {"type": "integer", "description": "How often it was paid."},
+    "paidAmount": _text("How much was paid, in the link's currency.", r"^[0-9]{1,16}\.[0-9]{2}$"),
+    "createdAt": _text("When it was made, in UTC.", _WIRE_TIME),
+}
+_PAYMENT_LINK_REQUIRED: Final = (
+    "id", "url", "state", "currency", "paymentType", "link", "paidCount", "paidAmount", "createdAt",
+)  # fmt: skip
 
 RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
     "ParameterError": _object(
@@ -226,9 +248,22 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         {
             "id": _text("The checkout's id, for the widget and for what follows.", _CHECKOUT),
             "integrity": _text("The script's hash, when integrity=true was sent.", "^sha384-[A-Za-z0-9+/]+=*$"),
+            "paymentPage": _text("The address of the page that has the form, when paymentPage=true was sent."),
         },
         ["id"],
         "A checkout that was created or updated. Its ndc is its id.",
+    ),
+    "PaymentLink": _envelope(_PAYMENT_LINK, list(_PAYMENT_LINK_REQUIRED), "A payment link as it stands."),
+    "PaymentLinks": _envelope(
+        {
+            "paymentLinks": {
+                "type": "array",
+                "items": _object(_PAYMENT_LINK, list(_PAYMENT_LINK_REQUIRED), "A payment link as it stands."),
+            },
+            "pages": {"type": "integer", "description": "How many pages there are."},
+        },
+        ["paymentLinks", "pages"],
+        "Payment links, the newest first.",
     ),
     "CheckoutResult": _envelope(
         {"id": _text("The payment's or registration's id; missing until the shopper has paid.", _ID)},
@@ -238,6 +273,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
     "Submitted": _envelope(
         {
             "state": _text("open, processing, action, done or expired; a browser's answer."),
+            "attempts": {"type": "integer", "description": "Payments that were begun in it; a browser's answer."},
             "redirect": {"type": ["object", "null"], "description": "Where the shopper has to go.",
                          "additionalProperties": True},
             "returnTo": {"type": ["string", "null"], "description": "The shop's address, with id and resourcePath."},
@@ -456,6 +492,52 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
         ["id", "date", "currency", "amount", "fee", "count", "records"],
         "What an institute paid out at once.",
     ),
+    "ApprovalRates": _envelope(
+        {
+            "groupBy": _text("What the figures are divided by."),
+            "approvals": {"type": "array", "items": _ref("schemas", "ApprovalRate")},
+            "complete": {
+                "type": "boolean",
+                "description": "false: the period has more payments than are counted; only the newest are.",
+            },
+        },
+        ["groupBy", "approvals", "complete"],
+        "Approval rates of a period.",
+    ),
+    "ApprovalRate": _object(
+        {
+            "segment": _text("Which part: a brand, BIN, day …; all without groupBy."),
+            "attempts": {"type": "integer", "minimum": 0, "description": "Attempts that an acquirer answered."},
+            "approvedAttempts": {"type": "integer", "minimum": 0, "description": "Approved ones among them."},
+            "attemptRate": _ref("schemas", "RateInterval"),
+            "purchases": {"type": "integer", "minimum": 0, "description": "What shoppers wanted, each counted once."},
+            "approvedPurchases": {"type": "integer", "minimum": 0, "description": "Those with an approved attempt."},
+            "purchaseRate": _ref("schemas", "RateInterval"),
+            "amounts": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "currency": _ref("schemas", "Currency"),
+                        "asked": _text("Of all purchases.", _SIGNED),
+                        "approved": _text("Of the approved ones.", _SIGNED),
+                    },
+                    ["currency", "asked", "approved"],
+                    "Purchases' money in one currency.",
+                ),
+            },
+        },
+        ["segment", "attempts", "approvedAttempts", "purchases", "approvedPurchases", "amounts"],
+        "One part of the payments.",
+    ),
+    "RateInterval": _object(
+        {
+            "rate": _text("Percent.", _PERCENT),
+            "low": _text("Lower end of Wilson's interval of 95 %.", _PERCENT),
+            "high": _text("Upper end.", _PERCENT),
+        },
+        ["rate", "low", "high"],
+        "A share with its interval; missing where nothing was counted.",
+    ),
     "SettlementRecords": _envelope(
         {
             "id": _text("The settlement's id.", _ID),
@@ -484,7 +566,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
     "Health": _object(
         {
             "status": _text("ok or unavailable."),
-            "environment": _text("test or live."),
+            "environment": _text("test or live. For those who may read the figures."),
             "checks": {"type": "object", "additionalProperties": {"type": "string"}},
         },
         ["status"],
@@ -544,6 +626,11 @@ _BODIES: Final[Mapping[str, str]] = {
     "checkout-status": "CheckoutResult",
     "store-checkout": "Submitted",
     "checkout-registration": "CheckoutResult",
+    "payment-link": "PaymentLink",
+    "payment-links": "PaymentLinks",
+    "read-payment-link": "PaymentLink",
+    "deactivate-payment-link": "PaymentLink",
+    "delete-payment-link": "PaymentLink",
     "three-d-secure": "Authentication",
     "read-three-d-secure": "Authentication",
     "one-click": "Payment",
@@ -563,6 +650,7 @@ _BODIES: Final[Mapping[str, str]] = {
     "query-record": "RecordList",
     "settlements": "Settlements",
     "settlement": "SettlementRecords",
+    "approvals": "ApprovalRates",
     "aggregations": "Settlements",
     "aggregation": "SettlementRecords",
     "aggregations-page": "Settlements",
@@ -575,14 +663,14 @@ _BODIES: Final[Mapping[str, str]] = {
     "make-wallet-token": "WalletToken",
     "decide-transfer": "Payment",
 }
-_REPLAYED: Final = ("Payment", "Registration", "Schedule", "Checkout", "Submitted")
+_REPLAYED: Final = ("Payment", "Registration", "Schedule", "Checkout", "Submitted", "PaymentLink")
 _MAY_DECLINE: Final = ("Payment", "Registration", "Authentication", "Submitted", "CheckoutResult")
 
 
 def build_responses(endpoint: Endpoint) -> ResponseSchema:
     """Every status of an endpoint, 405 of its path included."""
     body = _BODIES.get(endpoint.name, "Clock")
-    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and body in _REPLAYED else ()
+    replays = ("Idempotent-Replayed",) if endpoint.method == "POST" and endpoint.keyed and body in _REPLAYED else ()
     found: ResponseSchema = {
         "200": _response("Processed: success, review or pending.", body, headers=(*_RATES, *replays))
     }
@@ -633,6 +721,7 @@ def _param(name: str, where: str, about: str, **schema: Any) -> ResponseSchema:
 
 
 CHECKOUT_ID_PARAMETER: Final = _param("id", "path", "The checkout's id.", pattern=_CHECKOUT)
+LINK_ID_PARAMETER: Final = _param("id", "path", "The payment link's id.", pattern=_ID)
 
 
 _WRONG_METHOD: Final = {"405": _ref("responses", "405")}
@@ -696,6 +785,9 @@ PUBLIC_PATHS: Final[Mapping[str, ResponseSchema]] = {
     ),
     "/health/ready": _public_operation(
         "health-ready", "Can it take payments?", "Public. Asks the database and the vault, and compares clocks.",
-        {"200": _response("It can.", "Health"), "503": _response("It cannot; checks says why.", "Health")},
+        {
+            "200": _response("It can.", "Health"),
+            "503": _response("It cannot; those who may read the figures are told why.", "Health"),
+        },
     ),
 }  # fmt: skip

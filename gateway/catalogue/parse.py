@@ -101,6 +101,7 @@ class Catalogue:
         self.rules = tuple(rules)
         self.aliases = dict(aliases or {})
         self._exact, self._maps = compile_structures(self.structures)
+        self._plain = {name: (row, (), None) for name, row in self._exact.items() if "[]" not in name}
         self._known, self._known_maps = compile_structures(elsewhere)
         self._roots = (
             {
@@ -135,7 +136,7 @@ class Catalogue:
 
     def find(self, name: str) -> tuple[CompiledParam, tuple[int, ...], str | None] | None:
         """The row of a name, with its indexes and its map key."""
-        return find_parameter(name, self._exact, self._maps)
+        return self._plain.get(name) or find_parameter(name, self._exact, self._maps)
 
     def loggables(self, pairs: Sequence[tuple[str, str | Secret]], most: int) -> list[list[str]]:
         """The first ``most`` pairs for a log. A pair that contains the request's own card number, in any notation, is
@@ -219,6 +220,7 @@ class _RequestParser:
         "_long_name_seen",
         "_masks",
         "_policy",
+        "_present",
         "_seen",
         "_unknown",
         "_used",
@@ -234,6 +236,7 @@ class _RequestParser:
         self._masks = masks
         self._errors: list[ParameterError] = []
         self._faulty: set[str] = set()
+        self._present: set[str] = set()  # names that conditions may ask for, and their first parts
         self._ignored: list[str] = []
         self._keys: dict[str, int] = {}
         self._seen: dict[str, str] = {}  # the name → the spelling that it was sent in
@@ -247,6 +250,7 @@ class _RequestParser:
         self, name: str, message: str, value: str | None = None, code: str = INVALID_PARAMETER_CODE, *, meant: str = ""
     ) -> None:
         self._faulty.add(name)
+        self._present.update((name, name.partition(".")[0]))
         if len(self._errors) >= MAX_PARAMETER_ERRORS:
             if len(self._errors) == MAX_PARAMETER_ERRORS:
                 message = f"is wrong, too: only the first {MAX_PARAMETER_ERRORS:,} errors are told"
@@ -406,8 +410,12 @@ class _RequestParser:
             self._check(structure, indexes)
         self._limit_digit_text()
         sent = RuleInput(self.params.values, facts=self._facts, faulty=self._faulty, secrets=self.params.secrets)
+        present = self._present
+        present.update(self._seen, self.params.values)
+        present.update([name.partition(".")[0] for name in present])
         for rule in self._catalogue.rules:
-            self._apply(rule, sent, "")
+            if rule.is_applicable(present, self._facts):
+                self._apply(rule, sent, "")
         if any(error.code == INVALID_PARAMETER_CODE for error in self._errors):
             raise InvalidParametersError(self._errors)
         if self._masks:

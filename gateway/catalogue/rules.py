@@ -7,7 +7,7 @@ structure of the rule (``houseNumber1``), or full names for a rule of an endpoin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
@@ -100,7 +100,10 @@ RuleCheck = Callable[[RuleInput], Iterator[RuleBreach]]
 class ParameterRule:
     """One condition. ``code``: the result code of a breach; the default is the validation error 200.300.404,
     any other refuses a well-formed value (D10). ``facts``: what must be true of the channel for the examples to hold.
-    ``silent``: the error of a breach does not repeat the value."""
+    ``silent``: the error of a breach does not repeat the value. A request can only break the condition if it has one of
+    the names in ``when`` (or one that begins with it, as ``cart.payments[0].primary`` with ``cart``; empty: any
+    request can) and all facts in ``when_facts``: it is not checked otherwise.
+    """
 
     text: str
     names: tuple[str, ...]
@@ -110,6 +113,12 @@ class ParameterRule:
     code: str = "200.300.404"
     facts: frozenset[str] = field(default_factory=frozenset)
     silent: bool = False
+    when: frozenset[str] = field(default_factory=frozenset)
+    when_facts: frozenset[str] = field(default_factory=frozenset)
+
+    def is_applicable(self, present: Set[str], facts: Set[str]) -> bool:
+        """Whether a request can break it. ``present``: the names it has, and their first parts."""
+        return not (self.when and self.when.isdisjoint(present)) and self.when_facts <= facts
 
 
 def _example_values(*names: str) -> dict[str, str]:
@@ -132,6 +141,7 @@ def requires(name: str, *others: str, text: str = "") -> ParameterRule:
         check=check,
         keeps=_example_values(name, *others),
         breaks=_example_values(name),
+        when=frozenset({name}),
     )
 
 
@@ -151,6 +161,7 @@ def required_together(*names: str) -> ParameterRule:
         check=check,
         keeps=_example_values(*names),
         breaks=_example_values(names[0]),
+        when=frozenset(names),
     )
 
 
@@ -170,6 +181,7 @@ def required_one_of(*names: str, when: tuple[str, ...] = ()) -> ParameterRule:
         check=check,
         keeps=_example_values(names[0], *([trigger] if trigger else [])),
         breaks=_example_values(*([trigger] if trigger else [])),
+        when=frozenset(when),
     )
 
 
@@ -188,6 +200,7 @@ def excludes(name: str, *others: str) -> ParameterRule:
         check=check,
         keeps=_example_values(name),
         breaks=_example_values(name, others[0]),
+        when=frozenset({name}),
     )
 
 
@@ -198,8 +211,10 @@ def required_when(
     keeps: Mapping[str, str],
     breaks: Mapping[str, str],
     facts: frozenset[str] = frozenset(),
+    when: tuple[str, ...] = (),
 ) -> ParameterRule:
-    """``names`` are required when ``condition`` holds; ``text`` says when, after "is required"."""
+    """``names`` are required when ``condition`` holds; ``text`` says when, after "is required". It can hold only with
+    ``facts``, and where one of the names in ``when`` is sent, if there are any."""
 
     def check(sent: RuleInput) -> Iterator[RuleBreach]:
         absent = sent.missing(*names)
@@ -214,6 +229,8 @@ def required_when(
         keeps=keeps,
         breaks=breaks,
         facts=facts,
+        when=frozenset(when),
+        when_facts=facts,
     )
 
 
@@ -227,8 +244,17 @@ def build_rule(
     code: str = "200.300.404",
     facts: frozenset[str] = frozenset(),
     silent: bool = False,
+    when: tuple[str, ...] = (),
 ) -> ParameterRule:
-    """A rule with its own check."""
+    """A rule with its own check. ``when``: names of which one has to be sent for it to be broken, if there are any."""
     return ParameterRule(
-        text=text, names=names, check=check, keeps=keeps, breaks=breaks, code=code, facts=facts, silent=silent
+        text=text,
+        names=names,
+        check=check,
+        keeps=keeps,
+        breaks=breaks,
+        code=code,
+        facts=facts,
+        silent=silent,
+        when=frozenset(when),
     )

@@ -15,8 +15,7 @@ from gateway.core.secret import Secret
 
 ParameterValue = str | Secret
 _EXACT, _MAPS = compile_structures(structures.KNOWN_STRUCTURES)
-SECRET_PARAMETERS: Final = frozenset(name for name, row in _EXACT.items() if row.param.secret)
-"""Names of parameters that are secrets."""
+_SECRET_PARAMETERS: Final = frozenset(name for name, row in _EXACT.items() if row.param.secret)
 
 
 class ParameterPairs(list[tuple[str, ParameterValue]]):
@@ -30,12 +29,18 @@ class ParameterPairs(list[tuple[str, ParameterValue]]):
 
 def type_secrets(pairs: Iterable[tuple[str, str]]) -> ParameterPairs:
     """The pairs with every secret typed as one: by its parameter, or by an unknown name that sounds like one."""
-    return ParameterPairs((name, Secret(value) if _is_secret(name) else value) for name, value in pairs)
+    return ParameterPairs(
+        [
+            (
+                name,
+                Secret(value) if name in _SECRET_PARAMETERS or (name not in _EXACT and _sounds_secret(name)) else value,
+            )
+            for name, value in pairs
+        ]
+    )
 
 
-def _is_secret(name: str) -> bool:
-    if (row := _EXACT.get(name)) is not None:
-        return row.param.secret
+def _sounds_secret(name: str) -> bool:
     return is_secret_name(name) and find_parameter(name, _EXACT, _MAPS) is None
 
 

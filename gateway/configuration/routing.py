@@ -15,6 +15,7 @@ from gateway.core import document as d
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, RoutingRule, RoutingTarget
+from gateway.models.routing import MAX_RULE_CASCADES
 
 MAX_ROUTING_RULES: Final = 200
 MAX_ROUTING_TARGETS: Final = 20
@@ -85,6 +86,7 @@ _RULE: Final = d.object_shape(
     when=d.optional_member(_conditions, {}),
     to=d.required_member(d.list_shape(_TO, least=1, most=MAX_ROUTING_TARGETS)),
     active=d.optional_member(d.boolean_shape, True),
+    maxCascades=d.optional_member(d.integer_shape(0, MAX_RULE_CASCADES), 0),
 )
 _RULES: Final = d.object_shape(rules=d.required_member(d.list_shape(_RULE, most=MAX_ROUTING_RULES)))
 
@@ -148,7 +150,12 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
             if (condition := rule["when"].get(name)) is not None
         }
         row = RoutingRule.objects.create(
-            channel=target.channel_there, position=place, name=rule["name"], active=rule["active"], **when
+            channel=target.channel_there,
+            position=place,
+            name=rule["name"],
+            active=rule["active"],
+            max_cascades=rule["maxCascades"],
+            **when,
         )
         RoutingTarget.objects.bulk_create(
             RoutingTarget(
@@ -175,6 +182,7 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
             {
                 "name": row.name,
                 "active": row.active,
+                "maxCascades": row.max_cascades,
                 "when": render_routing_conditions(row),
                 "to": [
                     {

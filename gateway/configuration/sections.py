@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway.configuration.acquirers import ACQUIRERS_SECTION
 from gateway.configuration.channel import CHANNEL_SECTION, LIMITS_SECTION
+from gateway.configuration.exemptions import EXEMPTIONS_SECTION
 from gateway.configuration.risk import CARD_TESTING_SECTION, RISK_SECTION
 from gateway.configuration.routing import ROUTING_SECTION
 from gateway.configuration.section import ConfigurationSection
@@ -20,6 +21,7 @@ _SECTIONS: Final = {
         CHANNEL_SECTION,
         LIMITS_SECTION,
         THREE_D_SECURE_SECTION,
+        EXEMPTIONS_SECTION,
         WALLETS_SECTION,
         ACQUIRERS_SECTION,
         ROUTING_SECTION,

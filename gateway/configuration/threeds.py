@@ -25,7 +25,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
     "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
     "website": "requestor_url", "merchantCategoryCode": "merchant_category_code",
-    "merchantCountry": "merchant_country",
+    "merchantCountry": "merchant_country", "onSoftDecline": "on_soft_decline",
 }  # fmt: skip
 """Document → column of ThreeDSecureConfiguration."""
 
@@ -62,6 +62,7 @@ _SHAPE: Final = d.object_shape(
     requestors=d.optional_member(_requestors),
     onUnavailable=d.optional_member(_POLICY),
     onAttempt=d.optional_member(_POLICY),
+    onSoftDecline=d.optional_member(d.choice_shape(*ThreeDSecureConfiguration.SoftDeclinePolicy.values)),
     challengeIndicator=d.optional_member(d.text_shape(0, 2, "(0[1-9])?", says="01 to 09, or empty")),
     challengeMinutes=d.optional_member(d.integer_shape(5, 60)),
     method=d.optional_member(d.boolean_shape),

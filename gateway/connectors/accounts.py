@@ -11,13 +11,13 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 from uuid import UUID
 
-from gateway.connectors.port import Connector, ConnectorAccount
+from gateway.connectors.port import Connector, ConnectorAccount, MessageNumbering, RenewalHolds
 from gateway.core.secret import Secret
 from gateway.models import AcquirerAccount, OpenPayment, Suspension
-from gateway.vault.sealing import current_vault
+from gateway.vault.sealing import VaultError, current_vault
 
 ACCOUNT_CACHE_S: Final = 5.0
 MAX_CACHED_ACCOUNTS: Final = 1_000
@@ -52,6 +52,26 @@ def load_connector_account(connector: Connector, channel: UUID, merchant: str) -
                 _cache.clear()
             _cache[key] = found
     return found[1]
+
+
+def assign_trace_number(connector: Connector | None, channel: UUID, merchant: str) -> int:
+    """The number of a payment's message (:class:`MessageNumbering`); 0 for connectors whose messages have none, and
+    where the account's secrets do not open: such a payment is declined when it is submitted."""
+    if connector is None or getattr(connector, "take_trace_number", None) is None:
+        return 0
+    try:
+        account = load_connector_account(connector, channel, merchant)
+    except VaultError:
+        return 0
+    return cast(MessageNumbering, connector).take_trace_number(account)
+
+
+def holds_renewals_apart(connector: Connector | None, channel: UUID, merchant: str) -> bool:
+    """Whether an account's acquirer holds a renewal beside what it renews (:class:`RenewalHolds`). Raises
+    VaultError."""
+    if connector is None or getattr(connector, "holds_renewals_apart", None) is None:
+        return False
+    return cast(RenewalHolds, connector).holds_renewals_apart(load_connector_account(connector, channel, merchant))
 
 
 def clear_account_cache() -> None:

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE, is_merchant_initiated
 from gateway.catalogue.rules import RuleInput
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS
 
 UNSCHEDULED: Final = "UNSCHEDULED"
-CHAIN_PRACTICES: Final = frozenset({"INCREMENTAL_AUTH", "REAUTHORIZATION"})
-"""Industry practices that follow an authorization of the same chain."""
-MAIL_OR_TELEPHONE: Final = frozenset({"MO", "TO"})
 REPEATED_PARAMETERS: Final = (
     TRANSFER_PARAMETER, "transactionBai", "transactionTti", "lifecycleId",
     "merchant.payFacId", "merchant.isoId", "merchant.submerchantId", "merchant.marketplaceId",
@@ -122,6 +119,16 @@ def continue_point_of_service(
     )
 
 
+_AUTHENTICATED_STATUSES: Final = frozenset({"Y", "A"})
+_AUTHENTICATED_ECI: Final = frozenset({"05", "02", "01"})
+"""Of a proof that names no status. 06 is Visa's attempt and Mastercard's accepted exemption, so it does not decide."""
+
+
 def _resolve_exemption(parameters: Mapping[str, str]) -> str:
+    """The exemption that an acquirer is told: the one asked for, but none where the issuer has authenticated instead of
+    accepting it. Claimed beside an authentication it would give up the shift of liability."""
+    status, eci = parameters.get("threeDSecure.authenticationStatus", ""), parameters.get("threeDSecure.eci", "")
+    if status in _AUTHENTICATED_STATUSES or (not status and eci in _AUTHENTICATED_ECI):
+        return ""
     flag = EXEMPTION_BY_FLAG.get(parameters.get("threeDSecure.exemptionFlag", ""), "")
     return flag or EXEMPTION_BY_CHALLENGE.get(parameters.get("threeDSecure.challengeIndicator", ""), "")

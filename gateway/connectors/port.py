@@ -73,17 +73,25 @@ class AcquirerRequest:
     ``payment``: our payment's id; ``operation``: the payment type; ``at``: when the payment began, by the merchant's
     clock; ``reference``: the connector's id of the payment that a follow-up refers to; ``parameters``: forwardable
     parameters by full name; ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected
-    shopper comes back to; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt
-    with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or
-    may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that was authorized
-    in its chain, increments included; ``reference`` then names the first authorization, as for increments and renewals
-    (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV); ``party_accounts``: numbers of a
-    transfer's sender and recipient in clear, by parameter name (PARTY_ACCOUNTS), of a first payment on its way only;
-    ``stored``, ``stores``: of a first payment, it is made with a registration, or makes one; ``original``: of a
-    follow-up, the point of service that it has from the payment it follows; ``clearing``: of a capture, which of
-    numberOfCaptures it is, (0, 0) without that number; ``authorization_kind``: ESTIMATED or FINAL of a first PA;
-    ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have voided it
-    (checked by :meth:`check_in_time`); ``reversal_reason``: of a reversal or void.
+    shopper comes back to, empty for a card; ``known_transaction_id``: the connector's own id of this payment, where an
+    earlier attempt with an unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals
+    have taken, or may have, from the same payment; ``authorized_amount``: for a reversal of an authorization, all that
+    was authorized in its chain, increments included; ``reference`` then names the first authorization, as for
+    increments and renewals (docs/decisions/0068); ``cryptogram``: the proof of an authentication (CAVV, AAV);
+    ``party_accounts``: numbers of a transfer's sender and recipient in clear, by parameter name (PARTY_ACCOUNTS), of a
+    first payment on its way only; ``stored``, ``stores``: of a first payment, it is made with a registration, or makes
+    one; ``original``: of a follow-up, the point of service that it has from the payment it follows; ``clearing``: of a
+    capture, which of numberOfCaptures it is, (0, 0) without that number; ``authorization_kind``: ESTIMATED or FINAL of
+    a first PA; ``not_after``: a payment that has not been sent by then is not sent any more, because recovery may have
+    voided it (checked by :meth:`check_in_time`); ``reversal_reason``: of a reversal or void; ``trace_number``: the
+    number of this payment's message, from :meth:`MessageNumbering.take_trace_number`, 0 for connectors without one.
+    ``renewed_amount``, ``reversed_since_renewal``: for a reversal of an authorization that was renewed, what its newest
+    renewal authorized with increments since, and what reversals since have taken; ``reference`` then names that
+    renewal; ``renewable_amount``: for a renewal, all that is left to capture; ``kept_amount``: for the void of an
+    authorization that a renewal has replaced, what of it was captured and stays (docs/decisions/0093). ``attempt``:
+    which authorization of the same payment this is; 2 and more after a soft decline or a cascade, to be told from the
+    declined ones before (docs/decisions/0104, 0108). ``called_at``: of an inquiry, real time, when the acquirer was
+    called, if that is later than the payment's beginning: after a challenge, a step-up, a failover or a cascade.
     """
 
     payment: UUID
@@ -108,6 +116,19 @@ class AcquirerRequest:
     authorization_kind: str = ""
     not_after: Deadline | None = None
     reversal_reason: ReversalReason = ReversalReason.CUSTOMER
+    trace_number: int = 0
+    renewed_amount: Decimal = Decimal(0)
+    reversed_since_renewal: Decimal = Decimal(0)
+    renewable_amount: Decimal = Decimal(0)
+    kept_amount: Decimal = Decimal(0)
+    attempt: int = 1
+    called_at: datetime | None = None
+
+    @property
+    def attempt_key(self) -> str:
+        """What names this authorization attempt at an acquirer that books a key once: the payment's id, from the second
+        on with its number."""
+        return self.payment.hex if self.attempt == 1 else f"{self.payment.hex}-{self.attempt}"
 
     def check_in_time(self) -> None:
         """Raise RequestTooLateError after ``not_after``. Called as late as possible before a payment is sent."""
@@ -199,6 +220,9 @@ class AcquirerReply:
     ``not_sent``: in addition, it was not sent because of the request or the account, which says nothing about the
     acquirer's health. ``pending_until``: merchant's clock; a pending payment waits at least as long (a bank that
     collects weeks from now). ``valid_for``: how long the acquirer holds an authorization, where it says so.
+    ``reopens_authorization``: of the reversal of a capture, that the acquirer goes on holding what was captured.
+    ``has_own_advice``: of a decline, that the acquirer says in words of its own what to do next, where the network's
+    MerchantAdviceCode may be missing: no other acquirer is asked at once.
     """
 
     code: str
@@ -216,6 +240,8 @@ class AcquirerReply:
     not_sent: bool = False
     pending_until: datetime | None = None
     valid_for: timedelta | None = None
+    reopens_authorization: bool = False
+    has_own_advice: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,10 +270,11 @@ class RequestTooLateError(OutcomeUnknownError):
 
 
 class ApprovalNotVoidedError(OutcomeUnknownError):
-    """An approval that we refuse was to be voided, and the void is not confirmed. ``code``: of the decline."""
+    """An approval that we refuse was to be voided, and the void is not confirmed. ``code``: of the decline;
+    ``connector_tx_id``: of the approval, for the void's repeat."""
 
-    def __init__(self, unknown: OutcomeUnknownError, code: str) -> None:
-        super().__init__(str(unknown), unknown.sent, connector_tx_id=unknown.connector_tx_id)
+    def __init__(self, unknown: OutcomeUnknownError, code: str, connector_tx_id: str = "") -> None:
+        super().__init__(str(unknown), unknown.sent, connector_tx_id=connector_tx_id or unknown.connector_tx_id)
         self.code = code
 
 
@@ -264,6 +291,23 @@ class AccountProbe(Protocol):
     def owns_transaction(self, account: ConnectorAccount, connector_tx_id: str) -> bool | None:
         """Whether the secrets of ``account`` belong to the processor account that made an earlier transaction. None:
         not known."""
+        ...
+
+
+class MessageNumbering(Protocol):
+    """Optional for connectors whose messages carry a number that a terminal may use only once a day."""
+
+    def take_trace_number(self, account: ConnectorAccount) -> int:
+        """A number that no other message of the account's terminal has today, 1 or more; 0 where the account has no
+        terminal. The connector may use the one after it for the reversal of the same payment."""
+        ...
+
+
+class RenewalHolds(Protocol):
+    """Optional for connectors whose acquirers may hold an authorization and its renewal as two amounts."""
+
+    def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
+        """Whether the account's acquirer does: then the renewed authorization is voided (docs/decisions/0093)."""
         ...
 
 

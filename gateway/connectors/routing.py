@@ -52,7 +52,7 @@ SELECT
     FROM gateway_acquireraccount a WHERE a.channel_id = %(channel)s::uuid),
   (SELECT coalesce(json_agg(json_build_array(
       r.name, r.brands, r.bins, r.currencies, r.amount_from::text, r.amount_to::text, r.amount_currency, r.countries,
-      r.payment_types,
+      r.payment_types, r.max_cascades,
       (SELECT json_agg(json_build_array(t.account_id, t.weight) ORDER BY t.position, t.id)
         FROM gateway_routingtarget t WHERE t.rule_id = r.id)) ORDER BY r.position, r.id), '[]')::text
     FROM gateway_routingrule r WHERE r.channel_id = %(channel)s::uuid AND (r.active OR %(drafts)s::boolean))
@@ -76,12 +76,12 @@ class NoRouteError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """The chosen connector. ``account``: the merchant's id at the acquirer, '' at the simulator. ``told``: the audit
-    stored with the payment (why this route, and which are next); None where there was no choice."""
+    """The chosen connector. ``account``: the merchant's id at the acquirer, '' at the simulator. ``audit``: why this
+    route, and which are next, to be stored with the payment; None where there was no choice."""
 
     connector: Connector
     account: str = ""
-    told: Mapping[str, Any] | None = None
+    audit: Mapping[str, Any] | None = None
 
 
 def route_payment(test_mode: str, channel: UUID, facts: RoutingFacts) -> Route:
@@ -106,7 +106,7 @@ def first_route(choice: RouteChoice) -> Route:
         reasons = "; ".join(f"{name}: {why}" for name, why in choice.rejected)
         raise NoRouteError(f"{by}{reasons or 'there is no acquirer account'}", choice.missing, choice.unsendable)
     first = choice.candidates[0]
-    return Route(connector=CONNECTORS[first.connector], account=first.merchant, told=choice.build_audit())
+    return Route(connector=CONNECTORS[first.connector], account=first.merchant, audit=choice.build_audit())
 
 
 def can_route_payment(table: RoutingTable, facts: RoutingFacts) -> bool:
@@ -155,6 +155,7 @@ def _rule(
     amount_currency: str,
     countries: list[str],
     types: list[str],
+    max_cascades: int,
     targets: list[Any] | None,
 ) -> RouteRule:
     return RouteRule(
@@ -167,5 +168,6 @@ def _rule(
         amount_to=Decimal(amount_to) if amount_to is not None else None,
         countries=frozenset(countries),
         payment_types=frozenset(types),
+        max_cascades=max_cascades,
         targets=tuple(RuleTarget(account=account, weight=weight) for account, weight in targets or ()),
     )

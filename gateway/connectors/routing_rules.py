@@ -77,7 +77,7 @@ class RuleTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRule:
     """Conditions and target accounts of one rule. ``bins``: (from, to) of leading digits, both included. An empty
-    condition always matches."""
+    condition always matches. ``max_cascades``: to how many further accounts a declined payment may go on."""
 
     name: str
     targets: tuple[RuleTarget, ...] = ()
@@ -89,6 +89,7 @@ class RouteRule:
     amount_currency: str = ""
     countries: frozenset[str] = frozenset()
     payment_types: frozenset[str] = frozenset()
+    max_cascades: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class RouteChoice:
     ``candidates``: accounts that can take the payment, best first. ``rejected``: the others, as (account, reason).
     ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
     candidates, the parameters with which the first otherwise suitable account could take the payment. ``unsendable``:
-    without candidates, the parameters that no otherwise suitable account can send.
+    without candidates, the parameters that no otherwise suitable account can send. ``max_cascades``: of the rule.
     """
 
     candidates: tuple[RoutingCandidate, ...]
@@ -120,6 +121,7 @@ class RouteChoice:
     rejected: tuple[tuple[str, str], ...] = ()
     missing: tuple[str, ...] = ()
     unsendable: tuple[str, ...] = ()
+    max_cascades: int = 0
 
     def build_audit(self) -> dict[str, Any]:
         """The audit stored with the payment. The first candidate stands in the payment's columns and is left out."""
@@ -131,6 +133,7 @@ class RouteChoice:
             "weights": dict(self.weights),
             "over": [list(one) for one in self.rejected[:MAX_AUDITED_REJECTIONS]],
             "next": [[one.connector, one.merchant, one.label] for one in later],
+            "maxCascades": min(self.max_cascades, len(later)) or None,
         }
         return {name: value for name, value in found.items() if value not in ("", None, {}, [])}
 
@@ -299,6 +302,7 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
         rejected=tuple(rejected),
         missing=missing,
         unsendable=unsendable,
+        max_cascades=rule.max_cascades,
     )
 
 

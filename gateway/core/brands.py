@@ -20,6 +20,8 @@ ISSUER_BIN_DIGITS: Final = 6
 # Fewer digits than any card has: only a prefix is known, so lengths are not checked.
 _MIN_CARD_DIGITS: Final = 12
 
+DIRECT_DEBIT_METHOD: Final = "DD"
+
 # Payment method codes of the query. The spec lists the codes only; the labels are our reading of them.
 PAYMENT_METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -165,13 +167,9 @@ def detect_brand(pan: str) -> str | None:
     return next(iter(detect_brands(pan)), None)
 
 
-def fits_brand(code: str, pan: str) -> bool:
-    """True when `pan` has a prefix and a length of card brand `code`; False when it is no card brand."""
-    return prefix_fits_brand(code, pan, len(pan))
-
-
 def prefix_fits_brand(code: str, prefix: str, length: int) -> bool:
-    """Like `fits_brand`, for a number of ``length`` digits of which ``prefix`` holds at least eight."""
+    """True when a number of ``length`` digits that begins with ``prefix`` (at least eight of them) has a prefix and a
+    length of card brand `code`; False when it is no card brand."""
     card = CARD_BRANDS.get(code)
     return card is not None and _longest_prefix(card.ranges, prefix) > 0 and length in card.lengths
 

@@ -66,6 +66,7 @@ _TOKENS: Final = re.compile(
 _CHAIN: Final = re.compile(rf"\d+(?:{_BETWEEN}\d+)*")
 _GROUP: Final = re.compile(rf"(?P<between>{_SEPARATOR})|(?P<digits>\d+)")
 
+_NOT_DIGITS: Final = bytes(range(256)).translate(None, b"0123456789")
 THREE_DIGITS_PATTERN: Final = re.compile(r"\d\D*\d\D*\d")
 """Cheap first test for security codes: the shortest has three digits."""
 _CODE_WORDS: Final = (
@@ -148,7 +149,7 @@ def is_in_card_range(digits: str) -> bool:
 def fold_digits(text: str) -> str:
     """The digits of ``text`` only, those of other scripts as 0 to 9."""
     if text.isascii():
-        return re.sub("[^0-9]+", "", text)
+        return text.encode().translate(None, _NOT_DIGITS).decode()
     return "".join(char if char.isascii() else str(unicodedata.decimal(char)) for char in re.findall(r"\d", text))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from django.conf import settings
@@ -21,8 +22,13 @@ def resolve_client_ip(request: HttpRequest) -> str | None:
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
+    return _format_address(text.partition("%")[0])
+
+
+@lru_cache(maxsize=1024)
+def _format_address(text: str) -> str | None:
     try:
-        return str(ip_address(text.partition("%")[0]))
+        return str(ip_address(text))
     except ValueError:
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +24,11 @@ _ID = re.compile("[0-9a-f]{32}")
 def row_id() -> UUID:
     """A time-ordered id for a row (UUID version 7)."""
     return compat.uuid7()
+
+
+def first_id_at(at: datetime) -> UUID:
+    """The smallest id that a row made at ``at``, real time, can have."""
+    return UUID(int=max(0, int(at.timestamp() * 1000)) << 80)
 
 
 def entity_id() -> UUID:

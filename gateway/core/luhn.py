@@ -5,15 +5,14 @@ from typing import Final
 
 _DIGITS: Final = re.compile(r"[0-9]{2,}")
 # What a digit in a doubled position adds: 7 -> 14 -> 1 + 4.
-_DOUBLED: Final = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+_DOUBLED: Final = str.maketrans("0123456789", "0246813579")
 
 
 def is_luhn_valid(number: str) -> bool:
     """True when `number` is two or more ASCII digits and its last digit is the right check digit."""
     if not _DIGITS.fullmatch(number):
         return False
-    digits = [int(digit) for digit in reversed(number)]
-    return (sum(digits[0::2]) + sum(_DOUBLED[digit] for digit in digits[1::2])) % 10 == 0
+    return (sum(map(int, number[-1::-2])) + sum(map(int, number[-2::-2].translate(_DOUBLED)))) % 10 == 0
 
 
 def compute_check_digit(payload: str) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-MAX_DESCRIPTION_CHARS: Final = 255
 INTERNAL_TEST_MODE: Final = "INTERNAL"
 EXTERNAL_TEST_MODE: Final = "EXTERNAL"
 SUCCESS_CODES: Final[Mapping[str, str]] = {

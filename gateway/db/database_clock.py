@@ -93,11 +93,6 @@ def require_right_clock() -> None:
         )
 
 
-def forget_clock_comparison() -> None:
-    """Compare anew at the next question: for a process that was forked, and for tests."""
-    _last.found = None
-
-
 def _allowed() -> float:
     allowed: float = settings.GATEWAY_MAX_CLOCK_DIFFERENCE_S
     return allowed

@@ -20,12 +20,23 @@ from django.db import connection
 
 ENVIRONMENT_CONNECT_TIMEOUT_S: Final = 5
 """Connection timeout of the checks, seconds; a database that cannot be reached is left to the first payment."""
-# An app that was migrated, and not by this version's first migration. Migrations after the last that this version knows
-# are no fault: the sources of the release before run on the newer database.
+# An app that was migrated, and not by this version's first migration: it has another name, or an earlier state of it
+# ran, which made no such column (before the first release the first migrations are edited in place). Migrations after
+# the last that this version knows are no fault: the sources of the release before run on the newer database.
 _FOREIGN_APPS: Final = """
-SELECT array_agg(DISTINCT app::text ORDER BY app::text) FROM django_migrations
-WHERE app IN ('gateway', 'scheduling', 'checkout', 'reporting', 'chargebacks')
-  AND app NOT IN (SELECT app FROM django_migrations WHERE name = '0001_initial')
+SELECT array_agg(DISTINCT app::text ORDER BY app::text) FROM (
+    SELECT app FROM django_migrations
+    WHERE app IN ('gateway', 'scheduling', 'checkout', 'reporting', 'chargebacks')
+      AND app NOT IN (SELECT app FROM django_migrations WHERE name = '0001_initial')
+    UNION
+    SELECT m.app FROM django_migrations m JOIN (VALUES
+        ('gateway', 'gateway_payment', 'returned_at'),
+        ('gateway', 'gateway_tracesequence', 'last')
+    ) AS made (app, relation, attribute) ON made.app = m.app AND m.name = '0001_initial'
+    WHERE NOT EXISTS (
+        SELECT FROM pg_attribute WHERE attrelid = to_regclass(made.relation) AND attname = made.attribute
+    )
+) AS foreign_apps
 """
 
 log = structlog.get_logger(__name__)

@@ -14,6 +14,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -24,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import errors
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.types.json import Jsonb
 
@@ -45,7 +46,38 @@ _numbers: Final = itertools.count()
 _encode_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PLACE: Final = re.compile(r"%%|%(?:\((\w+)\))?s(::)?")
 
-_kept: Final[WeakKeyDictionary[psycopg.Connection[Any], dict[tuple[bytes, tuple[int, ...]], bytes]]] = (
+
+@dataclass(frozen=True, slots=True)
+class _Adapters:
+    """A connection's adapters for a reader that outlives one result, which must not keep the connection alive."""
+
+    adapters: AdaptersMap
+    connection: None = None
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A statement prepared on one connection, and the reader of its rows, kept because its columns keep their types:
+    finding the loaders again took as long as loading a row."""
+
+    name: bytes
+    reader: Any = None
+
+    def read_rows(self, line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
+        """All rows of ``result``."""
+        if not (count := result.ntuples):
+            return []
+        if self.reader is None:
+            self.reader = Transformer(_Adapters(line.adapters))
+            self.reader.set_pgresult(result)
+        else:
+            self.reader.set_pgresult(result, set_loaders=False)
+        rows: list[tuple[Any, ...]] = self.reader.load_rows(0, count, tuple)
+        self.reader.set_pgresult(None, set_loaders=False)
+        return rows
+
+
+_kept: Final[WeakKeyDictionary[psycopg.Connection[Any], dict[tuple[bytes, tuple[int, ...]], _Prepared]]] = (
     WeakKeyDictionary()
 )
 
@@ -62,26 +94,28 @@ def execute_prepared(
     if kept is None:
         kept = _kept[line] = {}
     for _ in range(2):
-        name = kept.get((text, types))
-        if name is None:
+        prepared = kept.get((text, types))
+        if prepared is None:
             if len(kept) >= MAX_PREPARED_STATEMENTS:
-                return _read_rows(
-                    line, _check_result(line, line.pgconn.exec_params(text, octets, types or None, formats))
-                )
-            name = b"direct_%d" % next(_numbers)
-            _check_result(line, line.pgconn.prepare(name, text, types or None))
-            kept[text, types] = name
-        result = line.pgconn.exec_prepared(name, octets, formats)
+                result = _check_result(line, line.pgconn.exec_params(text, octets, types or None, formats))
+                return _Prepared(b"").read_rows(line, result)
+            prepared = _Prepared(b"direct_%d" % next(_numbers))
+            _check_result(line, line.pgconn.prepare(prepared.name, text, types or None))
+            kept[text, types] = prepared
+        result = line.pgconn.exec_prepared(prepared.name, octets, formats)
+        if result.status == ExecStatus.TUPLES_OK:
+            return prepared.read_rows(line, result)
         state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
         if state == _FORGOTTEN:
             # DEALLOCATE ALL, which psycopg sends after some rollbacks, drops ours as well.
             kept.clear()
         elif state == OUTDATED_PLAN.encode():
             del kept[text, types]
-            _check_result(line, line.pgconn.exec_(b"DEALLOCATE " + name))
+            _check_result(line, line.pgconn.exec_(b"DEALLOCATE " + prepared.name))
         else:
             break
-    return _read_rows(line, _check_result(line, result))
+    _check_result(line, result)
+    return []
 
 
 def _check_result(line: psycopg.Connection[Any], result: Any) -> Any:
@@ -91,14 +125,6 @@ def _check_result(line: psycopg.Connection[Any], result: Any) -> Any:
     if line.pgconn.status == ConnStatus.BAD:
         raise psycopg.OperationalError(line.pgconn.get_error_message() or "the connection is lost")
     raise errors.error_from_result(result, encoding=line.info.encoding)
-
-
-def _read_rows(line: psycopg.Connection[Any], result: Any) -> list[tuple[Any, ...]]:
-    if not result.ntuples:
-        return []
-    reader = Transformer(line)
-    reader.set_pgresult(result)
-    return reader.load_rows(0, result.ntuples, tuple)
 
 
 @lru_cache(maxsize=512)
@@ -151,8 +177,17 @@ def _encode_time(value: datetime) -> bytes:
     return _pack_microseconds((value - _EPOCH) // _MICROSECOND)
 
 
+def _encode_list(value: list[Any]) -> bytes | None:
+    """An array of whole numbers; None for all others, which psycopg encodes."""
+    if not value or any(type(item) is not int for item in value):
+        return None
+    return b"{%s}" % b",".join([b"%d" % item for item in value])
+
+
 def _encode_other(line: psycopg.Connection[Any], value: Any) -> bytes | None:
     """By psycopg's own dumper, which needs the connection: bytes within a list are escaped in its way."""
+    if type(value) is list and (numbers := _encode_list(value)) is not None:
+        return numbers
     dumped = Transformer(line).get_dumper(value, PyFormat.TEXT).dump(value)
     return None if dumped is None else bytes(dumped)
 
@@ -165,6 +200,7 @@ _AS_TEXT: Final[dict[type, _Encoder]] = {
     bool: {True: b"t", False: b"f"}.__getitem__,
     UUID: lambda value: b"%032x" % value.int,
     Decimal: lambda value: str(value).encode(),
+    timedelta: lambda value: b"%d days %d.%06d seconds" % (value.days, value.seconds, value.microseconds),
     Jsonb: lambda value: _encode_json(value.obj).encode(),
 }
 _AS_BINARY: Final[dict[type, _Encoder]] = {bytes: bytes, bytearray: bytes, memoryview: bytes, datetime: _encode_time}

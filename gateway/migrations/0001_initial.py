@@ -26,6 +26,11 @@ class Migration(migrations.Migration):
             sql="CREATE SEQUENCE gateway_payment_number AS bigint",
             reverse_sql="DROP SEQUENCE gateway_payment_number",
         ),
+        # The same of AcquirerExchange.id.
+        migrations.RunSQL(
+            sql="CREATE SEQUENCE gateway_acquirer_exchange_id AS bigint",
+            reverse_sql="DROP SEQUENCE gateway_acquirer_exchange_id",
+        ),
         migrations.CreateModel(
             name="Psp",
             fields=[
@@ -284,6 +289,7 @@ class Migration(migrations.Migration):
                         db_default=24, default=24, validators=[django.core.validators.MaxValueValidator(8760)]
                     ),
                 ),
+                ("exemptions", models.JSONField(blank=True, db_default={}, default=dict)),
             ],
             options={
                 "ordering": ["merchant_id", "position", "created_at"],
@@ -426,10 +432,12 @@ class Migration(migrations.Migration):
                 ),
                 ("last_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
                 ("last_used_ip", models.GenericIPAddressField(blank=True, editable=False, null=True)),
+                ("lent", models.BooleanField(db_default=False, default=False, editable=False)),
             ],
             options={
                 "ordering": ["-created_at"],
                 "permissions": [("issue_accesstoken", "Can issue, rotate and revoke access tokens")],
+                "indexes": [models.Index(condition=models.Q(("lent", True)), fields=["ends_at"], name="token_lent")],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("max_amount__isnull", True), ("max_amount__gt", 0), _connector="OR"),
@@ -578,7 +586,13 @@ class Migration(migrations.Migration):
                 ("completed_at", models.DateTimeField(null=True)),
                 ("authorization_kind", models.CharField(db_default="", default="", max_length=9)),
                 ("expired_at", models.DateTimeField(null=True)),
+                ("returned_at", models.DateTimeField(null=True)),
                 ("expires_at", models.DateTimeField(null=True)),
+                (
+                    "name_keys",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), null=True, size=None),
+                ),
+                ("reopens_authorization", models.BooleanField(db_default=False, default=False)),
             ],
             options={
                 "indexes": [
@@ -623,6 +637,9 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(("agreement__isnull", False)), fields=["agreement"], name="payment_agreement"
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(
+                        condition=models.Q(("name_keys__isnull", False)), fields=["name_keys"], name="payment_name"
                     ),
                 ],
                 "constraints": [
@@ -671,6 +688,7 @@ class Migration(migrations.Migration):
                 ("recover_at", models.DateTimeField(db_index=True)),
                 ("inquiries", models.SmallIntegerField(default=0)),
                 ("void_attempted", models.BooleanField(db_default=False, default=False)),
+                ("trace_number", models.IntegerField(db_default=0, default=0)),
             ],
         ),
         migrations.CreateModel(
@@ -705,7 +723,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PaymentEvent",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "payment_id", "sequence", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 (
                     "payment",
                     models.ForeignKey(
@@ -734,18 +757,28 @@ class Migration(migrations.Migration):
                 ("result_code", models.CharField(default="", max_length=11)),
                 ("at", models.DateTimeField()),
             ],
-            options={
-                "constraints": [models.UniqueConstraint(fields=("payment", "sequence"), name="payment_event_sequence")],
-            },
         ),
         migrations.CreateModel(
             name="AcquirerExchange",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "payment_id", "id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "id",
+                    models.BigIntegerField(
+                        db_default=models.Func(models.Value("gateway_acquirer_exchange_id"), function="nextval"),
+                        editable=False,
+                    ),
+                ),
                 (
                     "payment",
                     models.ForeignKey(
                         db_constraint=False,
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="exchanges",
                         to="gateway.payment",
@@ -758,117 +791,6 @@ class Migration(migrations.Migration):
                 ("duration_ms", models.IntegerField()),
                 ("at", models.DateTimeField()),
             ],
-        ),
-        migrations.CreateModel(
-            name="Approval",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "merchant",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
-                    ),
-                ),
-                (
-                    "payment",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="approvals", to="gateway.payment"
-                    ),
-                ),
-                ("payment_type", models.CharField(max_length=2)),
-                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
-                ("currency", models.CharField(max_length=3)),
-                ("note", models.CharField(blank=True, default="", max_length=500)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("ASKED", "waits for a decision"),
-                            ("APPROVED", "approved, being carried out"),
-                            ("DONE", "carried out"),
-                            ("FAILED", "approved, but refused"),
-                            ("REJECTED", "rejected"),
-                            ("WITHDRAWN", "withdrawn"),
-                        ],
-                        default="ASKED",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "asked_by",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("asked_by_name", models.CharField(max_length=150)),
-                ("asked_at", models.DateTimeField()),
-                ("expires_at", models.DateTimeField()),
-                (
-                    "decided_by",
-                    models.ForeignKey(
-                        db_index=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("decided_by_name", models.CharField(default="", max_length=150)),
-                ("decided_at", models.DateTimeField(null=True)),
-                ("decision_note", models.CharField(blank=True, default="", max_length=500)),
-                ("follow_up", models.UUIDField(null=True)),
-                ("result_code", models.CharField(default="", max_length=11)),
-                (
-                    "over",
-                    models.CharField(
-                        choices=[("payment", "the limit for one payment"), ("day", "the limit for 24 hours")],
-                        db_default="payment",
-                        default="payment",
-                        max_length=7,
-                    ),
-                ),
-                ("over_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
-                ("moved", models.DecimalField(decimal_places=2, max_digits=16, null=True)),
-                ("reason", models.CharField(blank=True, db_default="", default="", max_length=9)),
-            ],
-            options={
-                "indexes": [
-                    models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
-                    models.Index(
-                        condition=models.Q(("state", "APPROVED")), fields=["decided_at"], name="approval_to_carry_out"
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="approval_amount_positive"),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("state__in", ["ASKED", "WITHDRAWN", "REJECTED"]),
-                            models.Q(
-                                ("decided_by__isnull", False),
-                                models.Q(("decided_by", models.F("asked_by")), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="approval_by_somebody_else",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("state__in", ["APPROVED", "DONE", "FAILED"]), _negated=True),
-                            ("follow_up__isnull", False),
-                            _connector="OR",
-                        ),
-                        name="approval_names_its_follow_up",
-                    ),
-                ],
-            },
         ),
         migrations.CreateModel(
             name="ClerkLimitUsage",
@@ -977,6 +899,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="TraceSequence",
+            fields=[
+                ("terminal", models.CharField(max_length=80, primary_key=True, serialize=False)),
+                ("last", models.IntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="CaptureBatch",
             fields=[
                 (
@@ -1013,6 +942,7 @@ class Migration(migrations.Migration):
                 ("total", models.DecimalField(decimal_places=2, max_digits=18)),
                 ("round", models.SmallIntegerField(default=0)),
                 ("asked", models.BooleanField(default=False)),
+                ("trace_number", models.IntegerField(default=0)),
                 ("answer", models.JSONField(default=dict)),
                 ("findings", models.JSONField(default=list)),
                 ("tries", models.IntegerField(default=0)),
@@ -1132,7 +1062,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "request",
                 "verbose_name_plural": "request log",
-                "indexes": [models.Index(fields=["entity_id", "at"], name="request_entity_at")],
+                "indexes": [models.Index(fields=["entity_id", "id"], name="request_entity_id")],
             },
         ),
         migrations.CreateModel(
@@ -1610,11 +1540,17 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=2), blank=True, default=list, size=None
                     ),
                 ),
+                ("max_cascades", models.PositiveSmallIntegerField(db_default=0, default=0)),
             ],
             options={
                 "ordering": ["channel_id", "position", "id"],
                 "indexes": [models.Index(fields=["channel", "position"], name="routing_channel_position")],
-                "constraints": [models.UniqueConstraint(fields=("channel", "name"), name="routing_rule_name")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("channel", "name"), name="routing_rule_name"),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_cascades__lte", 2)), name="routing_rule_max_cascades"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1673,12 +1609,12 @@ class Migration(migrations.Migration):
                 ),
                 ("creditor", models.CharField(max_length=35)),
                 ("mandate", models.CharField(max_length=35)),
-                ("own", models.BooleanField()),
+                ("named_by_merchant", models.BooleanField()),
                 ("recurring", models.BooleanField()),
                 ("signed_on", models.DateField()),
-                ("iban_sealed", models.BinaryField()),
+                ("iban_sealed", models.BinaryField(null=True)),
                 ("iban_fingerprint", models.BinaryField()),
-                ("first", models.UUIDField(null=True)),
+                ("first_payment", models.UUIDField(null=True)),
                 ("address", models.JSONField(blank=True, default=dict)),
                 ("amendment", models.JSONField(blank=True, default=dict)),
                 ("creditor_name", models.CharField(blank=True, default="", max_length=70)),
@@ -1817,7 +1753,7 @@ class Migration(migrations.Migration):
                         max_length=9,
                     ),
                 ),
-                ("about", models.UUIDField(null=True)),
+                ("original_payment", models.UUIDField(null=True)),
                 (
                     "mandate",
                     models.ForeignKey(
@@ -1870,7 +1806,9 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
                     models.Index(
-                        condition=models.Q(("about__isnull", False)), fields=["about"], name="bank_order_about"
+                        condition=models.Q(("original_payment__isnull", False)),
+                        fields=["original_payment"],
+                        name="bank_order_original",
                     ),
                 ],
                 "constraints": [
@@ -2687,6 +2625,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
                 ("payment", models.UUIDField()),
                 ("stops", models.CharField(default="", max_length=8)),
+                ("retry_after", models.DateTimeField(null=True)),
                 (
                     "merchant",
                     models.ForeignKey(
@@ -2785,6 +2724,7 @@ class Migration(migrations.Migration):
                 ("version", models.CharField(default="", max_length=8)),
                 ("device_channel", models.CharField(default="", max_length=2)),
                 ("category", models.CharField(default="", max_length=2)),
+                ("challenge_indicator", models.CharField(default="", max_length=2)),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("currency", models.CharField(max_length=3)),
                 ("card", models.CharField(default="", max_length=32, verbose_name="card, masked")),
@@ -2829,6 +2769,7 @@ class Migration(migrations.Migration):
                 ("acs_url", models.CharField(db_default="", default="", max_length=2048)),
                 ("method_url", models.CharField(db_default="", default="", max_length=2048)),
                 ("server_url", models.CharField(db_default="", default="", max_length=255)),
+                ("attempt", models.SmallIntegerField(db_default=1, default=1)),
             ],
             options={
                 "indexes": [
@@ -2839,11 +2780,6 @@ class Migration(migrations.Migration):
                     )
                 ],
                 "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("payment__isnull", False)),
-                        fields=("payment",),
-                        name="authentication_payment",
-                    ),
                     models.CheckConstraint(
                         condition=models.Q(("step__in", ["method", "asking", "challenge", "decoupled", "done"])),
                         name="authentication_step_known",
@@ -2858,6 +2794,12 @@ class Migration(migrations.Migration):
                         ),
                         name="authentication_done_keeps_no_number",
                     ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("payment__isnull", False)),
+                        fields=("payment", "attempt"),
+                        name="authentication_payment",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("attempt__in", (1, 2))), name="authentication_attempt"),
                 ],
             },
         ),
@@ -3006,6 +2948,20 @@ class Migration(migrations.Migration):
                         verbose_name="3DS server",
                     ),
                 ),
+                (
+                    "on_soft_decline",
+                    models.CharField(
+                        choices=[
+                            ("decline", "decline the payment with 300.100.100"),
+                            ("challenge", "challenge the shopper and authorize the payment again"),
+                        ],
+                        db_default="decline",
+                        default="decline",
+                        help_text="Soft decline, 300.100.100, of a payment whose shopper was not challenged.",
+                        max_length=9,
+                        verbose_name="when the bank wants an authentication",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "3-D Secure configuration",
@@ -3028,7 +2984,12 @@ class Migration(migrations.Migration):
                 (
                     "cause",
                     models.CharField(
-                        choices=[("FINAL", "a follow-up with sequence=FINAL"), ("EXPIRY", "expired")], max_length=6
+                        choices=[
+                            ("FINAL", "a follow-up with sequence=FINAL"),
+                            ("EXPIRY", "expired"),
+                            ("RENEWAL", "replaced by a renewal"),
+                        ],
+                        max_length=7,
                     ),
                 ),
                 (
@@ -3155,26 +3116,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="UserPreference",
-            fields=[
-                (
-                    "user",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="preference",
-                        serialize=False,
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                ("time_zone", models.CharField(blank=True, default="", max_length=64, verbose_name="time zone")),
-            ],
-            options={
-                "verbose_name": "preference",
-                "verbose_name_plural": "preferences",
-            },
-        ),
-        migrations.CreateModel(
             name="ChainState",
             fields=[
                 (
@@ -3254,6 +3195,479 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(("number__gte", 1)), name="audit_seal_from_one")
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BulkAction",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("code", models.CharField(max_length=2)),
+                ("reason", models.CharField(blank=True, default="", max_length=9)),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                ("selection", models.JSONField(default=dict)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("CHECKING", "being checked"),
+                            ("CHECKED", "checked, nothing sent"),
+                            ("RUNNING", "being sent"),
+                            ("DONE", "carried out"),
+                        ],
+                        default="CHECKING",
+                        max_length=8,
+                    ),
+                ),
+                ("asked_at", models.DateTimeField()),
+                ("checked_at", models.DateTimeField(null=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "undo_of",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.bulkaction",
+                    ),
+                ),
+                (
+                    "work",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.backgroundwork",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "action on many payments",
+                "verbose_name_plural": "actions on many payments",
+                "indexes": [models.Index(fields=["owner", "-asked_at"], name="bulk_action_owner_time")],
+            },
+        ),
+        migrations.CreateModel(
+            name="BulkItem",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("payment", models.UUIDField()),
+                ("target", models.UUIDField()),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("READY", "will be sent"),
+                            ("OVER", "needs approval"),
+                            ("NOT", "not possible"),
+                            ("DONE", "accepted"),
+                            ("OPEN", "sent, no answer yet"),
+                            ("DECLINED", "declined"),
+                            ("ASKED", "asked for approval"),
+                            ("REFUSED", "not sent"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("why", models.CharField(default="", max_length=500)),
+                ("follow_up", models.UUIDField()),
+                (
+                    "action",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="gateway.bulkaction",
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["action", "state", "id"], name="bulk_item_action_state")],
+                "constraints": [models.UniqueConstraint(fields=("action", "target"), name="bulk_item_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedView",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("page", models.CharField(max_length=64)),
+                ("name", models.CharField(max_length=60, verbose_name="name")),
+                ("query", models.JSONField(default=dict)),
+                ("shared", models.BooleanField(default=False)),
+                ("scope", models.JSONField(default=dict)),
+                ("saved_at", models.DateTimeField()),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "saved view",
+                "verbose_name_plural": "saved views",
+                "indexes": [
+                    models.Index(condition=models.Q(("shared", True)), fields=["page"], name="saved_view_shared")
+                ],
+                "constraints": [models.UniqueConstraint(fields=("owner", "page", "name"), name="saved_view_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="UserPreference",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="preference",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("time_zone", models.CharField(blank=True, default="", max_length=64, verbose_name="time zone")),
+                ("columns", models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
+                (
+                    "page_keys",
+                    models.BooleanField(
+                        db_default=True, default=True, verbose_name="single letters are keys of a page"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "preference",
+                "verbose_name_plural": "preferences",
+            },
+        ),
+        migrations.CreateModel(
+            name="Approval",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+                (
+                    "payment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="approvals", to="gateway.payment"
+                    ),
+                ),
+                ("payment_type", models.CharField(max_length=2)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("currency", models.CharField(max_length=3)),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("ASKED", "waits for a decision"),
+                            ("APPROVED", "approved, being carried out"),
+                            ("DONE", "carried out"),
+                            ("FAILED", "approved, but refused"),
+                            ("REJECTED", "rejected"),
+                            ("WITHDRAWN", "withdrawn"),
+                        ],
+                        default="ASKED",
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("asked_by_name", models.CharField(max_length=150)),
+                ("asked_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("decided_by_name", models.CharField(default="", max_length=150)),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("decision_note", models.CharField(blank=True, default="", max_length=500)),
+                ("follow_up", models.UUIDField(null=True)),
+                ("result_code", models.CharField(default="", max_length=11)),
+                (
+                    "over",
+                    models.CharField(
+                        choices=[("payment", "the limit for one payment"), ("day", "the limit for 24 hours")],
+                        db_default="payment",
+                        default="payment",
+                        max_length=7,
+                    ),
+                ),
+                ("over_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("moved", models.DecimalField(decimal_places=2, max_digits=16, null=True)),
+                ("reason", models.CharField(blank=True, db_default="", default="", max_length=9)),
+                ("language", models.CharField(blank=True, db_default="", default="", max_length=8)),
+                (
+                    "notice",
+                    models.CharField(
+                        blank=True,
+                        choices=[("request", "to those who may decide"), ("decision", "to the user who asked")],
+                        db_default="",
+                        default="",
+                        max_length=8,
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
+                    models.Index(
+                        condition=models.Q(("state", "APPROVED")), fields=["decided_at"], name="approval_to_carry_out"
+                    ),
+                    models.Index(
+                        condition=models.Q(("notice", ""), _negated=True), fields=["asked_at"], name="approval_to_mail"
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("amount__gt", 0)), name="approval_amount_positive"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["ASKED", "WITHDRAWN", "REJECTED"]),
+                            models.Q(
+                                ("decided_by__isnull", False),
+                                models.Q(("decided_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="approval_by_somebody_else",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state__in", ["APPROVED", "DONE", "FAILED"]), _negated=True),
+                            ("follow_up__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="approval_names_its_follow_up",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AccountErasurePosition",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("position", models.UUIDField()),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="account_erasure_position_is_one_row")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ErasureRequest",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("email", "e-mail address"),
+                            ("customer", "customer id"),
+                            ("phone", "telephone number"),
+                            ("registration", "registration id"),
+                            ("payment", "payment id"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("value", models.CharField(default="", max_length=255)),
+                ("shown", models.CharField(max_length=255)),
+                ("reason", models.CharField(max_length=500)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("ASKED", "waits for a second person"),
+                            ("DONE", "erased"),
+                            ("REJECTED", "rejected"),
+                            ("WITHDRAWN", "withdrawn"),
+                        ],
+                        default="ASKED",
+                        max_length=9,
+                    ),
+                ),
+                ("asked_by_name", models.CharField(max_length=150)),
+                ("asked_at", models.DateTimeField()),
+                ("decided_by_name", models.CharField(default="", max_length=150)),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("report", models.JSONField(default=dict)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "erasure request",
+                "verbose_name_plural": "erasure requests",
+                "indexes": [models.Index(fields=["merchant", "-asked_at"], name="erasure_merchant_time")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state", "ASKED"), ("value", ""), _connector="OR"),
+                        name="erasure_ended_keeps_no_value",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "DONE"), _negated=True),
+                            ("asked_by__isnull", True),
+                            models.Q(
+                                ("decided_by__isnull", False),
+                                models.Q(("decided_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="erasure_by_two_people",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ExemptionCount",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "merchant_id", "key", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("key", models.BinaryField(max_length=16)),
+                ("payments", models.SmallIntegerField()),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
+                ("authentications", models.IntegerField()),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.merchant",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="ExemptionRequest",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="exemption_request",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("exemption", models.CharField(max_length=16)),
+                ("stage", models.CharField(max_length=14)),
+                ("stage_why", models.CharField(max_length=12)),
+                ("euros", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("amount_limit", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("score", models.IntegerField(null=True)),
+                ("payments", models.SmallIntegerField(null=True)),
+                ("amount", models.DecimalField(decimal_places=2, max_digits=14, null=True)),
+                ("authentications", models.IntegerField(null=True)),
+                ("at", models.DateTimeField()),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="gateway.channel",
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["channel", "exemption", "stage", "at"], name="exemption_outcome")],
             },
         ),
     ]

@@ -39,28 +39,33 @@ def forget_environment(apps: Any, editor: Any) -> None:
     editor.execute("DROP FUNCTION gateway_environment()")
 
 
-# Amounts of approved payments alone: what is on its way has moved nothing. A receipt (RC) of an authorization is paid
-# money; one of a debit or capture records money that is counted already. A payment that was disputed keeps that state
+# Amounts of approved payments alone: what is on its way has moved nothing, nor has a refund that its bank returned. A receipt (RC) of an authorization is paid
+# money; one of a debit or capture records money that is counted already. What a reversal gave back to the hold counts as
+# never captured. A payment that was disputed keeps that state
 # until all of it has gone back to the shopper.
 _DERIVE_CHAIN_STATE = """
 CREATE FUNCTION gateway_chain_state(asked uuid, disputed boolean, expired boolean) RETURNS text
 STABLE LANGUAGE sql AS $$
 WITH member AS (
     SELECT m.id, m.payment_type AS type, coalesce(m.approved_amount, m.amount) AS amount, m.practice, m.final, m.max_captures,
-           f.payment_type AS followed
+           f.payment_type AS followed, m.returned_at IS NOT NULL AS returned,
+           CASE WHEN m.reopens_authorization THEN coalesce(m.approved_amount, m.amount) ELSE 0 END AS reopened
     FROM gateway_payment m LEFT JOIN gateway_payment f ON f.id = m.referenced
     WHERE m.chain = asked AND m.status = 'APPROVED'
 ), total AS (
     SELECT
         coalesce(bool_or(type = 'PA'), false) AS held,
         coalesce(bool_or(type = 'CD'), false) AS credited,
+        coalesce(bool_or(type = 'CD' AND returned), false) AS came_back,
         coalesce(sum(amount) FILTER (WHERE type = 'PA' AND (id = asked OR practice = 'INCREMENTAL_AUTH')), 0)
             AS authorized,
         coalesce(sum(amount) FILTER (WHERE type = 'RV' AND followed = 'PA'), 0) AS released,
-        coalesce(sum(amount) FILTER (WHERE type IN ('CP', 'RC') AND followed = 'PA'), 0) AS drawn,
-        coalesce(sum(amount) FILTER (WHERE type IN ('DB', 'CP', 'RB') OR (type = 'RC' AND followed = 'PA')), 0) AS paid,
-        coalesce(sum(amount) FILTER (WHERE type = 'RF'), 0) AS refunded,
-        coalesce(sum(amount) FILTER (WHERE type = 'RV' AND followed <> 'PA'), 0) AS undone,
+        coalesce(sum(amount) FILTER (WHERE type IN ('CP', 'RC') AND followed = 'PA'), 0) - coalesce(sum(reopened), 0)
+            AS drawn,
+        coalesce(sum(amount) FILTER (WHERE type IN ('DB', 'CP', 'RB') OR (type = 'RC' AND followed = 'PA')), 0)
+            - coalesce(sum(reopened), 0) AS paid,
+        coalesce(sum(amount) FILTER (WHERE type = 'RF' AND NOT returned), 0) AS refunded,
+        coalesce(sum(amount - reopened) FILTER (WHERE type = 'RV' AND followed <> 'PA'), 0) AS undone,
         coalesce(sum(amount) FILTER (WHERE type = 'CB'), 0) - coalesce(sum(amount) FILTER (WHERE type = 'CR'), 0)
             AS charged_back,
         coalesce(bool_or(type = 'CB'), false) AS contested,
@@ -74,7 +79,7 @@ SELECT CASE
     WHEN charged_back > 0 THEN 'charged_back'
     WHEN paid > 0 AND refunded + undone >= paid THEN CASE WHEN refunded > 0 THEN 'refunded' ELSE 'voided' END
     WHEN contested THEN 'won_back'
-    WHEN credited THEN CASE WHEN undone > 0 THEN 'voided' ELSE 'paid_out' END
+    WHEN credited THEN CASE WHEN undone > 0 OR came_back THEN 'voided' ELSE 'paid_out' END
     WHEN refunded + undone > 0 THEN 'partly_refunded'
     WHEN paid > 0 THEN CASE
         WHEN held AND NOT closed AND NOT expired AND drawn + released < authorized THEN 'partly_captured'
@@ -120,7 +125,32 @@ CREATE TRIGGER chain_moved_by_insert AFTER INSERT ON gateway_payment
     FOR EACH ROW WHEN ({_MOVES_A_CHAIN}) EXECUTE FUNCTION gateway_follow_chain();
 CREATE TRIGGER chain_moved_by_update AFTER UPDATE OF status ON gateway_payment
     FOR EACH ROW WHEN (OLD.status <> 'APPROVED' AND {_MOVES_A_CHAIN}) EXECUTE FUNCTION gateway_follow_chain();
+CREATE TRIGGER chain_moved_by_return AFTER UPDATE OF returned_at ON gateway_payment
+    FOR EACH ROW WHEN (OLD.returned_at IS NULL AND NEW.returned_at IS NOT NULL) EXECUTE FUNCTION gateway_follow_chain();
 """
+
+
+def _partition(table: str, key: str, indexes: tuple[tuple[str, str, str], ...]) -> migrations.RunSQL:
+    """``indexes``: name, columns, columns in names that PostgreSQL chooses."""
+    first, whole = f"{table}_first", f"{table}_whole"
+    named = [(f"{table}_pkey", f"{first}_pkey"), *((name, f"{first}_{words}_idx") for name, _, words in indexes)]
+    primary = "payment_id, id" if key == "payment_id" else key
+    there = [
+        f"ALTER TABLE {table} RENAME TO {first}",
+        *(f"ALTER INDEX {name} RENAME TO {other}" for name, other in named),
+        f"CREATE TABLE {table} (LIKE {first} INCLUDING DEFAULTS, PRIMARY KEY ({primary})) PARTITION BY RANGE ({key})",
+        *(f"CREATE INDEX {name} ON {table} ({columns})" for name, columns, _ in indexes),
+        f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO (MAXVALUE)",
+    ]
+    back = [
+        f"CREATE TABLE {whole} (LIKE {table} INCLUDING DEFAULTS)",
+        f"INSERT INTO {whole} SELECT * FROM {table}",  # noqa: S608 - names of ours
+        f"DROP TABLE {table}",
+        f"ALTER TABLE {whole} RENAME TO {table}",
+        f"ALTER TABLE {table} ADD CONSTRAINT {table}_pkey PRIMARY KEY ({primary})",
+        *(f"CREATE INDEX {name} ON {table} ({columns})" for name, columns, _ in indexes),
+    ]
+    return migrations.RunSQL(tuple(there), tuple(back))
 
 
 class Migration(migrations.Migration):
@@ -242,6 +272,20 @@ class Migration(migrations.Migration):
                 ),
             ),
         ),
+        AddTrigger(
+            model_name="erasurerequest",
+            trigger=Trigger(
+                name="never_deleted",
+                sql=GuardSql(
+                    func="RAISE EXCEPTION 'rows of % are never deleted: make it inactive', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';",
+                    hash="dff7c57ff68d87c99c599489cecfca04fea2a822",
+                    operation="DELETE",
+                    pgid="pgtrigger_never_deleted_1f726",
+                    table="gateway_erasurerequest",
+                    when="BEFORE",
+                ),
+            ),
+        ),
         *(
             migrations.RunSQL(f"ALTER TABLE {table} SET UNLOGGED", f"ALTER TABLE {table} SET LOGGED")
             for table in _UNLOGGED
@@ -265,4 +309,8 @@ class Migration(migrations.Migration):
         migrations.RunSQL(_FILL_CHAIN_STATE, "DROP FUNCTION gateway_fill_chain_state() CASCADE"),
         migrations.RunSQL(_FOLLOW_CHAIN, "DROP FUNCTION gateway_follow_chain() CASCADE"),
         migrations.RunSQL(_CHAIN_TRIGGERS, migrations.RunSQL.noop),
+        # The request log and the acquirer exchanges in partitions (gateway.db.partitions): no row is copied, the table
+        # becomes the first partition of its successor.
+        _partition("gateway_requestlog", "id", (("request_entity_id", "entity_id, id", "entity_id_id"),)),
+        _partition("gateway_acquirerexchange", "payment_id", ()),
     ]

@@ -1,8 +1,8 @@
 """Database models: columns and constraints. Functions on them are in modules named after the model."""
 
 from gateway.models.access import TOKEN_SCOPES, AccessToken, ThrottleWindow, TokenLimitUsage
-from gateway.models.approvals import Approval, BackgroundWork, ClerkLimitCounter, ClerkLimitUsage
-from gateway.models.batches import BatchedCapture, CaptureBatch
+from gateway.models.approvals import Approval, BackgroundWork, BulkAction, BulkItem, ClerkLimitCounter, ClerkLimitUsage
+from gateway.models.batches import BatchedCapture, CaptureBatch, TraceSequence
 from gateway.models.entities import (
     MAX_DESCRIPTOR_CHARS,
     MAX_REVERSAL_HOURS,
@@ -13,6 +13,7 @@ from gateway.models.entities import (
     Merchant,
     Psp,
 )
+from gateway.models.exemptions import ExemptionCount, ExemptionRequest
 from gateway.models.journal import AuditEntry, AuditSeal, IdempotencyKey, Notification, RequestLog, SigningKey
 from gateway.models.mandates import MandateMail
 from gateway.models.payments import (
@@ -26,6 +27,7 @@ from gateway.models.payments import (
     Status,
     Suspension,
 )
+from gateway.models.personal_data import AccountErasurePosition, ErasureRequest
 from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
 from gateway.models.registrations import Agreement, Registration
 from gateway.models.risk import (
@@ -57,6 +59,7 @@ from gateway.models.users import (
     FactorSecret,
     Grant,
     Role,
+    SavedView,
     SignIn,
     UsedPassword,
     UserHandling,
@@ -72,6 +75,7 @@ __all__ = [
     "THROTTLED_OPERATIONS",
     "TOKEN_SCOPES",
     "AccessToken",
+    "AccountErasurePosition",
     "AcquirerAccount",
     "AcquirerExchange",
     "Agreement",
@@ -90,6 +94,8 @@ __all__ = [
     "BankOrderFollowUp",
     "BatchedCapture",
     "BreakerChange",
+    "BulkAction",
+    "BulkItem",
     "CaptureBatch",
     "CardDecline",
     "CardTestingCount",
@@ -98,6 +104,9 @@ __all__ = [
     "ClerkLimitCounter",
     "ClerkLimitUsage",
     "Division",
+    "ErasureRequest",
+    "ExemptionCount",
+    "ExemptionRequest",
     "FactorSecret",
     "FanOutPosition",
     "Grant",
@@ -125,6 +134,7 @@ __all__ = [
     "Role",
     "RoutingRule",
     "RoutingTarget",
+    "SavedView",
     "SelfTest",
     "SepaMandate",
     "SignIn",
@@ -136,6 +146,7 @@ __all__ = [
     "ThrottleWindow",
     "TimerRun",
     "TokenLimitUsage",
+    "TraceSequence",
     "UsedPassword",
     "UsedWalletToken",
     "UserHandling",

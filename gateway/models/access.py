@@ -26,7 +26,7 @@ class AccessToken(models.Model):
     after a rotation. ``hint``: the last characters, to tell tokens apart in a list. ``approved_at``: until then the
     API refuses it; ``requested_by``: the user who created it, None for a command. ``max_amount``: of one payment,
     ``max_day_amount``: of all within 24 hours in one currency, ``operations``: payment types it may make; None and
-    empty: no limit.
+    empty: no limit. ``lent``: of one call that this process makes itself; deleted afterwards.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -65,10 +65,12 @@ class AccessToken(models.Model):
     replaces = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_used_ip = models.GenericIPAddressField(null=True, blank=True, editable=False)
+    lent = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         ordering = ["-created_at"]
         permissions = [("issue_accesstoken", "Can issue, rotate and revoke access tokens")]
+        indexes = [models.Index(fields=["ends_at"], condition=models.Q(lent=True), name="token_lent")]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(max_amount__isnull=True) | models.Q(max_amount__gt=0),

@@ -1,6 +1,7 @@
 """Approval requests that a second person decides, hand-made money moves, and background work of the back office.
 
-Functions: gateway.backoffice.follow_ups.approvals, gateway.background.queue.
+Functions: gateway.backoffice.follow_ups.approvals, gateway.backoffice.follow_ups.bulk_follow_ups,
+gateway.background.queue.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ class Approval(models.Model):
     that approves, so that there is one however often it is carried out. ``asked_by``/``decided_by``: users' keys; the
     names next to them stay when a user is deleted. ``reason``: one of gateway.backoffice.follow_ups.reasons. ``over``:
     which limit of the requester was exceeded; ``over_limit`` its amount and ``moved`` what of it was used before.
+    ``notice``: the mail that is still to be sent about it (gateway.backoffice.follow_ups.approval_notice), in
+    ``language``, of the user who asked.
     """
+
+    class Notice(models.TextChoices):
+        REQUEST = "request", "to those who may decide"
+        DECISION = "decision", "to the user who asked"
 
     class Over(models.TextChoices):
         PAYMENT = "payment", _("the limit for one payment")
@@ -59,10 +66,13 @@ class Approval(models.Model):
     over = models.CharField(max_length=7, choices=Over, default=Over.PAYMENT, db_default=Over.PAYMENT)
     over_limit = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     moved = models.DecimalField(max_digits=16, decimal_places=2, null=True)
+    notice = models.CharField(max_length=8, choices=Notice, blank=True, default="", db_default="")
+    language = models.CharField(max_length=8, blank=True, default="", db_default="")
 
     class Meta:
         indexes = [
             models.Index(fields=["merchant", "-asked_at"], name="approval_merchant_time"),
+            models.Index(fields=["asked_at"], name="approval_to_mail", condition=~models.Q(notice="")),
             models.Index(fields=["decided_at"], name="approval_to_carry_out", condition=models.Q(state="APPROVED")),
         ]
         constraints = [
@@ -156,3 +166,72 @@ class BackgroundWork(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+
+class BulkAction(models.Model):
+    """One kind of follow-up for many payments, which a user asked for (gateway.backoffice.follow_ups.bulk_follow_ups).
+
+    ``code``: the payment type; ``selection``: payments by id or the filters of a list. Its items are first looked at
+    and nothing is sent; the user then confirms. ``work``: the background work of the present step. ``undo_of``: the
+    action whose captures this one takes back. ``total``: payments that were chosen; times are real time.
+    """
+
+    class State(models.TextChoices):
+        CHECKING = "CHECKING", _("being checked")
+        CHECKED = "CHECKED", _("checked, nothing sent")
+        RUNNING = "RUNNING", _("being sent")
+        DONE = "DONE", _("carried out")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    code = models.CharField(max_length=2)
+    reason = models.CharField(max_length=9, blank=True, default="")
+    note = models.CharField(max_length=500, blank=True, default="")
+    selection = models.JSONField(default=dict)
+    state = models.CharField(max_length=8, choices=State, default=State.CHECKING)
+    work = models.ForeignKey(BackgroundWork, on_delete=models.PROTECT, related_name="+", null=True, db_index=False)
+    undo_of = models.ForeignKey("self", on_delete=models.PROTECT, related_name="+", null=True, db_index=False)
+    asked_at = models.DateTimeField()
+    checked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("action on many payments")
+        verbose_name_plural = _("actions on many payments")
+        indexes = [models.Index(fields=["owner", "-asked_at"], name="bulk_action_owner_time")]
+
+    def __str__(self) -> str:
+        return f"{self.code} ({self.state})"
+
+
+class BulkItem(models.Model):
+    """What a bulk action does to one payment, or why it does nothing.
+
+    ``payment``: the one that was chosen; ``target``: the member of its chain that the follow-up goes to. ``follow_up``:
+    the follow-up's id, given when the item is checked, so that there is one however often it is carried out. An item
+    that becomes a request for approval gives it its own id. ``why``: in the language of the owner.
+    """
+
+    class State(models.TextChoices):
+        READY = "READY", _("will be sent")
+        OVER_LIMIT = "OVER", _("needs approval")
+        IMPOSSIBLE = "NOT", _("not possible")
+        DONE = "DONE", _("accepted")
+        OPEN = "OPEN", _("sent, no answer yet")
+        DECLINED = "DECLINED", _("declined")
+        ASKED = "ASKED", _("asked for approval")
+        REFUSED = "REFUSED", _("not sent")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    action = models.ForeignKey(BulkAction, on_delete=models.CASCADE, related_name="items", db_index=False)
+    payment = models.UUIDField()
+    target = models.UUIDField()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    amount = models.DecimalField(max_digits=14, decimal_places=2)
+    currency = models.CharField(max_length=3)
+    state = models.CharField(max_length=8, choices=State)
+    why = models.CharField(max_length=500, default="")
+    follow_up = models.UUIDField()
+
+    class Meta:
+        indexes = [models.Index(fields=["action", "state", "id"], name="bulk_item_action_state")]
+        constraints = [models.UniqueConstraint(fields=["action", "target"], name="bulk_item_once")]

@@ -17,7 +17,8 @@ class CaptureBatch(models.Model):
 
     ``number``: counts the batches of the acquirer account, and stays however often the batch is sent. ``count`` and
     ``total``: of the captures that the host has granted, set once its sums were requested. ``round``: how often the
-    captures were uploaded after sums that differed. ``asked``: the sums of this round may have been sent.
+    captures were uploaded after sums that differed. ``asked``: the sums of this round may have been sent, with
+    ``trace_number`` in DE11.
     ``answer``: the host's last answer about sums; ``findings``: notes for an operator. ``opened_at``: the
     merchant's clock; ``due_at`` (None: an operator has to look), ``lease_until``, ``closed_at``: real time.
     ``tries``: distinguishes one sender from the next; ``failures``: in a row, each with a longer pause.
@@ -41,6 +42,7 @@ class CaptureBatch(models.Model):
     total = models.DecimalField(max_digits=18, decimal_places=2)
     round = models.SmallIntegerField(default=0)
     asked = models.BooleanField(default=False)
+    trace_number = models.IntegerField(default=0)
     answer = models.JSONField(default=dict)
     findings = models.JSONField(default=list)
     tries = models.IntegerField(default=0)
@@ -122,3 +124,14 @@ class BatchedCapture(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency} ({self.state})"
+
+
+class TraceSequence(models.Model):
+    """The last trace number (DE11) that a process has reserved for a terminal
+    (gateway.connectors.iso8583.trace_numbers). ``terminal``: the merchant's id at the acquirer and the terminal's."""
+
+    terminal = models.CharField(max_length=80, primary_key=True)
+    last = models.IntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.terminal} {self.last}"

@@ -151,7 +151,8 @@ class Channel(Entity):
     payments that are sent without one; empty: the merchant's name (gateway.payments.descriptors).
     ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
     brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
-    0 = until it is settled.
+    0 = until it is settled. ``exemptions``: which exemptions from strong authentication are asked for, as the section
+    ``exemptions`` of the configuration has them; empty: none (gateway.threeds.exemption_rules).
     """
 
     class Parameters(models.TextChoices):
@@ -243,6 +244,7 @@ class Channel(Entity):
         validators=[validate_card_testing],
         help_text="The guard against card testing, where it differs from the settings.",
     )
+    exemptions = models.JSONField(default=dict, db_default={}, blank=True)
 
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.postgres.indexes import BrinIndex
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex, GinIndex
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from gateway.catalogue.errors import ParameterError
 from gateway.core import identifiers
 from gateway.core.clock import Deadline
 from gateway.core.money import Money
@@ -31,20 +33,27 @@ class Payment(models.Model):
     they are echoed, without secrets. ``answer``: fields the answer adds (card facts, resultDetails, AVS, CVV …).
     ``duplicate_guard``: the merchantTransactionId, where the channel refuses a second payment with the same.
     ``means``: which means was used (gateway.connectors.means); its account is sealed, and fingerprinted to compare.
-    ``email_key``, ``last4_key``: on a first payment, search keys for clerks (gateway.payments.search_keys).
+    ``email_key``, ``last4_key``, ``name_keys``: on a first payment, search keys for clerks
+    (gateway.payments.search_keys).
     ``registration``: the stored means this payment used or made. ``agreement``: the standing instruction whose limits
     this payment counts towards, also when it was declined. ``acquirer_merchant_id``: as of the AcquirerAccount.
     ``route``: of a first payment sent to an acquirer, why this one was chosen (gateway.connectors.routing); else null.
     ``resource_path``: where the merchant fetches the result, when not under /v1/payments.
     ``practice``: INCREMENTAL_AUTH or REAUTHORIZATION of a PA that follows a PA. ``authorization_kind``: ESTIMATED or
     FINAL of a first PA. ``expires_at``: of an approved PA or renewal, until when it may be captured; ``expired_at``: of
-    a first PA, when that time was found to have passed. ``sequence``: number of the last event. ``follow_ups``: on a
-    first payment, how many follow-ups were begun; each begins by raising it, so that two that read the same chain
-    cannot both begin. Times are the merchant's clock.
+    a first PA, when that time was found to have passed. ``returned_at``: of a transfer to a shopper (RF, CD), when the
+    bank was found to have returned it; it moves no money then. ``reopens_authorization``: of an approved reversal of a
+    capture, that the acquirer goes on holding what was captured. ``sequence``: number of the last event.
+    ``follow_ups``: on a first payment, how many follow-ups were begun; each begins by raising it, so that two that read
+    the same chain cannot both begin. Times are the merchant's clock.
     """
 
     send_by: Deadline | None = None
     """Set by gateway.payments.store with a new OpenPayment row, not stored: until when its acquirer may be called."""
+    trace_number: int = 0
+    """As of the OpenPayment row, set with it."""
+    refusals: tuple[ParameterError, ...] = ()
+    """Set as a first payment begins, not stored: why it is declined at once; the response has them."""
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     number = models.BigIntegerField(db_default=models.Func(models.Value("gateway_payment_number"), function="nextval"))
@@ -74,6 +83,7 @@ class Payment(models.Model):
     means_fingerprint = models.BinaryField(null=True)
     email_key = models.IntegerField(null=True)
     last4_key = models.IntegerField(null=True)
+    name_keys = ArrayField(models.IntegerField(), null=True)
     registration = models.UUIDField(null=True)
     agreement = models.UUIDField(null=True)
     connector = models.CharField(max_length=32, default="")
@@ -87,6 +97,8 @@ class Payment(models.Model):
     authorization_kind = models.CharField(max_length=9, default="", db_default="")
     expires_at = models.DateTimeField(null=True)
     expired_at = models.DateTimeField(null=True)
+    returned_at = models.DateTimeField(null=True)
+    reopens_authorization = models.BooleanField(default=False, db_default=False)
     sequence = models.SmallIntegerField(default=1)
     follow_ups = models.IntegerField(default=0)
     request_id = models.UUIDField()
@@ -129,6 +141,11 @@ class Payment(models.Model):
                 fields=["last4_key"],
                 name="payment_last4",
                 condition=models.Q(last4_key__isnull=False),
+            ),
+            GinIndex(
+                fields=["name_keys"],
+                name="payment_name",
+                condition=models.Q(name_keys__isnull=False),
             ),
             # Summaries of the amounts of each 32 pages: a byte or two per payment, none of it touched when one ends.
             BrinIndex(
@@ -178,7 +195,7 @@ class OpenPayment(models.Model):
     gateway.payments.recovery); ``inquiries``: how often the acquirer was asked about it.
 
     ``void_attempted``: a void may have been sent. Until it is answered it may still take effect, so that no answer
-    but a decline is final.
+    but a decline is final. ``trace_number``: of its message at the acquirer, from before it was sent; 0 for none.
 
     The row exists from a payment's beginning until its outcome; of a DECLINED payment, from an approval that came too
     late until that is voided. It is separate from the payment so that no index of
@@ -191,6 +208,7 @@ class OpenPayment(models.Model):
     recover_at = models.DateTimeField(db_index=True)
     inquiries = models.SmallIntegerField(default=0)
     void_attempted = models.BooleanField(default=False, db_default=False)
+    trace_number = models.IntegerField(default=0, db_default=0)
 
 
 class ChainState(models.Model):
@@ -242,8 +260,9 @@ class ChainState(models.Model):
 class AuthorizationExpiry(models.Model):
     """An authorization, or its renewal, whose end is to be looked at (gateway.payments.authorization_expiry).
 
-    ``authorization``: the id of the chain's first payment, in one row more for each renewal; ``due_at``: the merchant's
-    clock. The row goes when the authorization has expired or nothing of it was left.
+    ``authorization``: the id of the chain's first payment, in one row more for each renewal and for each reversal of a
+    capture that reopened it; ``due_at``: the merchant's clock. The row goes when the authorization has expired or
+    nothing of it was left.
     """
 
     authorization = models.UUIDField()
@@ -258,17 +277,19 @@ class AuthorizationExpiry(models.Model):
 
 
 class AuthorizationRelease(models.Model):
-    """What is left of an authorization is to be released at the acquirer, after a FINAL follow-up or its expiry.
+    """What is left of an authorization is to be released at the acquirer, after a FINAL follow-up, its expiry or, where
+    the acquirer holds both, its renewal.
 
     ``authorization``: the id of the chain's first payment, in more than one row where several follow-ups were FINAL: an
     approval must never fail on it. ``due_at``: the database's clock, also a lease; None once it has ended. ``tries``:
-    reversals sent; ``result_code``, ``payment``: of the last one. ``amount``: what it released. ``created_at``: the
-    merchant's clock; ``ended_at``: real time (gateway.payments.authorization_releases).
+    reversals sent; ``result_code``, ``payment``: of the last one (of cause RENEWAL: the renewal). ``amount``: what it
+    released. ``created_at``: the merchant's clock; ``ended_at``: real time (gateway.payments.authorization_releases).
     """
 
     class Cause(models.TextChoices):
         FINAL = "FINAL", _("a follow-up with sequence=FINAL")
         EXPIRY = "EXPIRY", _("expired")
+        RENEWAL = "RENEWAL", _("replaced by a renewal")
 
     class State(models.TextChoices):
         OPEN = "OPEN", _("to be released")
@@ -279,7 +300,7 @@ class AuthorizationRelease(models.Model):
     authorization = models.UUIDField(db_index=True)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False, db_constraint=False)
-    cause = models.CharField(max_length=6, choices=Cause)
+    cause = models.CharField(max_length=7, choices=Cause)
     state = models.CharField(max_length=8, choices=State, default=State.OPEN, db_default=State.OPEN)
     amount = models.DecimalField(max_digits=14, decimal_places=2, null=True)
     currency = models.CharField(max_length=3)
@@ -328,10 +349,11 @@ class Suspension(models.Model):
 class PaymentEvent(models.Model):
     """One state change of one payment, written in the transaction that made it. Append-only (enforced by the database).
 
-    The statement that writes an event writes its payment, or updates it, so the database need not look that up.
+    The statement that writes an event writes its payment, or updates it, so the database need not look that up. The
+    key is what events are found by, and the only index: each payment has two of them.
     """
 
-    id = models.BigAutoField(primary_key=True)
+    pk = models.CompositePrimaryKey("payment_id", "sequence")
     payment = models.ForeignKey(
         Payment, on_delete=models.PROTECT, related_name="events", db_index=False, db_constraint=False
     )
@@ -342,7 +364,6 @@ class PaymentEvent(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["payment", "sequence"], name="payment_event_sequence")]
         triggers = guards.append_only()
 
     def __str__(self) -> str:
@@ -351,10 +372,16 @@ class PaymentEvent(models.Model):
 
 class AcquirerExchange(models.Model):
     """One message to an acquirer and its answer, both masked. ``sent`` is stored as a patch against the payment's row:
-    see gateway.payments.acquirer_message_store, which rebuilds the message."""
+    see gateway.payments.acquirer_message_store, which rebuilds the message. ``id`` rises with time; the key is what
+    exchanges are found by, and the only index. Partitioned by month of ``payment_id`` (gateway.db.partitions)."""
 
-    id = models.BigAutoField(primary_key=True)
-    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exchanges", db_constraint=False)
+    pk = models.CompositePrimaryKey("payment_id", "id")
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="exchanges", db_index=False, db_constraint=False
+    )
+    id = models.BigIntegerField(
+        db_default=models.Func(models.Value("gateway_acquirer_exchange_id"), function="nextval"), editable=False
+    )
     connector = models.CharField(max_length=32)
     kind = models.CharField(max_length=8)
     sent = models.JSONField()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import models
 
 from gateway.core import identifiers
@@ -127,7 +129,8 @@ class CardDecline(models.Model):
     """A decline that an issuer gave a card at a merchant, for the schemes' retry rules (gateway.risk.retry_rules).
 
     ``key``: the vault's keyed fingerprint of the card; ``at``: the merchant's clock; ``stops``: 'card' after which it
-    is not sent again, 'merchant' not by the merchant, or ''. Retained for the longest rule.
+    is not sent again, 'merchant' not by the merchant, or ''; ``retry_after``: until when, None for the rule's days.
+    Retained for the longest rule.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -136,6 +139,7 @@ class CardDecline(models.Model):
     at = models.DateTimeField()
     payment = models.UUIDField()
     stops = models.CharField(max_length=8, default="")
+    retry_after = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["merchant", "key", "at"], name="card_decline")]
@@ -167,7 +171,7 @@ class RiskTrial(models.Model):
         ordering = ["-asked_at"]
 
     def __str__(self) -> str:
-        return f"{self.set_key}, {self.since:%Y-%m-%d} to {self.until:%Y-%m-%d}"
+        return f"{self.set_key}, {self.since:%Y-%m-%d} – {self.until - timedelta(days=1):%Y-%m-%d}"
 
 
 class RiskTrialPayment(models.Model):

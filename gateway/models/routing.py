@@ -3,11 +3,16 @@ gateway.connectors."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from gateway.core import identifiers
 from gateway.models.entities import AcquirerAccount, Channel
+
+MAX_RULE_CASCADES: Final = 2
+"""Most further accounts that a rule may name for a declined payment."""
 
 
 class RoutingRule(models.Model):
@@ -15,7 +20,8 @@ class RoutingRule(models.Model):
 
     Empty conditions always match. ``bins``: ranges of leading digits, ``from-to``, both with 6 to 11 digits and both
     included. ``amount_from`` and ``amount_to`` are included, and apply to payments in ``amount_currency`` only.
-    ``countries``: of billing.country.
+    ``countries``: of billing.country. ``max_cascades``: to how many further accounts a declined payment may go on
+    (gateway.payments.cascade); 0 to none.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -31,11 +37,17 @@ class RoutingRule(models.Model):
     amount_currency = models.CharField(max_length=3, default="", blank=True)
     countries = ArrayField(models.CharField(max_length=2), default=list, blank=True)
     payment_types = ArrayField(models.CharField(max_length=2), default=list, blank=True)
+    max_cascades = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         ordering = ["channel_id", "position", "id"]
         indexes = [models.Index(fields=["channel", "position"], name="routing_channel_position")]
-        constraints = [models.UniqueConstraint(fields=["channel", "name"], name="routing_rule_name")]
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "name"], name="routing_rule_name"),
+            models.CheckConstraint(
+                condition=models.Q(max_cascades__lte=MAX_RULE_CASCADES), name="routing_rule_max_cascades"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -13,9 +13,10 @@ from gateway.models.entities import Channel, Merchant
 
 class SepaMandate(models.Model):
     """A mandate as a creditor has used it. ``creditor``: the creditor identifier; ``creditor_name``, ``instrument``: as
-    they stood in the account's settings when it was last used. ``own``: the merchant named it; else we did, for one
-    payment or (``recurring``) for a stored account. ``first``: the payment whose collection was the first to be filed,
-    so that later ones recur; empty again if the bank rejected that one. ``used_on``: the day of its last collection.
+    they stood in the account's settings when it was last used. ``named_by_merchant``: the merchant gave its id; else we
+    did, for one payment or (``recurring``) for a stored account. ``first_payment``: the payment whose collection was
+    the first to be filed, so that later ones recur; empty again if the bank rejected that one. ``used_on``: the day of
+    its last collection.
 
     ``state_reason``: why it is not ACTIVE: the bank's external code, or a value of StateReason. ``amendment``: what
     changed since its last collection, for the next one (gateway.connectors.sepa.mandates). ``address``: of a debtor
@@ -36,12 +37,12 @@ class SepaMandate(models.Model):
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     creditor = models.CharField(max_length=35)
     mandate = models.CharField(max_length=35)
-    own = models.BooleanField()
+    named_by_merchant = models.BooleanField()
     recurring = models.BooleanField()
     signed_on = models.DateField()
-    iban_sealed = models.BinaryField()
+    iban_sealed = models.BinaryField(null=True)
     iban_fingerprint = models.BinaryField()
-    first = models.UUIDField(null=True)
+    first_payment = models.UUIDField(null=True)
     used_on = models.DateField(null=True)
     state = models.CharField(max_length=7, choices=State, default=State.ACTIVE)
     state_reason = models.CharField(max_length=35, default="", blank=True)
@@ -128,15 +129,15 @@ class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal; or the request
     to cancel a collection that it has not settled yet.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). ``about``:
-    for a refund or a cancellation request, the collection it gives back or cancels. ``name``, ``iban_sealed``, ``bic``:
-    the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when it goes into a file, and
-    ``final_at``: when it counts as booked even though no statement said so; both the merchant's clock. ``sequence``:
-    FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed under; ``mandate_reference``,
-    ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests alone; the collection is
-    WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who is notified before its day: mail,
-    webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is outside the EEA. ``reason``:
-    the bank's last one, an ISO 20022 external code.
+    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal).
+    ``original_payment``: for a refund or a cancellation request, the collection it gives back or cancels. ``name``,
+    ``iban_sealed``, ``bic``: the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when
+    it goes into a file, and ``final_at``: when it counts as booked even though no statement said so; both the
+    merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed
+    under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
+    alone; the collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who is
+    notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is
+    outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):
@@ -155,7 +156,7 @@ class BankOrder(models.Model):
     acquirer_merchant_id = models.CharField(max_length=64)
     kind = models.CharField(max_length=7, choices=BankFile.Kind)
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
-    about = models.UUIDField(null=True)
+    original_payment = models.UUIDField(null=True)
     mandate = models.ForeignKey(SepaMandate, on_delete=models.PROTECT, null=True, related_name="orders")
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
@@ -189,7 +190,11 @@ class BankOrder(models.Model):
                 condition=models.Q(state="FILED", final_at__isnull=False),
             ),
             models.Index(fields=["merchant", "-created_at"], name="bank_order_time"),
-            models.Index(fields=["about"], name="bank_order_about", condition=models.Q(about__isnull=False)),
+            models.Index(
+                fields=["original_payment"],
+                name="bank_order_original",
+                condition=models.Q(original_payment__isnull=False),
+            ),
         ]
         constraints = [models.CheckConstraint(condition=models.Q(amount__gte=0), name="bank_order_not_negative")]
 

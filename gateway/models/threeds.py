@@ -52,6 +52,10 @@ class ThreeDSecureConfiguration(models.Model):
         PROCEED = "proceed", "go on without liability shift"
         DECLINE = "decline", "decline the payment"
 
+    class SoftDeclinePolicy(models.TextChoices):
+        DECLINE = "decline", "decline the payment with 300.100.100"
+        CHALLENGE = "challenge", "challenge the shopper and authorize the payment again"
+
     channel = models.OneToOneField(Channel, on_delete=models.PROTECT, primary_key=True, related_name="three_ds")
     networks = ArrayField(
         models.CharField(max_length=32),
@@ -111,6 +115,14 @@ class ThreeDSecureConfiguration(models.Model):
     on_attempt = models.CharField(
         "when it was only attempted", max_length=8, choices=Policy, default=Policy.PROCEED, help_text="Status A."
     )
+    on_soft_decline = models.CharField(
+        "when the bank wants an authentication",
+        max_length=9,
+        choices=SoftDeclinePolicy,
+        default=SoftDeclinePolicy.DECLINE,
+        db_default=SoftDeclinePolicy.DECLINE,
+        help_text="Soft decline, 300.100.100, of a payment whose shopper was not challenged.",
+    )
     challenge_indicator = models.CharField(
         max_length=2,
         blank=True,
@@ -158,18 +170,20 @@ class AuthenticationStep(models.TextChoices):
 
 class Authentication(models.Model):
     """One authentication; its id is the threeDSServerTransID. ``payment``: None for an authentication alone.
+    ``attempt``: of the payment's authorization that it is for; 2 after a soft decline (gateway.payments.step_up).
 
     ``flow``: frictionless, challenge, decoupled or 3ri. ``code``: the result, empty while it is open and where the
     payment goes on. ``number_sealed``: the card number, sealed for this row until the directory server was asked;
     ``proof_sealed``: the CAVV or AAV, sealed for this row. ``scenario``: how the simulated bank treats this card.
     ``ask``: the data of the request to the directory server, without the number. ``messages``: the EMV messages,
     masked. ``request``: the echo of an authentication alone. ``server_url``: the external 3DS server that has it, empty
-    for the simulated one; ``acs_url``, ``method_url``: pages of the issuer that this server named. Times are the
-    merchant's clock.
+    for the simulated one; ``acs_url``, ``method_url``: pages of the issuer that this server named.
+    ``challenge_indicator``: that of the request, else of the channel. Times are the merchant's clock.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     payment = models.UUIDField(null=True)
+    attempt = models.SmallIntegerField(default=1, db_default=1)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False)
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, db_index=False)
     brand = models.CharField(max_length=32)
@@ -177,6 +191,7 @@ class Authentication(models.Model):
     version = models.CharField(max_length=8, default="")
     device_channel = models.CharField(max_length=2, default="")
     category = models.CharField(max_length=2, default="")
+    challenge_indicator = models.CharField(max_length=2, default="")
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     currency = models.CharField(max_length=3)
     card = models.CharField("card, masked", max_length=32, default="")
@@ -212,8 +227,11 @@ class Authentication(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["payment"], name="authentication_payment", condition=models.Q(payment__isnull=False)
+                fields=["payment", "attempt"],
+                name="authentication_payment",
+                condition=models.Q(payment__isnull=False),
             ),
+            models.CheckConstraint(condition=models.Q(attempt__in=(1, 2)), name="authentication_attempt"),
             models.CheckConstraint(
                 condition=models.Q(step__in=AuthenticationStep.values), name="authentication_step_known"
             ),

@@ -105,12 +105,15 @@ class Grant(models.Model):
 
 class UserPreference(models.Model):
     """How one user wants the back office to look. ``time_zone``: a name of the IANA database, in which times are shown
-    and read; '' for UTC."""
+    and read; '' for UTC. ``columns``: list → names of its columns, in their order, where they are not the usual ones.
+    ``page_keys``: single letters are keys of a page (WCAG 2.1.4)."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="preference"
     )
     time_zone = models.CharField(_("time zone"), max_length=64, blank=True, default="")
+    columns = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    page_keys = models.BooleanField(_("single letters are keys of a page"), default=True, db_default=True)
 
     class Meta:
         verbose_name = _("preference")
@@ -118,6 +121,32 @@ class UserPreference(models.Model):
 
     def __str__(self) -> str:
         return self.time_zone
+
+
+class SavedView(models.Model):
+    """A list of the back office as a user wants to see it again: search, filters, columns and order under a name.
+
+    ``page``: the label of the list's model; ``query``: the parameters of its address.
+    ``shared``: others see it, whose rights reach at least as far as its owner's did (``scope``) when it was saved.
+    """
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    page = models.CharField(max_length=64)
+    name = models.CharField(_("name"), max_length=60)
+    query = models.JSONField(default=dict)
+    shared = models.BooleanField(default=False)
+    scope = models.JSONField(default=dict)
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("saved view")
+        verbose_name_plural = _("saved views")
+        constraints = [models.UniqueConstraint(fields=["owner", "page", "name"], name="saved_view_once")]
+        indexes = [models.Index(fields=["page"], name="saved_view_shared", condition=models.Q(shared=True))]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class FactorSecret(models.Model):

@@ -126,9 +126,8 @@ UPDATE gateway_webhookdelivery SET due_at = %(at)s::timestamptz
 WHERE endpoint_id = %(id)s::uuid AND state = 'waiting' AND due_at > %(at)s::timestamptz
 """
 _FAILED: Final = """
-UPDATE gateway_webhookendpoint SET failures = CASE WHEN %(anew)s::bool THEN 0 ELSE failures END + %(number)s::int,
-    failing_since = CASE WHEN %(anew)s::bool THEN %(at)s::timestamptz
-        ELSE coalesce(failing_since, %(at)s::timestamptz) END
+UPDATE gateway_webhookendpoint SET failures = failures + %(number)s::int,
+    failing_since = coalesce(failing_since, %(at)s::timestamptz)
 WHERE id = %(id)s::uuid RETURNING failures, failing_since, state, probes
 """
 
@@ -323,7 +322,7 @@ def _update_endpoint_health(endpoint: UUID, several: Sequence[WebhookAttemptResu
     if (well and any(one.due.failures for one in several)) or (well and failed):
         _record_endpoint_success(endpoint, at)
     if failed:
-        _record_endpoint_failure(endpoint, failed, first or at, at, anew=well)
+        _record_endpoint_failure(endpoint, failed, first or at, at)
 
 
 def _record_endpoint_success(endpoint: UUID, at: datetime) -> None:
@@ -338,8 +337,8 @@ def make_waiting_webhooks_due(endpoint: UUID, at: datetime) -> None:
     execute_sql(_ALL_DUE, {"id": endpoint, "at": at})
 
 
-def _record_endpoint_failure(endpoint: UUID, number: int, first: datetime, at: datetime, *, anew: bool) -> None:
-    row = execute_sql(_FAILED, {"id": endpoint, "number": number, "at": first, "anew": anew})
+def _record_endpoint_failure(endpoint: UUID, number: int, first: datetime, at: datetime) -> None:
+    row = execute_sql(_FAILED, {"id": endpoint, "number": number, "at": first})
     if not row:
         return
     failures, since, state, probes = row[0]

@@ -7,11 +7,13 @@ wait for it, and the next run, or the thread itself, records it. Source: decisio
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final
 from uuid import UUID
@@ -19,6 +21,7 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
+from gateway import tracing
 from gateway.core import clock
 from gateway.models import Merchant, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import INSPECTOR_URL_PREFIX
@@ -46,8 +49,27 @@ _SPARE_S: Final = WEBHOOK_TIMEOUT_S + 5
 log = structlog.get_logger(__name__)
 
 
+_NDC: Final = re.compile(r'"ndc": ?"([0-9a-f-]{1,69})"')
+"""In a webhook's text: of the payment's request."""
+
+
 def attempt_webhook(due: DueWebhook, lines: ConnectionPool | None = None) -> WebhookAttemptResult:
     """Make one attempt, including the network call. Never raises."""
+    with tracing.trace_span(
+        "webhook", ndc=partial(_find_ndc, due.body), delivery=due.id.hex, attempt=due.attempt
+    ) as span:
+        result = _attempt(due, lines)
+        if result.outcome is not None:
+            span.set(status=result.outcome.status or 0, failure=result.outcome.failure or "")
+        return result
+
+
+def _find_ndc(body: str) -> str:
+    found = _NDC.search(body)
+    return found[1] if found else ""
+
+
+def _attempt(due: DueWebhook, lines: ConnectionPool | None) -> WebhookAttemptResult:
     at = clock.real_now()
     if due.lease_ends.is_within(_SPARE_S):
         # It waited too long for its turn: the lease could end before the attempt does.

@@ -2,8 +2,9 @@
 
 An approved authorization or renewal has a row with its end by the merchant's clock. When it is due and nothing has
 renewed the authorization, its expiry is recorded with a webhook and, where the acquirer holds the rest until it is
-reversed, the row that releases it. On channels that renew at a late capture nothing is released.
-Source: docs/decisions/0069.
+reversed, the row that releases it. On channels that renew at a late capture it is released after RENEWAL_GRACE.
+The reversal of a capture that leaves its amount held has a row that is due at once: what it reopened may have been
+closed, or have expired, before. Source: docs/decisions/0069, 0096.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from django.db.models import Min
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import AuthorizationExpiry, Channel, Merchant, Payment
+from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment
 from gateway.payments import store
-from gateway.payments.chain_amounts import Chain
+from gateway.payments.chain_amounts import Chain, has_open_reversal
 from gateway.payments.follow_ups import load_chain_members
 from gateway.payments.operations import RELEASED_BY_REVERSAL
 from gateway.timers.registry import Timer
 
 MAX_EXPIRIES_PER_TICK: Final = 200
 EXPIRY_RETRY_DELAY: Final = timedelta(hours=1)
-"""Until an authorization is looked at again whose increment or renewal has no result yet. By time it has expired
-already: only its record waits."""
+"""Until an authorization is looked at again whose increment or renewal has no result yet, or of which captures and
+reversals without a result would leave nothing. By time it has expired already: only its record waits."""
+RENEWAL_GRACE: Final = timedelta(days=30)
+"""How long after its end a late capture renews an authorization, where the channel says so. Then the rest is released:
+every approved authorization is cleared or reversed, or the schemes charge for its misuse (docs/decisions/0093)."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,15 +67,29 @@ def _expire_authorization(row: int, authorization: UUID, at: datetime) -> bool:
     if held.has_pending_increment:
         _postpone(row, at)
         return False
-    if end is None or end > at or held.is_closed or held.uncaptured <= 0:
-        # Renewed, and the renewal has a row of its own, or nothing is left.
+    renewed, used_up = end is None or end > at, held.is_closed or held.uncaptured <= 0
+    if used_up and not renewed and (held.has_pending_capture or has_open_reversal(chain, chain.first)):
+        # What is declined was not captured or reversed, and ends nothing: then it does expire.
+        _postpone(row, at)
+        return False
+    held_there = chain.first.connector in RELEASED_BY_REVERSAL
+    if held.is_closed and held.is_reopened and held.uncaptured > 0 and held_there:
+        return store.insert_release(chain.first, AuthorizationRelease.Cause.FINAL, at=at, expiry=row)
+    if end is None or renewed or used_up:
+        # A renewal has a row of its own.
         AuthorizationExpiry.objects.filter(pk=row).delete()
         return True
     first = chain.first
-    refuses = _load_expired_captures(first) == Channel.ExpiredCaptures.REFUSE
-    return store.expire_authorization(
-        first, end, at=at, expiry=row, release=refuses and first.connector in RELEASED_BY_REVERSAL
-    )
+    renews = held_there and _load_expired_captures(first) == Channel.ExpiredCaptures.RENEW
+    given_up = end + RENEWAL_GRACE if renews else None
+    if first.expired_at is None or first.expired_at < end:
+        return store.expire_authorization(
+            first, end, at=at, expiry=row, release=held_there and not renews, again_at=given_up
+        )
+    if given_up is not None and given_up > at:
+        AuthorizationExpiry.objects.filter(pk=row).update(due_at=given_up)
+        return False
+    return store.insert_release(first, AuthorizationRelease.Cause.EXPIRY, at=at, expiry=row)
 
 
 def _load_expired_captures(first: Payment) -> str:

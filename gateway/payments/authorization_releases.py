@@ -14,19 +14,27 @@ from typing import Final
 
 import structlog
 
+from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
+from gateway.connectors.acquirer_message import flatten_body, forwardable_parameters
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, OutcomeUnknownError
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.db.statement import execute_sql
 from gateway.models import AuthorizationRelease, Merchant, Payment, Status
-from gateway.payments.chain_amounts import Chain, has_open_reversal
+from gateway.payments import store
+from gateway.payments.chain_amounts import Chain, Hold, has_open_reversal
 from gateway.payments.follow_ups import (
     GATEWAY_FOLLOW_UP_PARAMETERS,
     FollowUpRequest,
+    load_chain_means,
     load_chain_members,
     process_follow_up,
 )
 from gateway.payments.operations import RELEASE_OPERATION
+from gateway.payments.outcomes import describe_silence
 from gateway.payments.payment_request import RequestTrace
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.payments.refusal import RequestRefusedError
 from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
 
@@ -60,10 +68,13 @@ def release_authorizations() -> int:
     """Release what is due; returns how many were looked at."""
     claimed = [row[0] for row in execute_sql(_CLAIM, {"limit": MAX_RELEASES_PER_TICK, "lease": RELEASE_LEASE})]
     for row in AuthorizationRelease.objects.filter(pk__in=claimed).order_by("pk"):
+        tries = row.tries
         try:
             _release_authorization(row)
-        except Exception:  # one authorization must not keep the others waiting; it is due again
+        except Exception:  # one authorization must not keep the others waiting; it is due again, not for ever
             log.exception("authorization_not_released", payment=row.authorization.hex)
+            row.tries = tries + 1
+            _postpone_release(row)
     return len(claimed)
 
 
@@ -72,6 +83,9 @@ def _release_authorization(row: AuthorizationRelease) -> None:
     held = chain.authorization
     if has_open_reversal(chain, chain.first) or held.has_pending_increment or held.has_pending_capture:
         return  # it may still be declined, or raise the rest: due again after the lease
+    if row.cause == AuthorizationRelease.Cause.RENEWAL:
+        _release_renewed(row, chain)
+        return
     if chain.first.payment_type != "PA" or held.uncaptured <= 0:
         _end_release(
             row,
@@ -87,6 +101,13 @@ def _release_authorization(row: AuthorizationRelease) -> None:
         row.amount = rest
         _end_release(row, AuthorizationRelease.State.RELEASED)
         return
+    _postpone_release(row)
+    if released is not None and released.status == Status.DECLINED:
+        log.error("authorization_release_declined", payment=row.authorization.hex, code=released.result_code)
+
+
+def _postpone_release(row: AuthorizationRelease) -> None:
+    """Try again later, or give up."""
     if row.tries >= MAX_RELEASE_TRIES:
         log.error("authorization_release_given_up", payment=row.authorization.hex, tries=row.tries)
         _end_release(row, AuthorizationRelease.State.GIVEN_UP)
@@ -94,8 +115,56 @@ def _release_authorization(row: AuthorizationRelease) -> None:
     pause = RELEASE_RETRIES[min(row.tries, len(RELEASE_RETRIES)) - 1]
     values = {"pause": pause, "tries": row.tries, "code": row.result_code, "payment": row.payment, "id": row.pk}
     execute_sql(_POSTPONE, values)
-    if released is not None and released.status == Status.DECLINED:
-        log.error("authorization_release_declined", payment=row.authorization.hex, code=released.result_code)
+
+
+def _release_renewed(row: AuthorizationRelease, chain: Chain) -> None:
+    """Void at the acquirer what is left of the authorization that a renewal has replaced. That is no follow-up of the
+    chain: its ledger has the amount once, and the renewal holds it."""
+    held = chain.authorization
+    renewal = chain.find(row.payment) if row.payment is not None else None
+    assert renewal is not None  # written with the row
+    replaced = held.find_current(before=renewal)
+    hold = held.compute_hold(replaced, until=renewal)
+    rest = hold.authorized - hold.captured - hold.reversed
+    connector = CONNECTORS[replaced.connector]
+    if rest <= 0 or not holds_renewals_apart(connector, replaced.channel_id, replaced.acquirer_merchant_id):
+        _end_release(row, AuthorizationRelease.State.NOTHING_LEFT)
+        return
+    row.tries += 1
+    started = clock.real_now()
+    try:
+        reply: AcquirerReply | OutcomeUnknownError = connector.void(_build_void(chain, replaced, hold, connector))
+    except OutcomeUnknownError as unknown:
+        reply = unknown
+    received = reply.received if isinstance(reply, AcquirerReply) else describe_silence(reply)
+    now = clock.real_now()
+    at, duration_ms = now + chain.first.merchant.clock_offset, int((now - started).total_seconds() * 1000)
+    store.record_exchange(replaced, "void", reply.sent, received, at=at, duration_ms=duration_ms)
+    if isinstance(reply, OutcomeUnknownError):
+        _postpone_release(row)
+        return
+    row.amount = rest
+    _end_release(row, AuthorizationRelease.State.RELEASED)
+
+
+def _build_void(chain: Chain, replaced: Payment, hold: Hold, connector: Connector) -> AcquirerRequest:
+    """The void of an authorization that a renewal has replaced, less what of it was captured."""
+    first = chain.first
+    return AcquirerRequest(
+        payment=replaced.id,
+        operation=replaced.payment_type,
+        money=replaced.money,
+        brand=replaced.brand,
+        at=replaced.created_at,
+        means=load_chain_means(first.id),
+        reference=first.connector_tx_id if replaced.practice else "",
+        known_transaction_id=replaced.connector_tx_id,
+        parameters=forwardable_parameters(flatten_body(replaced.request)),
+        account=load_connector_account(connector, replaced.channel_id, replaced.acquirer_merchant_id),
+        original=find_point_of_service(chain, replaced),
+        authorized_amount=hold.authorized,
+        kept_amount=hold.captured,
+    )
 
 
 def _end_release(row: AuthorizationRelease, state: AuthorizationRelease.State) -> None:

@@ -1,20 +1,23 @@
 """Applies bank order events to payments: orders that a bank booked, rejected, withdrew, returned, or won back.
 
 Events are written when an order changes (gateway.connectors.sepa); here each moves its payment, once and in order. A
-booked collection approves its payment, a rejected or withdrawn one declines it, the return of an approved one is a
-chargeback (CB) with the bank's reason, and a reversed return its reversal (CR). An event whose payment is still STARTED
+booked collection approves its payment, also one that was rejected before (docs/connectors/sepa.md, which message wins),
+a rejected or withdrawn one declines it, the return of an approved one is a
+chargeback (CB) with the bank's reason, and a reversed return its reversal (CR). A refund or payout that comes back is
+noted on its payment, which counts no more. An event whose payment is still STARTED
 or IN_DOUBT stays for the next round. Source: Part A, States; decisions, sections 4 and 8.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
 import structlog
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
 from gateway.connectors.acquirer_message import external_success_code
 from gateway.connectors.port import AcquirerReply
@@ -29,14 +32,18 @@ from gateway.models import BankMessage, BankOrder, BankOrderEvent, BankOrderFoll
 from gateway.payments import acquirer_reported, store
 from gateway.payments.chain_amounts import compute_disputed_amount, compute_representable_amount
 from gateway.payments.follow_ups import load_chain
-from gateway.payments.outcomes import outcome_from_reply
+from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.outcomes import Booked, outcome_from_reply
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.states import PaymentTransitionError
 from gateway.timers.registry import Timer
 
 BANK_ORDER_EVENT_BATCH_SIZE: Final = 200
+"""Events read at once; those that cannot be applied do not count towards a run's end."""
 MAX_BANK_ORDER_EVENT_ROUNDS: Final = 10
 """At most so many events of one order are applied in one run of the timer."""
+MAX_BANK_ORDER_EVENTS_PER_RUN: Final = 2_000
+"""Events that one run applies; the next one goes on."""
 BANK_ORIGIN: Final = "bank"
 MAX_MESSAGE_FINDINGS: Final = 200
 """Findings stored with one bank message, including those of its parsing; beyond that the oldest are dropped."""
@@ -44,37 +51,71 @@ MAX_MESSAGE_FINDINGS: Final = 200
 _BankOrderState = BankOrder.State
 log = structlog.get_logger(__name__)
 
-# Of each order the oldest event that is not applied yet (`applied`): later ones build on it.
+# Of each order the oldest event that is not applied yet (`applied`): later ones build on it. Of all orders, or of some.
 _UNAPPLIED_EVENTS: Final = """
 SELECT min(e.id) FROM gateway_bankorderevent e JOIN gateway_bankorder o ON o.payment = e.order_id
 WHERE NOT e.applied AND (%(merchant)s::uuid IS NULL OR o.merchant_id = %(merchant)s::uuid)
-GROUP BY e.order_id ORDER BY 1 LIMIT %(limit)s
+    AND (%(orders)s::uuid[] IS NULL OR e.order_id = ANY(%(orders)s::uuid[]))
+GROUP BY e.order_id HAVING min(e.id) > %(after)s ORDER BY 1 LIMIT %(limit)s
 """
 
 
 def apply_bank_order_events(merchant: Merchant | None = None) -> int:
-    """Apply unprocessed bank order events to their payments, of one merchant or all. Returns how many were applied."""
+    """Apply unprocessed bank order events to their payments, of one merchant or all. Returns how many were applied.
+
+    An event that fails or waits is looked at once in a run: later rounds go on with the orders of the one before.
+    """
     applied = 0
+    moved: list[UUID] | None = None
     for _ in range(MAX_BANK_ORDER_EVENT_ROUNDS):
-        applied_now = _apply_oldest_events(merchant)
-        applied += applied_now
-        if not applied_now:
+        moved = _apply_oldest_of_each_order(merchant, moved, MAX_BANK_ORDER_EVENTS_PER_RUN - applied)
+        applied += len(moved)
+        if not moved:
             break
     return applied
 
 
-def _apply_oldest_events(merchant: Merchant | None) -> int:
-    """Apply the oldest unprocessed event of each order; how many were applied."""
-    values = {"merchant": merchant.pk if merchant is not None else None, "limit": BANK_ORDER_EVENT_BATCH_SIZE}
-    ids: list[int] = [row[0] for row in execute_sql(_UNAPPLIED_EVENTS, values)]
+def _apply_oldest_of_each_order(merchant: Merchant | None, orders: list[UUID] | None, most: int) -> list[UUID]:
+    """Apply the oldest unprocessed event of each of ``orders`` (None: of all), ``most`` in all; the orders of which one
+    was applied. Those that fail or wait are passed over: any number of them keeps no other order waiting."""
+    moved: list[UUID] = []
+    after = 0
+    while len(moved) < most:
+        values = {
+            "merchant": merchant.pk if merchant is not None else None,
+            "orders": orders,
+            "after": after,
+            "limit": min(BANK_ORDER_EVENT_BATCH_SIZE, most - len(moved)),
+        }
+        ids: list[int] = [row[0] for row in execute_sql(_UNAPPLIED_EVENTS, values)]
+        if not ids:
+            break
+        moved += _apply_events(ids)
+        after = ids[-1]
+    return moved
+
+
+def _apply_events(ids: Sequence[int]) -> list[UUID]:
+    """Apply these events; the orders of those that were applied."""
     rows = BankOrderEvent.objects.select_related("order__file", "order__mandate").in_bulk(ids)
-    applied = 0
+    moved: list[UUID] = []
     for ident in ids:
         try:
-            applied += _apply_event(rows[ident])
-        except Exception:  # one payment must not keep the others waiting; its event is due again
-            log.exception("bank_order_event_not_applied", event=ident, payment=rows[ident].order_id.hex)
-    return applied
+            if _apply_event(rows[ident]):
+                moved.append(rows[ident].order_id)
+        except (InterfaceError, OperationalError):  # the database is away, or a lock: the event is due again
+            log.exception("bank_order_event_not_applied", event_id=ident, payment=rows[ident].order_id.hex)
+        except Exception as fault:  # one payment must not keep the others waiting; its event is due again
+            log.exception("bank_order_event_not_applied", event_id=ident, payment=rows[ident].order_id.hex)
+            _add_failure_finding(ident, fault)
+    return moved
+
+
+def _add_failure_finding(ident: int, fault: Exception) -> None:
+    """Add a finding, once, about an event that may fail for good: later events of its order wait for it."""
+    event = BankOrderEvent.objects.select_related("order").get(pk=ident)
+    what = f"{_BankOrderState(event.state).label} could not be applied to its payment ({type(fault).__name__})"
+    _add_finding(event, f"{what}: it is tried again")
 
 
 def find_next_bank_order_event(merchant: Merchant) -> datetime | None:
@@ -99,30 +140,64 @@ def _apply_event(event: BankOrderEvent) -> bool:
         return False  # its first answer is being written, or recovery inquires about it
     if payment.status == Status.PENDING:
         return _complete_pending(event, payment)
-    if (
-        event.state == _BankOrderState.RETURNED
-        and payment.status == Status.APPROVED
-        and event.order.kind == order_records.BankFileKind.COLLECT
-    ):
-        return _record_follow_up(event, "CB", payment, find_bank_reason(event.reason).returned)
+    if event.state == _BankOrderState.RETURNED and payment.status == Status.APPROVED:
+        if event.order.kind == order_records.BankFileKind.COLLECT:
+            return _record_follow_up(event, "CB", payment, find_bank_reason(event.reason).returned)
+        return _record_returned_transfer(event, payment)
     if event.state == _BankOrderState.WON_BACK:
         return _record_representment(event, payment)
     if payment.status == Status.DECLINED and event.state == _BankOrderState.BOOKED:
-        _add_finding(event, f"the bank booked it, but its payment is declined ({payment.result_code})")
+        return _record_late_booking(event, payment)
     return _mark_applied(event)
+
+
+def _record_late_booking(event: BankOrderEvent, payment: Payment) -> bool:
+    """Approve a declined payment whose order the bank booked nevertheless, with the schedule's run that it is for, and
+    tell the clerk who reads the message: it may have been paid or sent again meanwhile."""
+    _add_finding(event, f"the bank booked it after it was declined ({payment.result_code}): it is approved now")
+    reply = _reply_at_event(event)
+    now = clock.merchant_now(payment.merchant)
+    try:
+        with transaction.atomic():
+            store.complete_payment(payment, Booked(reply=reply, at=now), kind="bank")
+            get_job_hooks().record_late_booking(payment, now)
+    except PaymentTransitionError:
+        return False  # the payment changed meanwhile: the next round reads it again
+    return _mark_applied(event)
+
+
+def _record_returned_transfer(event: BankOrderEvent, payment: Payment) -> bool:
+    """Note on a refund or payout that it came back, and tell the clerk who reads the message: the shopper waits."""
+    # Before the event is applied: after a crash it is due again, and a finding is added once.
+    _add_finding(
+        event,
+        f"{payment.payment_type} {payment.amount} {payment.currency} to the shopper came back "
+        f"({event.reason or 'no reason told'})",
+    )
+    try:
+        store.record_returned_transfer(
+            payment, event.reason, at=clock.merchant_now(payment.merchant), bank_event=event.pk
+        )
+    except PaymentTransitionError:
+        return False  # the payment changed meanwhile: the next round reads it again
+    return True
 
 
 def _complete_pending(event: BankOrderEvent, payment: Payment) -> bool:
     """Complete a payment that waits for the bank by this event's state, not by the order's present one."""
-    order = event.order
-    order.state, order.reason = event.state, event.reason
-    reply = reply_from_bank_order(order, {"booked": event.on.isoformat() if event.on else "by the books"})
     try:
-        outcome = outcome_from_reply(reply, at=clock.merchant_now(payment.merchant))
+        outcome = outcome_from_reply(_reply_at_event(event), at=clock.merchant_now(payment.merchant))
         store.complete_payment(payment, outcome, kind="bank")
     except PaymentTransitionError:
         return False  # the payment changed meanwhile: the next round reads it again
     return _mark_applied(event)
+
+
+def _reply_at_event(event: BankOrderEvent) -> AcquirerReply:
+    """The bank's answer as of this event."""
+    order = event.order
+    order.state, order.reason = event.state, event.reason
+    return reply_from_bank_order(order, {"booked": event.on.isoformat() if event.on else "by the books"})
 
 
 def _record_representment(event: BankOrderEvent, payment: Payment) -> bool:
@@ -199,9 +274,9 @@ def _is_recorded(kind: str, target: Payment, amount: Decimal) -> bool:
 
 
 def _add_finding(event: BankOrderEvent, why: str) -> None:
-    """Add a finding to the bank message when the bank moved money that our books do not allow, such as a collection
-    that was refunded and then returned too: it was paid back twice, and a person has to reclaim it."""
-    log.error("bank_order_event_not_entered", payment=event.order_id.hex, state=event.state, why=why)
+    """Add a finding to the bank message when the bank moved money and a person has to act: a collection that was
+    refunded and then returned too was paid back twice; a refund that came back has not reached the shopper."""
+    log.error("bank_order_finding", payment=event.order_id.hex, state=event.state, why=why)
     words = f"order {event.order_id.hex}: {why}"
     if event.message_id is None:
         return

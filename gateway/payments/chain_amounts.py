@@ -2,7 +2,7 @@
 
 Nothing of this is stored. Follow-ups count while they are STARTED, PENDING, IN_DOUBT or APPROVED, so that two at once
 can never both pass a ceiling; what raises a ceiling (an incremental authorization, a representment) counts only once it
-is APPROVED.
+is APPROVED. A refund that its bank returned counts no more.
 Source: decisions, section 4; Part A, Basic payment (sequence, numberOfCaptures, referenceUuid).
 """
 
@@ -44,9 +44,14 @@ class Chain:
         return next((member for member in self.members if member.id == payment), None)
 
     def followers(self, payment: Payment, *types: str) -> Iterator[Payment]:
-        """The follow-ups of ``payment`` of the given types, without declined ones (COUNTED_STATUSES)."""
+        """The follow-ups of ``payment`` of the given types, without declined (COUNTED_STATUSES) and returned ones."""
         for member in self.members:
-            if member.referenced == payment.id and member.payment_type in types and member.status in COUNTED_STATUSES:
+            if (
+                member.referenced == payment.id
+                and member.payment_type in types
+                and member.status in COUNTED_STATUSES
+                and member.returned_at is None
+            ):
                 yield member
 
     def sum_of(self, payment: Payment, *types: str) -> Decimal:
@@ -69,6 +74,15 @@ def resolve_payment_amount(payment: Payment) -> Decimal:
 def sum_payment_amounts(payments: Iterable[Payment]) -> Decimal:
     """The total of :func:`resolve_payment_amount`."""
     return sum((resolve_payment_amount(payment) for payment in payments), ZERO_AMOUNT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What an acquirer has of one authorization message, where it keeps those of a chain apart."""
+
+    authorized: Decimal
+    captured: Decimal
+    reversed: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +127,9 @@ class Authorization:
 
     @property
     def captured(self) -> Decimal:
-        """What was captured, or received otherwise (RC)."""
-        return self._sum_of("CP", "RC")
+        """What was captured, or received otherwise (RC), less what reversals of captures gave back to the hold."""
+        taken = [one for member in self.members for one in self.chain.followers(member, "CP", "RC")]
+        return sum_payment_amounts(taken) - self._sum_reopened(taken)
 
     @property
     def released(self) -> Decimal:
@@ -135,6 +150,12 @@ class Authorization:
     def is_closed(self) -> bool:
         """Whether a FINAL follow-up ended it."""
         return _is_any_final(self.chain, self.members)
+
+    @property
+    def is_reopened(self) -> bool:
+        """Whether its acquirer holds again what a capture took, since that was reversed."""
+        captures = [one for member in self.members for one in self.chain.followers(member, "CP")]
+        return self._sum_reopened(captures) > 0
 
     @property
     def expires_at(self) -> datetime | None:
@@ -171,6 +192,35 @@ class Authorization:
         return any(member.practice and member.status in OPEN_STATUSES for member in self.members)
 
     @property
+    def has_pending_renewal(self) -> bool:
+        """Whether a renewal has no final result yet: a capture could name what it renews, or the renewal."""
+        return any(member.practice == REAUTHORIZATION and member.status in OPEN_STATUSES for member in self.members)
+
+    def find_current(self, before: Payment | None = None) -> Payment:
+        """The authorization as it stands at the acquirer: the newest approved renewal, else the first. ``before``: as
+        of when that stored payment of the chain began."""
+        renewed = [one for one in self._approved(REAUTHORIZATION) if before is None or one.number < before.number]
+        return renewed[-1] if renewed else self.chain.first
+
+    def compute_hold(self, current: Payment, *, until: Payment | None = None) -> Hold:
+        """What was authorized by ``current`` and the increments after it, and captured and reversed after it.
+        ``until``: the renewal that replaced it."""
+
+        def is_within(payment: Payment) -> bool:
+            # By the order in which they began: the id of a late capture is older than that of its renewal.
+            return payment.number > current.number and (until is None or payment.number < until.number)
+
+        followers = [one for member in self.members for one in self.chain.followers(member, "CP", "RC", "RV")]
+        raised = [one for one in self._approved(INCREMENTAL_AUTHORIZATION) if is_within(one)]
+        counted = [one for one in followers if is_within(one)]
+        taken = [one for one in counted if one.payment_type != "RV"]
+        return Hold(
+            authorized=resolve_payment_amount(current) + sum_payment_amounts(raised),
+            captured=sum_payment_amounts(taken) - self._sum_reopened(taken),
+            reversed=sum_payment_amounts(one for one in counted if one.payment_type == "RV"),
+        )
+
+    @property
     def has_pending_capture(self) -> bool:
         """Whether a capture has no final result yet: if it is declined, what it takes is left again."""
         return any(
@@ -196,6 +246,12 @@ class Authorization:
         )
         return min(before + 1, most), most
 
+    def _sum_reopened(self, captures: Iterable[Payment]) -> Decimal:
+        """What the acquirer holds again since these captures were reversed, where it says so (docs/decisions/0096)."""
+        return sum_payment_amounts(
+            one for capture in captures for one in self.chain.followers(capture, "RV") if one.reopens_authorization
+        )
+
     def _approved(self, practice: str) -> list[Payment]:
         return [one for one in self.members if one.practice == practice and one.status == Status.APPROVED]
 
@@ -212,8 +268,10 @@ def compute_refundable_amount(chain: Chain, payment: Payment) -> Decimal:
     """What of a payment can still be returned by a refund, a reversal or a chargeback.
 
     A receipt (RC) records that the money of a DB or CP arrived. Refunds of the receipt count as refunds of that payment
-    and the other way round, so the same money cannot be returned twice.
+    and the other way round, so the same money cannot be returned twice. Of a transfer that its bank returned: nothing.
     """
+    if payment.returned_at is not None:
+        return ZERO_AMOUNT
     own = resolve_payment_amount(payment) - compute_returned_amount(chain, payment)
     if payment.payment_type == "RC" and payment.referenced is not None:
         behind = chain.find(payment.referenced)

@@ -42,9 +42,10 @@ def next_route(
     connectors = list_acquirers()
     alternatives = [row for row in route.pop("next", ()) if row[0] in connectors]
     payment.route = route | ({"next": alternatives} if alternatives else {})
-    if not alternatives or payment.status != Status.STARTED or len(tried) > settings.GATEWAY_FAILOVER_MOST:
+    failed = sum(1 for one in tried if not one.get("declined"))
+    if not alternatives or payment.status != Status.STARTED or failed > settings.GATEWAY_FAILOVER_MOST:
         return None
-    if time.perf_counter() - since >= settings.GATEWAY_FAILOVER_WITHIN_S:
+    if is_time_over(since):
         return None
     (name, account, title), later = alternatives[0], alternatives[1:]
     route |= {"name": title} | ({"next": later} if later else {})
@@ -56,6 +57,12 @@ def next_route(
         return None
     metrics.count_failover(before, name)
     return connectors[name]
+
+
+def is_time_over(since: float) -> bool:
+    """Whether no further acquirer is called: the client of the payment would not wait for its answer. ``since``:
+    time.perf_counter() when the first one was called."""
+    return time.perf_counter() - since >= settings.GATEWAY_FAILOVER_WITHIN_S
 
 
 def _render_attempt(payment: Payment, reply: AcquirerReply, at: datetime) -> Mapping[str, Any]:

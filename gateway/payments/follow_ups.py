@@ -32,12 +32,13 @@ from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import forwardable_parameters
 from gateway.connectors.capabilities import TRANSFER_PARAMETER, TRANSFERS, find_unsendable
 from gateway.connectors.means import Means
+from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
-from gateway.db.statement import WriteStatement
+from gateway.db.statement import WriteStatement, build_new_row
 from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
 from gateway.payments.chain_amounts import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
@@ -59,8 +60,14 @@ from gateway.payments.payment_methods import TYPE_NOT_WITH_METHOD_CODE, is_type_
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
 from gateway.payments.points_of_service import SERVICE_PARAMETERS, find_point_of_service
 from gateway.payments.process import complete_unless_recovered, submit_payment
-from gateway.payments.refusal import TYPE_NOT_OFFERED_CODE, RequestRefusedError, build_unsendable_refusal
+from gateway.payments.refusal import (
+    ACCOUNT_ERASED_CODE,
+    TYPE_NOT_OFFERED_CODE,
+    RequestRefusedError,
+    build_unsendable_refusal,
+)
 from gateway.payments.reversal_border import is_beyond_reversal
+from gateway.payments.risk_screening import ScreeningPlan, plan_follow_up_screening, screen_follow_up
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -133,10 +140,13 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
         if needs_means and not decision.code and means is None:
             means = _open_chain_means(chain.first.id)
+            if means is None and chain.first.means:
+                raise RequestRefusedError(ACCOUNT_ERASED_CODE)
         if not decision.code:
             _check_account_opens(target)
         row = build_follow_up(operation, target, decision, request)
         parent = None if decision.code else chain.first
+        plan = _plan_retries(operation, row, means, request) if not decision.code else None
         extra_writes = request.extra_writes(chain) if request.extra_writes is not None else None
         if store.insert_payment(
             row,
@@ -144,18 +154,31 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
             refusal=decision.code,
             parent=parent,
             idempotency=request.idempotency,
+            plan=plan,
             extra_writes=extra_writes,
         ):
             break
     else:
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
-    if row.status == Status.STARTED:
+    if row.status == Status.STARTED and (stopped := screen_follow_up(row, plan, request)) is not None:
+        complete_unless_recovered(row, stopped, request)
+    elif row.status == Status.STARTED:
         acquirer_request = name_authorization(
             _build_follow_up_acquirer_request(row, chain, target, means, request), chain, target
         )
         outcome = submit_payment(row, CONNECTORS[row.connector], acquirer_request, request)
-        complete_unless_recovered(row, outcome, request)
+        complete_unless_recovered(row, outcome, request, plan=plan)
     return row
+
+
+def _plan_retries(
+    operation: PaymentOperation, row: Payment, means: Means | None, request: FollowUpRequest
+) -> ScreeningPlan | None:
+    """The schemes' retry rules of a follow-up that asks the issuer anew; None for any other."""
+    if not operation.needs_card:
+        return None
+    by_merchant = is_initiated_by_merchant(request.parameters.values, follows=True)
+    return plan_follow_up_screening(row, means, merchant_initiated=by_merchant)
 
 
 def _renews_expired(target: Payment) -> bool:
@@ -278,23 +301,40 @@ def _build_follow_up_acquirer_request(
 def name_authorization(acquirer_request: AcquirerRequest, chain: Chain, target: Payment) -> AcquirerRequest:
     """Add what a follow-up's chain says about its authorization.
 
-    An increment, a renewal and a reversal of an authorization name the first authorization of the chain, whichever of
-    them the path names, and a reversal has the cumulative amount: docs/decisions/0068. A capture says which of
-    numberOfCaptures it is. ``chain`` may contain the follow-up itself.
+    Captures, increments and reversals name the newest approved renewal, whichever member the path names, since the
+    authorization before it has expired or is given up (docs/decisions/0093); a renewal names the first authorization.
+    A reversal has the cumulative amount: docs/decisions/0068. A capture says which of numberOfCaptures it is.
+    ``chain`` may contain the follow-up itself.
     """
-    reverses, behind = acquirer_request.operation == "RV", target.payment_type == "PA"
-    if behind and acquirer_request.operation == "CP":
-        return replace(acquirer_request, clearing=chain.authorization.number_capture(acquirer_request.payment))
-    if behind and (reverses or acquirer_request.operation == "PA"):
-        acquirer_request = replace(acquirer_request, reference=chain.first.connector_tx_id)
-    if not reverses:
-        return acquirer_request
-    others = Chain([member for member in chain.members if member.id != acquirer_request.payment])
-    return replace(
-        acquirer_request,
-        amount_already_reversed=compute_reversed_amount(others, target),
-        authorized_amount=others.authorization.authorized if behind else Decimal(0),
-    )
+    ident, operation = acquirer_request.payment, acquirer_request.operation
+    others = Chain([member for member in chain.members if member.id != ident])
+    if target.payment_type != "PA":
+        reversed_before = compute_reversed_amount(others, target) if operation == "RV" else Decimal(0)
+        return replace(acquirer_request, amount_already_reversed=reversed_before)
+    held = others.authorization
+    # One that has begun, and is asked about or repeated, names what it named then: a renewal has a result before it.
+    current = held.find_current(before=chain.find(ident))
+    match operation:
+        case "CP":
+            named = target if target.number > current.number else current
+            return replace(
+                acquirer_request, reference=named.connector_tx_id, clearing=chain.authorization.number_capture(ident)
+            )
+        case "PA" if acquirer_request.point_of_service.practice == REAUTHORIZATION:
+            return replace(acquirer_request, reference=chain.first.connector_tx_id, renewable_amount=held.capturable)
+        case "PA":
+            return replace(acquirer_request, reference=current.connector_tx_id)
+        case "RV":
+            since = held.compute_hold(current)
+            return replace(
+                acquirer_request,
+                reference=current.connector_tx_id,
+                amount_already_reversed=held.released,
+                authorized_amount=held.authorized,
+                renewed_amount=since.authorized if current.practice else Decimal(0),
+                reversed_since_renewal=since.reversed,
+            )
+    return acquirer_request
 
 
 def _check_account_opens(target: Payment) -> None:
@@ -383,7 +423,8 @@ def build_follow_up(
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
     if text := REFUSAL_TEXTS.get(decision.code):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
-    return Payment(
+    return build_new_row(
+        Payment,
         id=request.payment,
         merchant_id=target.merchant_id,
         channel_id=target.channel_id,

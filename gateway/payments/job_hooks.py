@@ -1,8 +1,8 @@
 """What a first payment needs of subscription jobs, which are a package above payments.
 
 A payment with job parameters is refused before it exists where they could start no job, and its approval writes the job
-in the statement that completes it. gateway.scheduling registers the two functions when it is loaded.
-Source: docs/decisions/0058.
+in the statement that completes it. A run's payment that is approved after it was declined is the run's own to know.
+gateway.scheduling registers the three functions when it is loaded. Source: docs/decisions/0058.
 """
 
 from __future__ import annotations
@@ -47,12 +47,20 @@ class JobStart(Protocol):
     ) -> StartedJob: ...
 
 
+class LateBookingRecord(Protocol):
+    """Record on its run, if it has one, that ``payment`` was approved after it had been declined. Must run in the
+    transaction that approves it."""
+
+    def __call__(self, payment: Payment, now: datetime) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHooks:
-    """The two functions that gateway.scheduling registers."""
+    """The three functions that gateway.scheduling registers."""
 
     check_parameters: JobParametersCheck
     start: JobStart
+    record_late_booking: LateBookingRecord
 
 
 _registered: list[JobHooks] = []

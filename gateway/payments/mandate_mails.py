@@ -18,14 +18,13 @@ from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
-from django.core.validators import validate_email
 
 from gateway.connectors.sepa.creditor import NOTICE_BY_MAIL
 from gateway.connectors.sepa.mandates import build_mandate_id
 from gateway.core import clock, languages
-from gateway.core.money import format_amount
+from gateway.core.local_amounts import format_local_amount
+from gateway.core.mail_address import parse_mail_address
 from gateway.db.statement import execute_sql
 from gateway.models import BankOrder, MandateMail, Merchant, Payment, Registration, SepaMandate, Status
 from gateway.timers.registry import Timer
@@ -69,10 +68,11 @@ class MailContent:
 
 def is_mandate_used(payment: Payment, status: Status) -> bool:
     """Whether the move of ``payment`` to ``status`` is the one that uses its mandate: the approval, or, where a bank
-    collects days later, the acceptance before it, because the payer must be notified before the debit."""
+    collects days later, the acceptance before it, because the payer must be notified before the debit. A collection
+    that is booked after its bank rejected it had its mail before."""
     if payment.connector != COLLECTING_CONNECTOR:
         return status == Status.APPROVED
-    return status in (Status.APPROVED, Status.PENDING) and payment.status != Status.PENDING
+    return status in (Status.APPROVED, Status.PENDING) and payment.status not in (Status.PENDING, Status.DECLINED)
 
 
 def build_mandate_mail_row(payment: Payment, at: datetime) -> dict[str, Any] | None:
@@ -142,13 +142,12 @@ def _send_mandate_mail(row: MandateMail) -> bool:
     if row.kind == MandateMail.Kind.NOTICE and (order is None or order.notice != NOTICE_BY_MAIL):
         return bool(mine.update(state=MandateMail.State.KNOWN))
     mail = compose_mandate_mail(row)
-    try:
-        validate_email(mail.to)
-    except ValidationError:
+    to = parse_mail_address(mail.to)
+    if not to:
         return bool(mine.update(state=MandateMail.State.GIVEN_UP, failure="customer.email is no e-mail address"))
     try:
         named = {"Message-ID": f"<mandate-{row.pk.hex}@tollhouse>"}
-        EmailMessage(mail.subject, mail.body, settings.GATEWAY_MAIL_FROM, [mail.to], headers=named).send()
+        EmailMessage(mail.subject, mail.body, settings.GATEWAY_MAIL_FROM, [to], headers=named).send()
     except Exception as fault:  # any fault of the mail server: the mail is due again when its lease ends
         over = row.tries >= MAX_MANDATE_MAIL_TRIES
         log.warning("mandate_mail_not_sent", payment=row.pk.hex, tries=row.tries, over=over, why=type(fault).__name__)
@@ -184,7 +183,7 @@ def compose_mandate_mail(row: MandateMail) -> MailContent:
     order = _find_order(payment)
     mandate = order.mandate if order is not None else _find_stored_mandate(payment)
     creditor = ((mandate.creditor_name if mandate is not None else "") or payment.merchant.name)[:_NAME_CHARS]
-    amount = f"{format_amount(payment.amount)} {payment.currency}" if payment.amount > 0 else ""
+    amount = format_local_amount(payment.amount, payment.currency, language) if payment.amount > 0 else ""
     due = _resolve_collection_day(payment, order)
     lines = [
         (t["creditor"], creditor),

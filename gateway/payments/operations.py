@@ -41,7 +41,8 @@ class PaymentOperation:
 
     The columns are result codes of refusals. ``unknown``: no payment with that id (404). ``wrong_type``: the followed
     payment has another type. ``not_final``: it, or a reversal of it, has no final result yet, or the follow-up would
-    reverse or end an authorization whose increment or renewal has none. ``failed``: it was not approved.
+    reverse or end an authorization whose increment or renewal has none, or capture one whose renewal has none.
+    ``failed``: it was not approved.
     ``other_currency``. ``expired``: the authorization's time has passed. ``settled``: the acquirer clears the payment.
     ``closed``: a FINAL follow-up ended it. ``disputed``: unreversed chargebacks take what it asks
     for. ``exhausted``: fully captured or reversed. ``exceeded``: above the ceiling, or nothing left.
@@ -239,7 +240,6 @@ def is_locally_queued(payment: Payment) -> bool:
 
 CHAIN_START_TYPES: Final = frozenset(operation.code for operation in _TABLE if not operation.follows) | {"RI"}
 """The types a chain may begin with; RI is a standalone risk check, which has no follow-ups."""
-CHAIN_FOLLOW_UP_TYPES: Final = frozenset(operation.code for operation in _TABLE if operation.follows)
 PLATFORM_ONLY_CODE: Final = "700.400.402"
 
 
@@ -286,6 +286,9 @@ def evaluate_operation(
         return FollowUpDecision(amount=requested, code=operation.disputed if stopped else operation.exceeded)
     if operation.code == "RV" and has_open_reversal(chain, target):
         # Each says what is left, so the later to arrive would decide.
+        return FollowUpDecision(amount=requested, code=operation.not_final)
+    if operation.code == "CP" and chain.authorization.has_pending_renewal:
+        # It names the authorization that it clears, which the renewal replaces where it is approved.
         return FollowUpDecision(amount=requested, code=operation.not_final)
     changes_hold = final or operation.code == "RV"
     if changes_hold and target.payment_type == "PA" and chain.authorization.has_pending_increment:

@@ -41,6 +41,13 @@ class Approved(_Outcome):
     event = LifecycleEvent.APPROVE
 
 
+class Booked(Approved):
+    """A bank moved the money after it had rejected the order: APPROVED, from DECLINED."""
+
+    __slots__ = ()
+    event = LifecycleEvent.BOOK
+
+
 class Declined(_Outcome):
     """It certainly was not, and will not be: DECLINED."""
 

@@ -63,11 +63,11 @@ def load_payment_means(payment: Payment) -> Means | None:
     return means_from_account(payment.means, current_vault().open(payment.means_sealed, payment.id), values)
 
 
-def pack_one_time_secrets(means: Means | None, parameters: Parameters) -> Secret | None:
-    """The one-time secrets of ``means`` and the PARTY_ACCOUNTS of a request as one text, to be sealed while the shopper
-    authenticates; None without any."""
+def pack_one_time_secrets(means: Means | None, sent: Mapping[str, str | Secret]) -> Secret | None:
+    """The one-time secrets of ``means`` and the PARTY_ACCOUNTS among the parameters ``sent`` as one text, to be sealed
+    while the shopper authenticates; None without any."""
     secrets = {name: secret.reveal() for name in _ONE_TIME if (secret := getattr(means, name, None)) is not None}
-    secrets |= {name: secret.reveal() for name in PARTY_ACCOUNTS if (secret := parameters.secret(name)) is not None}
+    secrets |= {name: secret.reveal() for name in PARTY_ACCOUNTS if isinstance(secret := sent.get(name), Secret)}
     return Secret(json.dumps(secrets)) if secrets else None
 
 

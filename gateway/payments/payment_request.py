@@ -91,6 +91,7 @@ class PaymentRequest:
 
     ``payment``: the id it will have. ``detected``: the brand was detected from the card number. ``registration``: the
     stored means used, ``stored``: its public details. ``wallet_token``: the wallet token the means was decrypted from.
+    ``renews_card``: the card's expiry date is not the stored one; an approval stores it.
     ``agreement_use``: the agreement it is made under. ``resource_path``: where the merchant fetches the result, if not
     under /v1/payments. ``extra_writes``: adds the caller's rows to the statement that begins the payment; a version
     check in them that fails means no payment (ConcurrentPaymentUpdateError). ``row_locked``: the caller has locked its
@@ -114,6 +115,7 @@ class PaymentRequest:
     registration: UUID | None = None
     wallet_token: WalletTokenUse | None = None
     stored: Mapping[str, Any] = field(default_factory=dict)
+    renews_card: bool = False
     agreement_use: AgreementUse | None = None
     resource_path: str = ""
     extra_writes: Callable[[WriteStatement], None] | None = None

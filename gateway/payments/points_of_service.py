@@ -29,6 +29,7 @@ _READ: Final = (
 )  # fmt: skip
 SERVICE_PARAMETERS: Final = JSONObject(**{name: KeyTransform(name, "request") for name in _READ})
 """Annotation ``sent_service`` for payments that are read without their ``request``."""
+_OF_AUTHENTICATION: Final = ("eci", "authenticationStatus", "challengeIndicator", "exemptionFlag")
 _REPEATING: Final = frozenset({"PA", "RB"})
 """Follow-ups that authorize anew; the others repeat what their payment said."""
 
@@ -49,9 +50,9 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
 
 
 def _read_parameters(payment: Payment) -> Mapping[str, str]:
-    """The parameters that a point of service is made from, with the ECI of our own authentication."""
+    """The parameters that a point of service is made from, with what our own authentication added."""
     sent: Mapping[str, Any] | None = getattr(payment, "sent_service", None)
     body = payment.request if sent is None else sent
     found = flatten_body({name: body[name] for name in _READ if body.get(name) is not None})
     facts = payment.answer.get("facts", {}).get("threeDSecure", {})
-    return found | ({"threeDSecure.eci": facts["eci"]} if facts.get("eci") else {})
+    return found | {f"threeDSecure.{name}": facts[name] for name in _OF_AUTHENTICATION if facts.get(name)}

@@ -7,7 +7,8 @@ Every caller (API, one-click, checkout, subscription run) parses its parameters 
 2. begin: :func:`begin_payment` inserts the payment as STARTED, or as DECLINED. First transaction.
 3. screen: gateway.payments.risk_screening applies the risk rules, before any acquirer is called.
 4. authenticate: gateway.payments.shopper_authentication returns the 3-D Secure proof, or suspends for the shopper.
-5. submit: :func:`submit_payment` calls the acquirer, with no transaction open; on failover the next one of the route.
+5. submit: :func:`submit_with_step_up` calls the acquirer, with no transaction open; on failover or cascade the
+   next one of the route, after a soft decline once more with the shopper's challenge.
 6. complete: :func:`complete_unless_recovered` writes the outcome, with the response that an idempotency key stores.
    Second transaction.
 7. respond: gateway.payments.responses renders the response, unless 6 has done so.
@@ -27,7 +28,7 @@ from typing import Final
 import structlog
 from django.db import transaction
 
-from gateway import metrics
+from gateway import metrics, tracing
 from gateway.catalogue.errors import INVALID_PARAMETER_CODE, ParameterError
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import CRYPTOGRAM_PARAMETER, forwardable_parameters
@@ -42,22 +43,30 @@ from gateway.connectors.port import (
     Connector,
     OutcomeUnknownError,
 )
-from gateway.connectors.routing import NoRouteError, Route, route_payment
+from gateway.connectors.routing import CONNECTORS, NoRouteError, Route, route_payment
 from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RoutingFacts
-from gateway.core import brands, clock, result_codes
+from gateway.core import brands, clock, identifiers, result_codes
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.core.secret import Secret
+from gateway.db.statement import build_new_row
 from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import (
+    cascade,
     failover,
     refusal,
     risk_screening,
     search_keys,
     shopper_authentication,
     shopper_tokens,
+    step_up,
     store,
 )
-from gateway.payments.agreements import find_agreement_violation, has_agreement_limits, reload_agreement_use
+from gateway.payments.agreements import (
+    AgreementUse,
+    find_agreement_violation,
+    has_agreement_limits,
+    reload_agreement_use,
+)
 from gateway.payments.descriptors import apply_descriptor, build_descriptor_parameter, resolve_default_descriptor
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.outcomes import (
@@ -73,7 +82,7 @@ from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import PaymentTransitionError
-from gateway.payments.stored_answer import PrivateFacts
+from gateway.payments.stored_answer import PrivateFacts, get_attempt_number
 from gateway.payments.stored_request import build_stored_request
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
@@ -149,7 +158,7 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
 
     Raises ConcurrentPaymentUpdateError, and RequestRefusedError (800.120.402) after MAX_AGREEMENT_TRIES.
     """
-    agreement_use, refusals = request.agreement_use, request.parameters.refusals
+    agreement_use = request.agreement_use
     # A risk check takes no money, so it does not use up the wallet's token.
     token = request.wallet_token if request.payment_type != STANDALONE_RISK_CHECK_TYPE else None
     insert = partial(
@@ -160,13 +169,9 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
         extra_writes=request.extra_writes,
     )
     for _ in range(MAX_AGREEMENT_TRIES):
-        if (
-            not refusals
-            and (error := find_agreement_violation(agreement_use, request.merchant, request.now)) is not None
-        ):
-            request.parameters.refusals = (error,)
-        payment = build_payment(request, chosen_route)
-        code = request.parameters.refusals[0].code if request.parameters.refusals else ""
+        refusals = _find_refusals(request, agreement_use)
+        payment = build_payment(request, chosen_route, refusals)
+        code = refusals[0].code if refusals else ""
         agreement = (
             agreement_use.agreement
             if agreement_use is not None and agreement_use.counts_towards_limits and not code
@@ -188,6 +193,15 @@ def begin_payment(request: PaymentRequest, chosen_route: Route, plan: ScreeningP
     raise refusal.RequestRefusedError(CONCURRENT_UPDATE_CODE)
 
 
+def _find_refusals(request: PaymentRequest, agreement_use: AgreementUse | None) -> tuple[ParameterError, ...]:
+    """Why a payment is declined as it begins: well-formed parameters with a code of their own, else a limit of its
+    agreement; empty if nothing declines it."""
+    if request.parameters.refusals:
+        return request.parameters.refusals
+    violation = find_agreement_violation(agreement_use, request.merchant, request.now)
+    return (violation,) if violation is not None else ()
+
+
 def advance_payment(payment: Payment, connector: Connector, request: PaymentRequest, plan: ScreeningPlan) -> None:
     """Screen, authenticate, submit and complete a payment that has begun."""
     proof = _clear_for_acquirer(payment, request, plan)
@@ -195,8 +209,12 @@ def advance_payment(payment: Payment, connector: Connector, request: PaymentRequ
         complete_unless_recovered(payment, proof, request)
         return
     references = _get_agreement_references(request)
-    values = {**request.parameters.values, **request.parameters.secrets, **references, **proof.parameters}
-    outcome = submit_payment(payment, connector, build_acquirer_request(payment, request.means, values), request)
+    values: Mapping[str, str | Secret] = {
+        **request.parameters.values,
+        **request.parameters.secrets,
+        **references,
+    }
+    outcome = submit_with_step_up(payment, connector, request.means, values, proof, request, plan)
     complete_unless_recovered(payment, outcome, request, plan=plan)
 
 
@@ -219,9 +237,9 @@ def _get_agreement_references(request: PaymentRequest) -> Mapping[str, str]:
     return request.agreement_use.scheme_references if request.agreement_use is not None else {}
 
 
-def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
-    """Build the row of a first payment. The account is sealed only when it will be used: a refused payment stores no
-    account number."""
+def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[ParameterError, ...]) -> Payment:
+    """Build the row of a first payment. The account is sealed only when it will be used: a payment with ``refusals``
+    stores no account number."""
     parameters, means = request.parameters, request.means
     email = parameters.get("customer.email")
     sealed = fingerprint = last4_key = None
@@ -230,23 +248,25 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         vault = current_vault()
         fingerprint = vault.fingerprint(means.account)
         last4_key = search_keys.build_last4_key(request.merchant.id, means.account)
-        if not parameters.refusals:
+        if not refusals:
             sealed = vault.seal(means.account, request.payment)
         stored = request.registration is not None or request.wallet_token is not None
         answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
     if request.detected:
         answer["brandResult"] = request.brand
-    answer |= PrivateFacts(agreement_references=_get_agreement_references(request)).as_json()
+    agreement_references = _get_agreement_references(request)
+    answer |= PrivateFacts(agreement_references=agreement_references, renews_card=request.renews_card).as_json()
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
     echo, default = apply_descriptor(
         build_stored_request(parameters), chosen=channel_default, otherwise=displayed_default
     )
-    return Payment(
+    payment = build_new_row(
+        Payment,
+        related={"channel": request.channel},
         id=request.payment,
         merchant_id=request.merchant.id,
-        channel=request.channel,
         chain=request.payment,
         referenced=None,
         payment_type=request.payment_type,
@@ -266,16 +286,25 @@ def build_payment(request: PaymentRequest, chosen_route: Route) -> Payment:
         means_fingerprint=fingerprint,
         email_key=search_keys.build_email_key(request.merchant.id, email) if email else None,
         last4_key=last4_key,
+        name_keys=search_keys.build_name_keys(request.merchant.id, _list_names(request)) or None,
         registration=request.registration,
         connector=chosen_route.connector.name,
         acquirer_merchant_id=chosen_route.account,
-        route=dict(chosen_route.told) if chosen_route.told is not None else None,
+        route=dict(chosen_route.audit) if chosen_route.audit is not None else None,
         resource_path=request.resource_path,
         authorization_kind=request.channel.authorization_kind if request.payment_type == "PA" else "",
         max_captures=int(captures) if (captures := parameters.get("numberOfCaptures")) else None,
         request_id=request.trace.request,
         created_at=request.now,
     )
+    payment.refusals = refusals
+    return payment
+
+
+def _list_names(request: PaymentRequest) -> list[str]:
+    """Names of the shopper and of the holder of the means, as sent or as the registration has them."""
+    sent = [name for each in search_keys.NAME_PARAMETERS if (name := request.parameters.get(each))]
+    return [*sent, str(getattr(request.means, "holder", ""))]  # not every means has a holder
 
 
 def _build_duplicate_guard(request: PaymentRequest) -> str | None:
@@ -317,26 +346,63 @@ def build_acquirer_request(
         at=payment.created_at,
         means=means,
         parameters=forwardable_parameters({**values, **build_descriptor_parameter(payment)}),
-        return_url=shopper_tokens.build_return_url(payment.id),
+        return_url="" if isinstance(means, Card) else shopper_tokens.build_return_url(payment.id),
         cryptogram=cryptogram if isinstance(cryptogram, Secret) else None,
         party_accounts={name: value for name in PARTY_ACCOUNTS if isinstance(value := values.get(name), Secret)},
         stored=payment.registration is not None,
         stores=creates_registration(payment),
+        attempt=get_attempt_number(payment),
     )
 
 
+def submit_with_step_up(
+    payment: Payment,
+    connector: Connector,
+    means: Means | None,
+    values: Mapping[str, str | Secret],
+    proof: AuthenticationProof,
+    origin: RequestOrigin,
+    plan: ScreeningPlan,
+) -> PaymentOutcome:
+    """Submit a first payment. After a soft decline it is suspended for a challenge, or submitted once more with the
+    proof, where the channel wants it (gateway.payments.step_up).
+
+    ``values``: the parameters by full name, without ``proof``.
+    """
+    began = time.perf_counter()
+    values = step_up.prepare_step_up_values(payment, values)
+    acquirer_request = build_acquirer_request(payment, means, {**values, **proof.parameters})
+    outcome = submit_payment(payment, connector, acquirer_request, origin, plan, since=began)
+    stepped = step_up.step_up(payment, outcome, means, values, origin, plan, since=began)
+    if not isinstance(stepped, AuthenticationProof):
+        return stepped
+    again = {**step_up.prepare_step_up_values(payment, values), **stepped.parameters}
+    acquirer_request = build_acquirer_request(payment, means, again)
+    return submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin, plan, since=began)
+
+
 def submit_payment(
-    payment: Payment, connector: Connector, acquirer_request: AcquirerRequest, origin: RequestOrigin
+    payment: Payment,
+    connector: Connector,
+    acquirer_request: AcquirerRequest,
+    origin: RequestOrigin,
+    plan: ScreeningPlan | None = None,
+    *,
+    since: float | None = None,
 ) -> PaymentOutcome:
     """Call the acquirer, with no transaction open, and return what became of the payment.
 
-    Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route. An
-    approval that fails the AVS/CVV policy of the payment's rule set is voided at once, at the acquirer that gave it.
+    Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route; cascade:
+    one that its issuer declined, too, where its rule wants it. An approval that fails the AVS/CVV policy of the
+    payment's rule set is voided at once, at the acquirer that gave it. ``since``: time.perf_counter() when the first
+    acquirer was called, where this is not the first.
     """
-    submitted_at = time.perf_counter()
+    submitted_at = since if since is not None else time.perf_counter()
+    declined: Declined | None = None
     while True:
         started = time.perf_counter()
-        reply = _submit_to_acquirer(payment, connector, acquirer_request)
+        with _trace_submission(payment, connector):
+            reply = _submit_to_acquirer(payment, connector, acquirer_request)
         took, at = time.perf_counter() - started, clock.merchant_now(origin.merchant)
         duration_ms = int(took * 1000)
         outcome = (
@@ -346,12 +412,24 @@ def submit_payment(
         )
         retryable = outcome.reply.retryable_elsewhere
         metrics.observe_acquirer_answer(connector.name, "retryable" if retryable else outcome.event, took)
-        if not retryable:
-            return outcome
-        next_connector = failover.next_route(payment, outcome.reply, since=submitted_at, at=at, duration_ms=duration_ms)
+        if retryable:
+            next_connector = failover.next_route(
+                payment, outcome.reply, since=submitted_at, at=at, duration_ms=duration_ms
+            )
+        else:
+            next_connector = cascade.next_after_decline(payment, outcome, acquirer_request, plan, since=submitted_at)
         if next_connector is None:
-            return outcome
+            return outcome if declined is None or not retryable else cascade.keep_decline(declined, outcome)
+        if not retryable and isinstance(outcome, Declined):
+            declined = outcome
+            acquirer_request = replace(acquirer_request, attempt=get_attempt_number(payment))
         connector = next_connector
+
+
+def _trace_submission(payment: Payment, connector: Connector) -> tracing.TraceSpan:
+    ndc = partial(identifiers.format_ndc, payment.request_id, payment.channel_id.hex)
+    about = {"connector": connector.name, "operation": payment.payment_type, "payment": payment.id.hex}
+    return tracing.trace_span("acquirer submit", ndc=ndc, **about)
 
 
 def _submit_to_acquirer(
@@ -366,7 +444,9 @@ def _submit_to_acquirer(
         return AcquirerReply(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
-    acquirer_request = replace(acquirer_request, account=account, not_after=payment.send_by)
+    acquirer_request = replace(
+        acquirer_request, account=account, not_after=payment.send_by, trace_number=payment.trace_number
+    )
     try:
         reply = connector.submit(acquirer_request)
         verdict = risk_screening.evaluate_approval(payment, reply)

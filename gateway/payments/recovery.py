@@ -23,6 +23,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from gateway import tracing
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import flatten_body, forwardable_parameters
 from gateway.connectors.port import (
@@ -34,24 +35,27 @@ from gateway.connectors.port import (
     ReversalReason,
     VoidRefusedError,
 )
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.routing import CONNECTORS
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, OpenPayment, Payment, Status
-from gateway.payments import risk_screening, store
+from gateway.models import Merchant, OpenPayment, Payment, PaymentEvent, Status
+from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
 from gateway.payments.outcomes import (
+    Declined,
     OutcomeUnknown,
     describe_silence,
     outcome_from_reply,
     resolve_event,
 )
 from gateway.payments.points_of_service import find_point_of_service
+from gateway.payments.shopper_authentication import restore_authentication_facts
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
-from gateway.payments.stored_answer import read_private_facts
+from gateway.payments.stored_answer import EarlierDecline, get_attempt_number, read_private_facts
 from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError
@@ -144,11 +148,41 @@ def recover_due_payments() -> RecoverySummary:
             if free > 0 and (took < MAX_CLAIMING_S or (inquiries and took < MAX_RECOVERY_TICK_S)):
                 payments = claim_due_inquiries(most, excluding=_list_busy_targets(inquiries.values(), free))
                 claimed += len(payments)
-                inquiries |= _submit_inquiries(payments, pool)
+                settled += sum(_begin_recovery_safely(payment, pool, inquiries) for payment in payments)
             if not inquiries and len(payments) < most:
                 return RecoverySummary(claimed=claimed, settled=settled)
             for future in wait(inquiries, timeout=INQUIRY_POLL_S, return_when=FIRST_COMPLETED).done:
                 settled += _record_outcome_safely(inquiries.pop(future), future)
+
+
+def _begin_recovery_safely(
+    payment: Payment, pool: ThreadPoolExecutor, inquiries: dict[Future[InquiryResult], Payment]
+) -> bool:
+    """End one payment at once, or start its inquiry; True when it has ended. An error in one payment does not stop the
+    others, whose answers are on their way: its lease runs out and it is due again."""
+    try:
+        if _end_unfinished_step_up(payment):
+            return True
+        if (inquiry := _submit_inquiry(payment, pool)) is not None:
+            inquiries[inquiry] = payment
+    except Exception:
+        log.exception("recovery_failed", payment=payment.id.hex)
+    return False
+
+
+def _end_unfinished_step_up(payment: Payment) -> bool:
+    """Decline a payment whose worker died between its soft decline and the redirect to the challenge: its issuer has
+    said no, and was not asked again. False for any other payment."""
+    if payment.status not in (Status.STARTED, Status.IN_DOUBT) or not step_up.has_unfinished_challenge(payment):
+        return False
+    declined = read_private_facts(payment.answer).earlier_decline or EarlierDecline(code=SOFT_DECLINE)
+    reply = AcquirerReply(code=declined.code, details=declined.details)
+    outcome = Declined(reply=reply, at=clock.merchant_now(payment.merchant))
+    try:
+        store.complete_payment(payment, outcome)
+    except PaymentTransitionError:
+        log.info("step_up_overtaken", payment=payment.id.hex)  # its worker was only slow
+    return True
 
 
 def _build_inquiry_pool() -> ThreadPoolExecutor:
@@ -156,22 +190,21 @@ def _build_inquiry_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=MAX_OPEN_INQUIRIES + RECOVERY_BATCH_SIZE, thread_name_prefix="inquiry")
 
 
-def _submit_inquiries(payments: Iterable[Payment], pool: ThreadPoolExecutor) -> dict[Future[InquiryResult], Payment]:
-    """Start the inquiries about ``payments``; the future of each."""
-    inquiries: dict[Future[InquiryResult], Payment] = {}
-    for payment in payments:
-        connector = CONNECTORS.get(payment.connector)
-        if connector is None:
-            log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
-        elif mark_outcome_unknown(payment):
-            try:
-                request = build_inquiry(payment, connector)
-            except VaultError as fault:
-                # Its lease runs out and it is due again; the vault key may be back by then.
-                log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
-            else:
-                inquiries[pool.submit(resolve_outcome_in_thread, connector, request, payment)] = payment
-    return inquiries
+def _submit_inquiry(payment: Payment, pool: ThreadPoolExecutor) -> Future[InquiryResult] | None:
+    """Start the inquiry about a payment; None where there is none to make now."""
+    connector = CONNECTORS.get(payment.connector)
+    if connector is None:
+        log.error("connector_missing", payment=payment.id.hex, connector=payment.connector)
+        return None
+    if not mark_outcome_unknown(payment):
+        return None
+    try:
+        request = build_inquiry(payment, connector)
+    except VaultError as fault:
+        # Its lease runs out and it is due again; the vault key may be back by then.
+        log.error("acquirer_secrets_unreadable", payment=payment.id.hex, why=str(fault))
+        return None
+    return pool.submit(resolve_outcome_in_thread, connector, request, payment)
 
 
 def _record_outcome_safely(payment: Payment, future: Future[InquiryResult]) -> bool:
@@ -217,9 +250,11 @@ def claim_due_inquiries(limit: int, *, excluding: Sequence[InquiryTarget] = ()) 
 
 
 def mark_outcome_unknown(payment: Payment) -> bool:
-    """Move a payment that is still STARTED to IN_DOUBT: its worker died. False when it was completed just now."""
+    """Move a payment that is still STARTED to IN_DOUBT, with what its authentication showed: its worker died. False
+    when it was completed just now."""
     if payment.status != Status.STARTED:
         return True
+    restore_authentication_facts(payment)
     try:
         reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
         outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
@@ -234,6 +269,7 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     (``asks_with_means``). Raises VaultError."""
     chain = Chain(load_chain_members(payment.chain)) if payment.referenced else None
     followed = chain.find(payment.referenced) if chain is not None and payment.referenced is not None else None
+    opened: OpenPayment | None = getattr(payment, "open", None)  # gone once the payment has its final result
     request = AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
@@ -241,21 +277,42 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         brand=payment.brand,
         at=payment.created_at,
         known_transaction_id=payment.connector_tx_id,
+        trace_number=opened.trace_number if opened is not None else 0,
         reference=followed.connector_tx_id if followed is not None else "",
         account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
+        attempt=get_attempt_number(payment),
+        called_at=_find_call_time(payment),
     )
-    if chain is not None and followed is not None:
-        request = name_authorization(request, chain, followed)
-    if not connector.asks_with_means:
-        return request
-    return replace(
-        request,
-        means=load_chain_means(payment.chain),
-        parameters=forwardable_parameters(
-            {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
-        ),
-        original=find_point_of_service(chain or Chain([payment]), payment),
-    )
+    if connector.asks_with_means:
+        request = replace(
+            request,
+            means=load_chain_means(payment.chain),
+            parameters=forwardable_parameters(
+                {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
+            ),
+            original=find_point_of_service(chain or Chain([payment]), payment),
+        )
+    # Last: by its point of service a renewal names the first authorization.
+    return name_authorization(request, chain, followed) if chain is not None and followed is not None else request
+
+
+_CALLING_EVENTS: Final = (
+    LifecycleEvent.RESUME,
+    LifecycleEvent.STEP_UP,
+    LifecycleEvent.REROUTE,
+    LifecycleEvent.CASCADE,
+)
+_BEGIN_AND_LOSE: Final = 2
+
+
+def _find_call_time(payment: Payment) -> datetime | None:
+    """When the acquirer was called, real time, if the payment waited for its shopper or was tried elsewhere before;
+    None for one that was called as it began."""
+    if payment.sequence <= _BEGIN_AND_LOSE:
+        return None
+    called = PaymentEvent.objects.filter(payment=payment, event__in=_CALLING_EVENTS).order_by("-sequence").first()
+    at: datetime | None = called.at - payment.merchant.clock_offset if called is not None else None
+    return at
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
@@ -264,6 +321,16 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
     is found now). A payment that was completed meanwhile is not voided. Writes nothing but
     ``OpenPayment.void_attempted``.
     """
+    with tracing.trace_span(
+        "recovery", ndc=lambda: identifiers.format_ndc(payment.request_id, payment.channel_id.hex)
+    ) as span:
+        span.set(connector=connector.name, payment=payment.id.hex)
+        result = _prefer_earlier_decline(payment, _resolve_outcome(connector, request, payment))
+        span.set(answered=result.reply is not None)
+        return result
+
+
+def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
     if payment.status == Status.DECLINED:
         return _void_late_approval(connector, request)
     started = time.perf_counter()
@@ -298,6 +365,15 @@ def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pay
     second = _build_exchange("void", voided.sent, voided.received, started)
     code = refused_code or TIMEOUT_REVERSED_CODE
     return InquiryResult(exchanges=[first, second], reply=replace(voided, code=code, approved=None))
+
+
+def _prefer_earlier_decline(payment: Payment, result: InquiryResult) -> InquiryResult:
+    """``result`` of an authorization attempt that was taken back or never arrived, with the issuer's decline of the
+    attempt before: nothing else is known of the card. Not a soft decline, since the shopper has authenticated."""
+    reply, declined = result.reply, read_private_facts(payment.answer).earlier_decline
+    if reply is None or reply.code != TIMEOUT_REVERSED_CODE or declined is None or declined.code == SOFT_DECLINE:
+        return result
+    return replace(result, reply=replace(reply, code=declined.code, details=declined.details))
 
 
 def _void_late_approval(connector: Connector, request: AcquirerRequest) -> InquiryResult:

@@ -21,6 +21,8 @@ from gateway.payments.payment_methods import (
 )
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 
+ACCOUNT_ERASED_CODE: Final = "700.500.004"
+"""The account of an earlier payment is no longer stored (gateway.personal_data)."""
 TYPE_NOT_OFFERED_CODE: Final = "600.200.400"
 UNKNOWN_BRAND_CODE: Final = "600.200.200"
 MEANS_MISMATCH_CODE: Final = "600.200.100"

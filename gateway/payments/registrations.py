@@ -15,11 +15,12 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.means import Means
 from gateway.connectors.sepa.mandates import end_stored_mandate_write
-from gateway.core import brands, identifiers
+from gateway.core import brands, clock, identifiers
 from gateway.core.card_number import CardNumber
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
@@ -108,9 +109,12 @@ def check_registration_retention(registration: Registration, now: datetime) -> N
 # --- paying -------------------------------------------------------------------------------------------------------
 
 
-def load_stored_means(registration: Registration, parameters: Parameters, now: datetime) -> StoredMeans:
+def load_stored_means(
+    registration: Registration, parameters: Parameters, now: datetime, renewed: Mapping[str, str] | None = None
+) -> StoredMeans:
     """Load the means of a one-click payment. Adds to ``parameters.refusals`` what declines the payment: an expired
-    card, a security code of the wrong length. Raises RequestRefusedError when no payment is possible at all."""
+    card, a security code of the wrong length. ``renewed``: expiryMonth and expiryYear to pay with in place of the
+    stored ones. Raises RequestRefusedError when no payment is possible at all."""
     check_registration_retention(registration, now)
     if not registration.channel.active:
         raise RequestRefusedError(CHANNEL_NOT_CONFIGURED_CODE)
@@ -120,7 +124,7 @@ def load_stored_means(registration: Registration, parameters: Parameters, now: d
         raise RequestRefusedError(
             "600.200.800", [ParameterError(name="paymentBrand", value=brand[:32], message=message)]
         )
-    details = dict(registration.details)
+    details = deep_merge(registration.details, {"card": dict(renewed)} if renewed else {})
     _resolve_holder(details, parameters)
     values = flatten_body(details) | {
         name: value for name, value in parameters.values.items() if name.endswith(".holder")
@@ -131,7 +135,13 @@ def load_stored_means(registration: Registration, parameters: Parameters, now: d
         *_list_block_refusals(registration, parameters),
         *_list_card_refusals(registration, details, parameters, now),
     )
-    return StoredMeans(registration=registration.id, brand=registration.brand, means=means, details=details)
+    return StoredMeans(
+        registration=registration.id,
+        brand=registration.brand,
+        means=means,
+        details=details,
+        renewed=details != registration.details,
+    )
 
 
 def open_registration_means(registration: Registration, values: Mapping[str, str]) -> Means:
@@ -212,6 +222,25 @@ def delete_registration(registration: Registration, change: ChangeRequest) -> Pa
         "deleted_at": change.now,
     }
     return _write_registration_change(registration, DELETE_REGISTRATION_TYPE, erased, change)
+
+
+def delete_registration_by_hand(registration: Registration, *, path: str, ip: str | None) -> Payment:
+    """Delete as the API does, without a request of the API. ``path``: what the request log shows. Raises
+    RequestRefusedError."""
+    trace = RequestTrace(
+        request=identifiers.row_id(),
+        method="POST",
+        path=path,
+        at=clock.real_now(),
+        ip=ip,
+        entity=registration.channel_id,
+    )
+    channel = registration.channel
+    parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", channel.entity_id), ("paymentType", "RV")])
+    found = find_registration(registration.pk, registration.merchant, channel)
+    now = clock.merchant_now(registration.merchant)
+    change = ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
+    return delete_registration(found, change)
 
 
 def extend_registration(registration: Registration, change: ChangeRequest) -> Payment:

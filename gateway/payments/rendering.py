@@ -15,6 +15,7 @@ from gateway.models import Payment, Registration
 from gateway.payments import shopper_tokens
 from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
+from gateway.payments.stored_answer import read_return_reason
 
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 """Parameters that responses take from the row's columns, not from the echo."""
@@ -41,7 +42,7 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     card = echo.pop("card", None)
     body |= echo
     body["result"] = render_payment_result(payment)
-    if details := {**answer.get("resultDetails", {}), **_render_expiry(payment)}:
+    if details := {**answer.get("resultDetails", {}), **_render_expiry(payment), **_render_return(payment)}:
         body["resultDetails"] = details
     if facts := answer.get("card"):
         body["card"] = {**facts, **(card or {}), **render_issuer(facts["bin"])}
@@ -69,6 +70,14 @@ def _render_expiry(payment: Payment) -> dict[str, str]:
         return {}
     expired = {"authorizationExpired": "true"} if payment.expired_at is not None else {}
     return {"authorizationExpiresAt": clock.format_timestamp(payment.expires_at), **expired}
+
+
+def _render_return(payment: Payment) -> dict[str, str]:
+    """Of a refund or payout that came back: that it did, and the bank's reason."""
+    if payment.returned_at is None:
+        return {}
+    reason = read_return_reason(payment.answer)
+    return {"transferReturned": "true", **({"transferReturnReason": reason} if reason else {})}
 
 
 def _default_result_details(payment: Payment) -> dict[str, str]:

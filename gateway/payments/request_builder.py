@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,12 +55,14 @@ def build_condition_facts(channel: Channel | None, now: datetime) -> frozenset[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMeans:
-    """A stored means that a payment is made with. ``details``: its public part, by structure."""
+    """A stored means that a payment is made with. ``details``: its public part, by structure. ``renewed``: with an
+    expiry date that is not the stored one."""
 
     registration: UUID
     brand: str
     means: Means
     details: Mapping[str, Any]
+    renewed: bool = False
 
 
 def build_payment_request(
@@ -78,7 +81,8 @@ def build_payment_request(
     it is not in the parameters; ``agreement``: the agreement, if the caller knows it. Raises RequestRefusedError for
     what the channel or the gateway does not offer."""
     payment_type = parameters.get("paymentType") or REGISTRATION_PAYMENT_TYPE
-    token = unwrap_wallet_token(parameters, channel, build_condition_facts(channel, now)) if stored is None else None
+    build_facts = partial(build_condition_facts, channel, now)
+    token = unwrap_wallet_token(parameters, channel, build_facts) if stored is None else None
     check_first_payment_type(payment_type, stored=stored is not None)
     check_currency(parameters, channel)
     if any(name.startswith(JOB_PREFIX) for name in parameters.values):
@@ -108,6 +112,7 @@ def build_payment_request(
         idempotency=idempotency,
         registration=registration,
         stored=stored.details if stored is not None else {},
+        renews_card=stored is not None and stored.renewed,
         wallet_token=token,
         agreement_use=resolve_agreement(parameters, payment_type, channel, registration)
         if agreement is None

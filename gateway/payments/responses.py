@@ -111,10 +111,10 @@ def render_ignored_parameters(parameters: Parameters) -> dict[str, Any]:
 def _render_remarks(payment: Payment, form: ResponseFormat) -> dict[str, Any]:
     """Remarks about the request that are not in the payment: parameterErrors and ignoredParameters."""
     remarks: dict[str, Any] = {}
-    refusals = form.parameters.refusals
+    refusals = payment.refusals or form.parameters.refusals
     if refusals and payment.result_code == refusals[0].code:
         remarks["parameterErrors"] = [error.as_json(form.docs_url) for error in refusals]
-    ignored = (*form.parameters.ignored, *_list_unsent_parameters(payment, form.parameters))
+    ignored = (*form.parameters.ignored, *(() if refusals else _list_unsent_parameters(payment, form.parameters)))
     return remarks | ({"ignoredParameters": list(ignored)} if ignored else {})
 
 
@@ -122,7 +122,7 @@ def _list_unsent_parameters(payment: Payment, parameters: Parameters) -> tuple[s
     """The descriptive parameters that the payment's acquirer is not sent: docs/decisions/0070. Of the account that took
     it in the end: a failover may have changed it."""
     connector = CONNECTORS.get(payment.connector)  # a change of a registration has none
-    if connector is None or connector.sends is SENDS_EVERYTHING or parameters.refusals:
+    if connector is None or connector.sends is SENDS_EVERYTHING:
         return ()
     sent: SentParameters = {**parameters.secrets, **parameters.values}
     brand = payment.brand if is_card_brand(payment.brand) else ""
@@ -132,15 +132,18 @@ def _list_unsent_parameters(payment: Payment, parameters: Parameters) -> tuple[s
 def sort_like_jsonb(value: Any) -> Any:
     """A JSON value with its object keys in PostgreSQL's jsonb order: shorter keys first, then bytewise."""
     if isinstance(value, dict):
-        return {name: sort_like_jsonb(value[name]) for name in sorted(value, key=_jsonb_sort_key)}
+        # UTF-8 sorts as its characters do; the second sort keeps the order of names of the same length.
+        names = sorted(sorted(value), key=len if "".join(value).isascii() else _count_octets)
+        return {
+            name: sort_like_jsonb(found) if (found := value[name]).__class__ is not str else found for name in names
+        }
     if isinstance(value, list):
         return [sort_like_jsonb(item) for item in value]
     return value
 
 
-def _jsonb_sort_key(name: str) -> tuple[int, bytes]:
-    octets = name.encode()
-    return len(octets), octets
+def _count_octets(name: str) -> int:
+    return len(name.encode())
 
 
 def compact_response(payment: Payment, shared: Mapping[str, Any], remarks: Mapping[str, Any], text: str) -> str:

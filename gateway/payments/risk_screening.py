@@ -18,7 +18,7 @@ from django.conf import settings
 from gateway.catalogue.conditions.request_facts import is_merchant_initiated
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, ParameterError
 from gateway.catalogue.rules import RuleInput
-from gateway.connectors.means import Card, TokenAccount
+from gateway.connectors.means import Card, Means, TokenAccount
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -33,7 +33,7 @@ from gateway.core import brands, clock, result_codes
 from gateway.db.statement import WriteStatement
 from gateway.models import Payment
 from gateway.payments.outcomes import Declined
-from gateway.payments.payment_request import PaymentRequest
+from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_answer import ApprovalPolicy, PrivateFacts, get_shown_facts, read_private_facts
@@ -91,7 +91,8 @@ class ScreeningPlan:
         """Count the outcome for the guards in the statement that completes the payment."""
         if self.watch is not None:
             self.watch.count(write, reply.code)
-        if self.retries is not None and reply.sent:
+        # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
+        if self.retries is not None and reply.sent and not reply.retryable_elsewhere:
             self.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
 
 
@@ -116,6 +117,29 @@ def plan_payment_screening(request: PaymentRequest) -> ScreeningPlan:
             now=request.now,
         )
     return replace(plan_screening(request), retries=retries)
+
+
+def plan_follow_up_screening(
+    payment: Payment, means: Means | None, *, merchant_initiated: bool
+) -> ScreeningPlan | None:
+    """The schemes' retry rules for a follow-up that authorizes anew (a rebill, an increment, a renewal); None for one
+    that they do not concern. ``means``: of its chain."""
+    if not isinstance(means, Card | TokenAccount) or payment.test_mode not in _SCHEME_MODES:
+        return None
+    if isinstance(means, Card) and _is_test_data(means.facts.bin6, means.facts.last4):
+        return None
+    inner = means.facts.brand if isinstance(means, Card) else None
+    brand = payment.brand if brands.is_card_brand(payment.brand) else inner
+    return ScreeningPlan(
+        retries=RetryWatch(
+            merchant=payment.merchant_id,
+            payment=payment.id,
+            key=current_vault().fingerprint(means.account),
+            network=resolve_network(brand or ""),
+            merchant_initiated=merchant_initiated,
+            now=payment.created_at,
+        )
+    )
 
 
 def plan_screening(request: PaymentRequest) -> ScreeningPlan:
@@ -253,8 +277,17 @@ def screen_payment(payment: Payment, request: PaymentRequest, plan: ScreeningPla
     return _decline(request, verdict.code) if verdict.outcome is RiskOutcome.DECLINE else None
 
 
-def _decline(request: PaymentRequest, code: str, facts: Mapping[str, Any] | None = None) -> Declined:
-    return Declined(reply=AcquirerReply(code=code, facts=facts or {}), at=clock.merchant_now(request.merchant))
+def screen_follow_up(payment: Payment, plan: ScreeningPlan | None, origin: RequestOrigin) -> Declined | None:
+    """Screen a follow-up by the schemes' retry rules; None lets it go on. The decision is recorded first."""
+    stopped = plan.retries.verdict() if plan is not None and plan.retries is not None else None
+    if stopped is None:
+        return None
+    risk_store.record_decision(payment, stopped, None, answer={}, at=payment.created_at)
+    return _decline(origin, stopped.code, {"resultDetails": {"RiskReason": stopped.reasons[0].why}})
+
+
+def _decline(origin: RequestOrigin, code: str, facts: Mapping[str, Any] | None = None) -> Declined:
+    return Declined(reply=AcquirerReply(code=code, facts=facts or {}), at=clock.merchant_now(origin.merchant))
 
 
 def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -> dict[str, Any]:
@@ -294,12 +327,14 @@ def void_refused_approval(
 ) -> AcquirerReply:
     """Void an approval that fails the AVS/CVV policy and return the decline. Raises ApprovalNotVoidedError if the void
     is not confirmed: the payment is then IN_DOUBT, and recovery voids it with the same reason and code."""
+    # What identifies the approval, and the amount that it granted, come from its answer.
+    asked = replace(asked, known_transaction_id=reply.connector_tx_id or asked.known_transaction_id)
     try:
         voided = connector.void(replace(asked, reversal_reason=ReversalReason.SUSPECTED_FRAUD))
     except VoidRefusedError:
         raise
     except OutcomeUnknownError as unknown:
-        raise ApprovalNotVoidedError(unknown, verdict.code) from unknown
+        raise ApprovalNotVoidedError(unknown, verdict.code, reply.connector_tx_id) from unknown
     return replace(
         reply,
         code=verdict.code,

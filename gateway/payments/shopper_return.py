@@ -23,22 +23,28 @@ from django.utils.encoding import iri_to_uri
 from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, NotFoundAtAcquirer, OutcomeUnknownError
+from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE, SHOPPER_CANCELLED_CODE, SHOPPER_TIMEOUT_CODE
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
 from gateway.models import AuthenticationStep, Merchant, Payment, Status, Suspension
-from gateway.payments import risk_screening, shopper_tokens, store
+from gateway.payments import exempting, risk_screening, shopper_tokens, step_up, store
 from gateway.payments.operations import is_locally_queued
-from gateway.payments.outcomes import Declined, describe_silence, outcome_from_reply, resolve_event
+from gateway.payments.outcomes import AuthenticationProof, Declined, describe_silence, outcome_from_reply, resolve_event
 from gateway.payments.payment_means import load_payment_means, restore_one_time_secrets, restore_party_accounts
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
-from gateway.payments.process import build_acquirer_request, complete_unless_recovered, submit_payment
+from gateway.payments.process import build_acquirer_request, complete_unless_recovered, submit_with_step_up
 from gateway.payments.states import LifecycleEvent, PaymentTransitionError
 from gateway.payments.stored_answer import merge_shown_facts, read_private_facts
 from gateway.threeds import authentications, server
-from gateway.threeds.outcome import AuthenticationOutcome, AuthenticationPassed, AuthenticationRejected
+from gateway.threeds.outcome import (
+    AuthenticationOutcome,
+    AuthenticationPassed,
+    AuthenticationPending,
+    AuthenticationRejected,
+)
 from gateway.timers.registry import Timer
 from gateway.vault.sealing import VaultError, current_vault
 
@@ -101,9 +107,16 @@ def resume_authenticated_payment(
     if not store.resume_payment(payment, at=clock.merchant_now(payment.merchant), plan=plan):
         return _reload_payment(payment)
     references = read_private_facts(payment.answer).agreement_references
-    values = {**sent, **restore_party_accounts(secrets), **references, **proof}
-    acquirer_request = build_acquirer_request(payment, means, values)
-    outcome = submit_payment(payment, CONNECTORS[payment.connector], acquirer_request, origin)
+    values: Mapping[str, str | Secret] = {
+        **sent,
+        **exempting.list_asked_parameters(payment),
+        **restore_party_accounts(secrets),
+        **references,
+    }
+    connector = CONNECTORS[payment.connector]
+    outcome = submit_with_step_up(
+        payment, connector, means, values, AuthenticationProof(parameters=proof), origin, plan
+    )
     complete_unless_recovered(payment, outcome, origin, plan=plan)
     return payment
 
@@ -111,14 +124,25 @@ def resume_authenticated_payment(
 def apply_authentication_outcome(
     payment: Payment, outcome: AuthenticationOutcome, trace: RequestTrace | None
 ) -> Payment:
-    """Continue a payment by its authentication outcome: submit it, decline it, or leave it PENDING."""
+    """Continue a payment by its authentication outcome: submit it, decline it, or leave it PENDING.
+
+    The outcome of an authentication before a step-up does not continue the payment that waits for the second one.
+    """
+    if isinstance(outcome, AuthenticationPending):
+        return payment
+    if outcome.attempt != read_private_facts(payment.answer).attempt:
+        payment = _reload_payment(payment)
+        if outcome.attempt != read_private_facts(payment.answer).attempt:
+            return payment
     match outcome:
         case AuthenticationPassed(proof=proof, facts=facts):
+            if outcome.attempt >= step_up.STEP_UP_ATTEMPT and not step_up.is_fully_authenticated(proof):
+                # The issuer has said what it does without: it is not asked again.
+                return decline_unauthenticated_payment(payment, SOFT_DECLINE, trace, facts)
             payment.answer = merge_shown_facts(payment.answer, facts)
             return resume_authenticated_payment(payment, proof, trace)
         case AuthenticationRejected(code=code, facts=facts):
             return decline_unauthenticated_payment(payment, code, trace, facts)
-    return payment
 
 
 def complete_due_authentications(
@@ -147,7 +171,8 @@ def complete_due_authentications(
 def decline_unauthenticated_payment(
     payment: Payment, code: str, trace: RequestTrace | None, facts: Mapping[str, Any] | None = None
 ) -> Payment:
-    """Decline a payment whose shopper did not authenticate, with ``code``; its acquirer was never called."""
+    """Decline a payment whose shopper did not authenticate, with ``code``; its acquirer was never called, or declined
+    for want of it."""
     if payment.status != Status.PENDING:
         return payment
     reply = AcquirerReply(code=code, facts=facts or {})

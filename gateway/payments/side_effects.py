@@ -17,7 +17,7 @@ from uuid import UUID
 import structlog
 from django.db import models
 
-from gateway.connectors.accounts import load_connector_account
+from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
 from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
@@ -37,17 +37,19 @@ from gateway.models import (
     Status,
 )
 from gateway.payments import mandate_mails
-from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION
+from gateway.payments.chain_amounts import INCREMENTAL_AUTHORIZATION, REAUTHORIZATION
 from gateway.payments.job_hooks import get_job_hooks
 from gateway.payments.nested_values import deep_merge
 from gateway.payments.operations import RELEASED_BY_REVERSAL
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
-from gateway.payments.stored_answer import PrivateFacts
+from gateway.payments.stored_answer import PrivateFacts, read_private_facts
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
 INITIAL_MODE: Final = "INITIAL"
+RENEWED_FIELDS: Final = ("expiryMonth", "expiryYear")
+"""What a shopper may renew of a stored card while paying with it."""
 _AGREEMENT_PAYMENT_TYPES: Final = frozenset({"PA", "DB", REGISTRATION_PAYMENT_TYPE})
 _REQUEST_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -56,11 +58,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionEffects:
-    """``changes``: columns of the payment itself; ``answer``: merged into its answer; ``rows``: to insert."""
+    """``changes``: columns of the payment itself; ``answer``: merged into its answer; ``rows``: to insert; ``updates``:
+    model, columns to change and which rows."""
 
     changes: Mapping[str, Any] = field(default_factory=dict)
     answer: Mapping[str, Any] = field(default_factory=dict)
     rows: Sequence[tuple[type[models.Model], Mapping[str, Any]]] = ()
+    updates: Sequence[tuple[type[models.Model], Mapping[str, Any], Mapping[str, Any]]] = ()
 
 
 NO_EFFECTS: Final = CompletionEffects()
@@ -81,10 +85,16 @@ def build_completion_effects(
         return CompletionEffects(changes=changes, rows=rows) if changes or rows else NO_EFFECTS
     if payment.final and payment.payment_type in ("CP", "RV") and payment.connector in RELEASED_BY_REVERSAL:
         rows.append((AuthorizationRelease, build_release_row(payment, AuthorizationRelease.Cause.FINAL, at)))
+    if payment.practice == REAUTHORIZATION and _is_held_apart(payment):
+        replaced = build_release_row(payment, AuthorizationRelease.Cause.RENEWAL, at) | {"payment": payment.id}
+        rows.append((AuthorizationRelease, replaced))
+    if payment.payment_type == "RV" and reply.reopens_authorization:
+        # The authorization may be closed or have expired meanwhile: then the rest is released.
+        changes["reopens_authorization"] = True
+        rows.append((AuthorizationExpiry, _build_expiry_row(payment, at)))
     if (expires_at := _resolve_authorization_end(payment, reply, at)) is not None:
         changes["expires_at"] = expires_at
-        expiry = {"authorization": payment.chain, "merchant_id": payment.merchant_id, "due_at": expires_at}
-        rows.append((AuthorizationExpiry, expiry))
+        rows.append((AuthorizationExpiry, _build_expiry_row(payment, expires_at)))
     registered = _build_registration(payment, at)
     registration = payment.registration
     if registered is not None:
@@ -94,6 +104,9 @@ def build_completion_effects(
             (Registration, registered),
             (Notification, build_registration_notification(payment, registration, "CREATED", sequence, at)),
         ]
+    renewed = _build_renewal(payment, at)
+    if renewed is not None:
+        rows.append((Notification, build_registration_notification(payment, renewed[2]["id"], "UPDATED", sequence, at)))
     answer: dict[str, Any] = {}
     agreed = _build_agreement(payment, reply, registration, at)
     if agreed is not None:
@@ -106,7 +119,11 @@ def build_completion_effects(
         started = get_job_hooks().start(payment, reply, registration, agreement, at)
         rows += started.rows
         answer = deep_merge(answer, started.answer)
-    return CompletionEffects(changes=changes, answer=answer, rows=rows) if changes or rows else NO_EFFECTS
+    if not (changes or rows):
+        return NO_EFFECTS
+    return CompletionEffects(
+        changes=changes, answer=answer, rows=rows, updates=[renewed] if renewed is not None else []
+    )
 
 
 def build_release_row(payment: Payment, cause: AuthorizationRelease.Cause, at: datetime) -> dict[str, Any]:
@@ -121,6 +138,20 @@ def build_release_row(payment: Payment, cause: AuthorizationRelease.Cause, at: d
         "due_at": DatabaseTime(timedelta(0)),
         "created_at": at,
     }
+
+
+def _build_expiry_row(payment: Payment, due_at: datetime) -> dict[str, Any]:
+    """The columns of the row by which the authorization of ``payment``'s chain is looked at."""
+    return {"authorization": payment.chain, "merchant_id": payment.merchant_id, "due_at": due_at}
+
+
+def _is_held_apart(renewal: Payment) -> bool:
+    """Whether the acquirer of a renewal goes on holding what it renews."""
+    connector = CONNECTORS.get(renewal.connector)
+    try:
+        return holds_renewals_apart(connector, renewal.channel_id, renewal.acquirer_merchant_id)
+    except VaultError:  # the release asks again
+        return True
 
 
 def _resolve_authorization_end(payment: Payment, reply: AcquirerReply, at: datetime) -> datetime | None:
@@ -221,6 +252,23 @@ def build_registration_details(payment: Payment) -> dict[str, Any]:
     means = {name: deep_merge(payment.answer.get(name, {}), payment.request.get(name, {})) for name in STORABLE_MEANS}
     wallets = {name: payment.request[name] for name in ("wallet1", "wallet2", "wallet3") if name in payment.request}
     return {name: value for name, value in {**means, **wallets}.items() if value}
+
+
+def _build_renewal(
+    payment: Payment, at: datetime
+) -> tuple[type[models.Model], Mapping[str, Any], Mapping[str, Any]] | None:
+    """The update of the registration whose card was paid with under a new expiry date; None for any other payment, and
+    where the registration is gone. A registration that was changed since it was read here stays as it was changed; its
+    webhook ("UPDATED") is sent all the same, since the statement inserts its row whether or not this update found one:
+    it shows the registration as it was changed."""
+    if payment.registration is None or not read_private_facts(payment.answer).renews_card:
+        return None
+    row = Registration.objects.filter(pk=payment.registration, status=Registration.Status.ACTIVE).first()
+    if row is None:
+        return None
+    sent = {name: value for name, value in payment.answer.get("card", {}).items() if name in RENEWED_FIELDS}
+    changes = {"details": deep_merge(row.details, {"card": sent}), "updated_at": at, "sequence": row.sequence + 1}
+    return Registration, changes, {"id": row.id, "sequence": row.sequence}
 
 
 _UNSTORED_PARAMETERS: Final = frozenset(

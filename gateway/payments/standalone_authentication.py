@@ -26,8 +26,8 @@ from gateway.payments.refusal import RequestRefusedError, check_currency, resolv
 from gateway.payments.rendering import COLUMN_PARAMETERS, render_issuer
 from gateway.payments.shopper_authentication import build_authentication_redirect
 from gateway.threeds import authentications, server
-from gateway.threeds.networks import find_threeds_network
 from gateway.threeds.outcome import AuthenticationPending
+from gateway.threeds_protocol.networks import find_threeds_network
 
 THREEDS_NOT_CONFIGURED_CODE: Final = "000.400.104"
 NO_THREEDS_NETWORK_CODE: Final = "000.400.101"

@@ -12,7 +12,10 @@ from gateway.models import Status
 
 class LifecycleEvent(enum.StrEnum):
     """An event that moves a payment from one status to the next. LOSE: the acquirer's answer was lost (IN_DOUBT).
-    EXPIRE: the time of an authorization has passed, which leaves it APPROVED."""
+    STEP_UP: the issuer declined for want of authentication, and the payment is authorized again with a challenge.
+    CASCADE: the issuer declined, and the payment is authorized again at the next account of its route.
+    EXPIRE: the time of an authorization has passed; RETURN: a bank returned a transfer to the shopper. Both leave the
+    payment APPROVED. BOOK: a bank booked what it had rejected."""
 
     BEGIN = "begin"
     REFUSE = "refuse"
@@ -22,7 +25,11 @@ class LifecycleEvent(enum.StrEnum):
     LOSE = "lose"
     RESUME = "resume"
     REROUTE = "reroute"
+    STEP_UP = "step_up"
+    CASCADE = "cascade"
     EXPIRE = "expire"
+    RETURN = "return"
+    BOOK = "book"
 
 
 FINAL_STATUSES: Final = (Status.APPROVED, Status.DECLINED)
@@ -41,6 +48,10 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.STARTED, LifecycleEvent.LOSE): Status.IN_DOUBT,
         # Failover: the acquirer certainly did not accept, and the next one is called.
         (Status.STARTED, LifecycleEvent.REROUTE): Status.STARTED,
+        # Step-up: the issuer certainly declined, and wants the shopper to authenticate.
+        (Status.STARTED, LifecycleEvent.STEP_UP): Status.STARTED,
+        # Cascade: the issuer certainly declined, and another acquirer may be approved.
+        (Status.STARTED, LifecycleEvent.CASCADE): Status.STARTED,
         # The shopper returned, the bank answered, or the deadline passed and the void was confirmed.
         (Status.PENDING, LifecycleEvent.APPROVE): Status.APPROVED,
         (Status.PENDING, LifecycleEvent.DECLINE): Status.DECLINED,
@@ -53,6 +64,10 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.IN_DOUBT, LifecycleEvent.SUSPEND): Status.PENDING,
         # An authorization may no longer be captured.
         (Status.APPROVED, LifecycleEvent.EXPIRE): Status.APPROVED,
+        # A refund or payout came back from the shopper's bank.
+        (Status.APPROVED, LifecycleEvent.RETURN): Status.APPROVED,
+        # A bank rejected the order, and booked it nevertheless: the money decides.
+        (Status.DECLINED, LifecycleEvent.BOOK): Status.APPROVED,
     }
 )
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import IntegrityError
 
+from gateway.connectors.accounts import assign_trace_number
 from gateway.connectors.port import AcquirerReply
+from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, result_codes
 from gateway.db.statement import DatabaseTime, WriteStatement
 from gateway.models import (
@@ -21,6 +23,7 @@ from gateway.models import (
     Agreement,
     AuthorizationExpiry,
     AuthorizationRelease,
+    BankOrderEvent,
     Notification,
     OpenPayment,
     Payment,
@@ -29,12 +32,12 @@ from gateway.models import (
     Status,
     Suspension,
 )
-from gateway.payments import acquirer_message_store, wallet_tokens
+from gateway.payments import acquirer_message_store, exemption_counts, wallet_tokens
 from gateway.payments.chain_states import mark_authorization_expired
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.outcomes import Approved, OutcomeUnknown, PaymentOutcome, Suspended
+from gateway.payments.outcomes import Approved, Declined, OutcomeUnknown, PaymentOutcome, Suspended
 from gateway.payments.payment_request import IdempotencyContext, RequestTrace
-from gateway.payments.record_only_payments import INSERTED_COLUMNS, build_record_rows
+from gateway.payments.record_only_payments import build_record_rows, list_inserted_columns
 from gateway.payments.risk_screening import ScreeningPlan, apply_review_code
 from gateway.payments.side_effects import (
     NO_EFFECTS,
@@ -50,7 +53,13 @@ from gateway.payments.states import (
     PaymentTransitionError,
     resolve_next_status,
 )
-from gateway.payments.stored_answer import merge_shown_facts
+from gateway.payments.stored_answer import (
+    EarlierDecline,
+    PrivateFacts,
+    add_return_reason,
+    begin_next_attempt,
+    merge_shown_facts,
+)
 from gateway.timers import wakeup
 from gateway.wallets.channel_tokens import TOKEN_USED_CONSTRAINT, WalletTokenUse
 
@@ -97,11 +106,11 @@ def insert_payment(
     payment.result_code = refusal
     payment.sequence = 1
     payment.completed_at = payment.created_at if refusal else None
-    write.insert(Payment, **{name: getattr(payment, name) for name in INSERTED_COLUMNS})
+    write.insert(Payment, **list_inserted_columns(payment))
     _insert_event(write, payment, event, payment.created_at)
     if not refusal:
-        _begin_submission(payment)
-        write.insert(OpenPayment, payment_id=payment.id, recover_at=DatabaseTime(get_recovery_delay()), inquiries=0)
+        _begin_submission(payment, payment.connector, payment.acquirer_merchant_id)
+        _insert_open_row(write, payment)
         if plan is not None:
             plan.add_begin_writes(write, payment)
     if refusal:
@@ -155,7 +164,7 @@ def complete_payment(
     guards count the outcome.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
-    before, sequence = Status(payment.status), payment.sequence
+    before, sequence, asked = Status(payment.status), payment.sequence, payment.connector
     reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
     changes, effects = _resolve_changes(payment, outcome, reply)
     write = WriteStatement()
@@ -164,13 +173,23 @@ def complete_payment(
         setattr(payment, name, value)
     for model, row in effects.rows:
         write.insert(model, **row)
+    for model, columns, which in effects.updates:
+        write.update_related(model, columns, which)
     _move_open_rows(write, payment, before, outcome, recover_at)
     if plan is not None:
         plan.add_end_writes(write, reply)
+    exemption_counts.add_completion_writes(write, payment)
     _insert_event(write, payment, outcome.event, outcome.at)
     if reply.sent:
         _insert_exchange(
-            write, payment, kind, reply.sent, reply.received, at=outcome.at, duration_ms=outcome.duration_ms
+            write,
+            payment,
+            kind,
+            reply.sent,
+            reply.received,
+            at=outcome.at,
+            duration_ms=outcome.duration_ms,
+            connector=asked,
         )
     if payment.payment_type != REGISTRATION_PAYMENT_TYPE or payment.status != Status.APPROVED:
         # A new registration has a notification of its own: see gateway.payments.side_effects.
@@ -202,11 +221,25 @@ def _resolve_changes(
         "completed_at": outcome.at if status in FINAL_STATUSES else None,
     }
     if reply.retryable_elsewhere and payment.route is not None:
-        changes["route"] = payment.route
+        changes |= _resolve_final_account(payment.route, reply.code)
     effects = build_completion_effects(payment, status, reply, at=outcome.at, sequence=payment.sequence + 1)
     if effects is not NO_EFFECTS:
         changes |= {**effects.changes, "answer": deep_merge(changes["answer"], effects.answer)}
     return changes, effects
+
+
+def _resolve_final_account(route: Mapping[str, Any], code: str) -> dict[str, Any]:
+    """Columns of a payment whose last acquirer certainly judged nothing: its route; and where the decline of the
+    account before is the answer (``code``), that account, which figures and alarms then count the payment for."""
+    declined = [one for one in route.get("tried", ()) if one.get("declined")]
+    if not declined or declined[-1]["code"] != code:
+        return {"route": route}
+    last = declined[-1]
+    return {
+        "route": {**route, "name": last["name"], "cascades": len(declined) - 1},
+        "connector": last["connector"],
+        "acquirer_merchant_id": last["account"],
+    }
 
 
 def _move_open_rows(
@@ -301,9 +334,17 @@ def insert_acquirer_reported_payment(
     return inserted
 
 
-def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, expiry: int, release: bool) -> bool:
+def expire_authorization(
+    first: Payment,
+    expires_at: datetime,
+    *,
+    at: datetime,
+    expiry: int,
+    release: bool,
+    again_at: datetime | None = None,
+) -> bool:
     """Record that the authorization of a chain has expired: its event, its notification, and where ``release`` the row
-    by which the rest is released at the acquirer.
+    by which the rest is released at the acquirer; with ``again_at`` it is looked at again then.
 
     ``first``: the chain's first payment, with a counter of follow-ups that must not have changed since the chain was
     read; ``expires_at``: the authorization's end, renewals included; ``expiry``: the row that asked. Returns False if
@@ -315,7 +356,10 @@ def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, 
     write.update(first, changes, expecting={"sequence": first.sequence, "follow_ups": first.follow_ups})
     for name, value in changes.items():
         setattr(first, name, value)
-    write.delete(AuthorizationExpiry, {"id": expiry})
+    if again_at is not None:
+        write.update_related(AuthorizationExpiry, {"due_at": again_at}, {"id": expiry})
+    else:
+        write.delete(AuthorizationExpiry, {"id": expiry})
     mark_authorization_expired(write, first)
     if release:
         write.insert(AuthorizationRelease, **build_release_row(first, AuthorizationRelease.Cause.EXPIRY, at))
@@ -325,6 +369,36 @@ def expire_authorization(first: Payment, expires_at: datetime, *, at: datetime, 
     if expired:
         wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
     return expired
+
+
+def insert_release(first: Payment, cause: AuthorizationRelease.Cause, *, at: datetime, expiry: int) -> bool:
+    """Write the row by which the rest of an authorization that expired before, or was closed, is released. Returns
+    False if the payment changed since it was read: nothing was written."""
+    write = WriteStatement()
+    unmoved = {"sequence": first.sequence}
+    write.update(first, unmoved, expecting={**unmoved, "follow_ups": first.follow_ups})
+    write.delete(AuthorizationExpiry, {"id": expiry})
+    write.insert(AuthorizationRelease, **build_release_row(first, cause, at))
+    return write.run()
+
+
+def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, bank_event: int) -> None:
+    """Record that the bank returned an approved transfer to the shopper: its event, its notification, and that
+    ``bank_event`` is applied. ``reason``: the bank's, an ISO 20022 external code or empty. Raises
+    PaymentTransitionError if the payment changed since it was read: nothing was written."""
+    resolve_next_status(Status(payment.status), LifecycleEvent.RETURN)
+    answer = add_return_reason(payment.answer, reason)
+    changes = {"returned_at": at, "answer": answer, "sequence": payment.sequence + 1}
+    write = WriteStatement()
+    write.update(payment, changes, expecting={"sequence": payment.sequence})
+    for name, value in changes.items():
+        setattr(payment, name, value)
+    write.update_related(BankOrderEvent, {"applied": True}, {"id": bank_event})
+    _insert_event(write, payment, LifecycleEvent.RETURN, at)
+    _insert_notification(write, payment, "UPDATED", at)
+    if not write.run():
+        raise PaymentTransitionError(f"payment {payment.id} was moved by another worker")
+    wakeup.notify_timer(wakeup.WEBHOOK_TIMER)
 
 
 def record_exchange(
@@ -358,10 +432,13 @@ def record_exchange(
 def record_late_approval(payment: Payment, outcome: Approved, *, trace: RequestTrace | None) -> None:
     """Store an approval that arrived for a payment which recovery has declined, and have recovery void it: the payment
     has an OpenPayment row again until the void is answered."""
-    write = WriteStatement()
-    void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
-    write.insert(OpenPayment, payment_id=payment.id, **void)
     reply = outcome.reply
+    write = WriteStatement()
+    # A reversal names what the approval said: its code, the network's reference and the amount.
+    named = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
+    write.update(payment, {"sequence": payment.sequence, **named}, expecting={"status": Status.DECLINED})
+    void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
+    write.insert(OpenPayment, payment_id=payment.id, **void, trace_number=payment.trace_number)
     _insert_exchange(
         write, payment, "submit", reply.sent, reply.received, at=outcome.at, duration_ms=outcome.duration_ms
     )
@@ -383,14 +460,27 @@ def get_recovery_delay() -> timedelta:
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + ANSWER_GRACE
 
 
-def _begin_submission(payment: Payment) -> None:
-    """Set until when the payment's acquirer may be called. Taken before its row is written, so that it is never later
-    than the row's ``recover_at``."""
+def _begin_submission(payment: Payment, connector: str, account: str) -> None:
+    """Set until when the payment's acquirer may be called, and the number of its message. Taken before its row is
+    written, so that the time is never later than the row's ``recover_at``."""
+    payment.trace_number = assign_trace_number(CONNECTORS.get(connector), payment.channel_id, account)
     payment.send_by = clock.Deadline.after(get_recovery_delay().total_seconds())
 
 
+def _insert_open_row(write: WriteStatement, payment: Payment) -> None:
+    """Write the row by which recovery finds a payment that has begun."""
+    write.insert(
+        OpenPayment,
+        payment_id=payment.id,
+        recover_at=DatabaseTime(get_recovery_delay()),
+        inquiries=0,
+        trace_number=payment.trace_number,
+    )
+
+
 def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None = None) -> bool:
-    """Move a PENDING payment whose shopper authenticated back to STARTED, before its acquirer is called.
+    """Move a PENDING payment whose shopper authenticated back to STARTED, before its acquirer is called, with
+    ``payment.answer``: what the authentication showed.
 
     Deletes the Suspension with its one-time secrets: the caller has read them. ``plan``: the card-testing guard reads
     its counts. Returns False if the payment changed since it was read.
@@ -398,13 +488,13 @@ def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None
     status = resolve_next_status(Status(payment.status), LifecycleEvent.RESUME)
     write = WriteStatement()
     expecting = {"status": payment.status, "sequence": payment.sequence}
-    changes = {"status": status, "result_code": "", "sequence": payment.sequence + 1}
+    changes = {"status": status, "result_code": "", "answer": payment.answer, "sequence": payment.sequence + 1}
     write.update(payment, changes, expecting=expecting)
     for name, value in changes.items():
         setattr(payment, name, value)
     write.delete(Suspension, {"payment_id": payment.id})
-    _begin_submission(payment)
-    write.insert(OpenPayment, payment_id=payment.id, recover_at=DatabaseTime(get_recovery_delay()), inquiries=0)
+    _begin_submission(payment, payment.connector, payment.acquirer_merchant_id)
+    _insert_open_row(write, payment)
     _insert_event(write, payment, LifecycleEvent.RESUME, at)
     if plan is not None:
         plan.add_begin_writes(write, payment)
@@ -430,25 +520,103 @@ def reroute_payment(
     The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
     it was read: nothing was written.
     """
-    status = resolve_next_status(Status(payment.status), LifecycleEvent.REROUTE)
-    write = WriteStatement()
+    changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
+    return _begin_next_attempt(payment, LifecycleEvent.REROUTE, changes, reply, at=at, duration_ms=duration_ms)
+
+
+def record_step_up(payment: Payment, declined: Declined, *, plan: ScreeningPlan | None) -> bool:
+    """Record a soft decline before the payment is authorized again: its event, its exchange, and that the second
+    attempt begins, so that recovery inquires about the right one after a crash. ``plan``: the schemes' retry rules
+    count the decline.
+
+    Returns False if the payment changed since it was read: nothing was written.
+    """
+    changes = {"answer": begin_next_attempt(payment.answer)}
+    return _record_declined_attempt(payment, declined, LifecycleEvent.STEP_UP, changes, plan)
+
+
+def record_cascade(
+    payment: Payment,
+    declined: Declined,
+    *,
+    connector: str,
+    account: str,
+    route: Mapping[str, Any],
+    plan: ScreeningPlan | None,
+) -> bool:
+    """Record a decline before the payment is authorized again at another account: its event, its exchange, and where
+    the payment is now, so that recovery inquires there after a crash. ``plan``: the schemes' retry rules count the
+    decline.
+
+    Returns False if the payment changed since it was read: nothing was written.
+    """
+    changes = {"connector": connector, "acquirer_merchant_id": account, "route": dict(route)}
+    return _record_declined_attempt(payment, declined, LifecycleEvent.CASCADE, changes, plan)
+
+
+def _record_declined_attempt(
+    payment: Payment,
+    declined: Declined,
+    event: LifecycleEvent,
+    changes: Mapping[str, Any],
+    plan: ScreeningPlan | None,
+) -> bool:
+    """Begin the next attempt of a payment whose issuer declined the one before, and keep that decline: it is the
+    payment's result if the next attempt is never made."""
+    reply = declined.reply
+    earlier = EarlierDecline(code=reply.code, details=reply.details)
+    answer = changes.get("answer", payment.answer) | PrivateFacts(earlier_decline=earlier).as_json()
+    changes = {**changes, "answer": answer}
+
+    def count_decline(write: WriteStatement) -> None:
+        if plan is not None and plan.retries is not None:
+            plan.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
+
+    begun = _begin_next_attempt(
+        payment, event, changes, reply, at=declined.at, duration_ms=declined.duration_ms, extra_writes=count_decline
+    )
+    if begun and plan is not None and plan.retries is not None:
+        plan.retries.add_decline()
+    return begun
+
+
+def _begin_next_attempt(
+    payment: Payment,
+    event: LifecycleEvent,
+    changes: Mapping[str, Any],
+    reply: AcquirerReply,
+    *,
+    at: datetime,
+    duration_ms: int,
+    extra_writes: Callable[[WriteStatement], None] | None = None,
+) -> bool:
+    """Write that a payment goes on to its next attempt: ``changes`` of it, ``event`` with the code of ``reply``, the
+    exchange that ``reply`` ended, and the times and the number of the next message.
+
+    The event raises the payment's sequence, so nobody who read it before can move it. Returns False if it changed since
+    it was read: nothing was written.
+    """
     changes = {
-        "connector": connector,
-        "acquirer_merchant_id": account,
-        "route": dict(route),
+        "status": resolve_next_status(Status(payment.status), event),
+        **changes,
         "sequence": payment.sequence + 1,
     }
+    write = WriteStatement()
     write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
-    _begin_submission(payment)
-    write.update_related(OpenPayment, {"recover_at": DatabaseTime(get_recovery_delay())}, {"payment_id": payment.id})
+    account = changes.get("acquirer_merchant_id", payment.acquirer_merchant_id)
+    _begin_submission(payment, changes.get("connector", payment.connector), account)
+    opened = {"recover_at": DatabaseTime(get_recovery_delay()), "trace_number": payment.trace_number}
+    write.update_related(OpenPayment, opened, {"payment_id": payment.id})
     if reply.sent:
         _insert_exchange(write, payment, "submit", reply.sent, reply.received, at=at, duration_ms=duration_ms)
+    if extra_writes is not None:
+        extra_writes(write)
     write.insert(
         PaymentEvent,
         payment_id=payment.id,
         sequence=payment.sequence + 1,
-        event=LifecycleEvent.REROUTE,
-        status=status,
+        event=event,
+        status=changes["status"],
         result_code=reply.code,
         at=at,
     )
@@ -480,11 +648,13 @@ def _insert_exchange(
     *,
     at: datetime,
     duration_ms: int,
+    connector: str = "",
 ) -> None:
+    """``connector``: of the acquirer that was asked, if it is not the payment's own."""
     write.insert(
         AcquirerExchange,
         payment_id=payment.id,
-        connector=payment.connector,
+        connector=connector or payment.connector,
         kind=kind,
         sent=acquirer_message_store.compact_message(sent, payment),
         received=dict(received),

@@ -18,6 +18,12 @@ _AGREEMENT_REFERENCES: Final = "agreed"
 _APPROVAL_POLICY: Final = "riskAfter"
 _NETWORK_REFERENCE: Final = "networkReference"
 _REFUSED_CODE: Final = "refusedApproval"
+_RENEWS_CARD: Final = "renewsCard"
+_RETURN_REASON: Final = "returnReason"
+_ATTEMPT: Final = "attempt"
+_EXEMPTION: Final = "exemption"
+_EARLIER_DECLINE: Final = "earlierDecline"
+_AUTHENTICATION_FACTS: Final = "threeDSecure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,14 @@ class ApprovalPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierDecline:
+    """The issuer's decline of the authorization attempt before the present one. ``details``: as ``resultDetails``."""
+
+    code: str
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateFacts:
     """What a payment keeps for itself between its phases.
 
@@ -38,13 +52,21 @@ class PrivateFacts:
     when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
     ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
     made with the registration later. ``refused_code``: the code of the decline, of an approval that failed the policy
-    and whose void is not confirmed yet.
+    and whose void is not confirmed yet. ``attempt``: which authentication it is at, 2 after a soft decline
+    (gateway.payments.step_up); attempts at acquirers are counted by :func:`get_attempt_number`. ``exemption``: the one
+    that its channel's rules asked for (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the
+    payment's result if the present one was not made; None for the first attempt. ``renews_card``: it is paid with a new
+    expiry date of its stored card, which its approval writes into the registration.
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
     approval_policy: ApprovalPolicy | None = None
     network_reference: str = ""
     refused_code: str = ""
+    renews_card: bool = False
+    attempt: int = 1
+    exemption: str = ""
+    earlier_decline: EarlierDecline | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
@@ -52,27 +74,60 @@ class PrivateFacts:
             _AGREEMENT_REFERENCES: dict(self.agreement_references),
             _NETWORK_REFERENCE: self.network_reference,
             _REFUSED_CODE: self.refused_code,
+            _RENEWS_CARD: self.renews_card,
+            _ATTEMPT: self.attempt if self.attempt > 1 else None,
+            _EXEMPTION: self.exemption,
         }
         if (policy := self.approval_policy) is not None:
             rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
             members[_APPROVAL_POLICY] = {name: value for name, value in rules.items() if value}
+        if (declined := self.earlier_decline) is not None:
+            members[_EARLIER_DECLINE] = {"code": declined.code, "details": dict(declined.details)}
         return {name: value for name, value in members.items() if value}
 
 
 def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
     """The private facts of a payment, from its ``answer``."""
-    policy = answer.get(_APPROVAL_POLICY)
+    policy, declined = answer.get(_APPROVAL_POLICY), answer.get(_EARLIER_DECLINE)
     return PrivateFacts(
         agreement_references=answer.get(_AGREEMENT_REFERENCES, {}),
         approval_policy=ApprovalPolicy(**policy) if policy else None,
         network_reference=answer.get(_NETWORK_REFERENCE, ""),
         refused_code=answer.get(_REFUSED_CODE, ""),
+        renews_card=answer.get(_RENEWS_CARD, False),
+        attempt=answer.get(_ATTEMPT, 1),
+        exemption=answer.get(_EXEMPTION, ""),
+        earlier_decline=EarlierDecline(**declined) if declined else None,
     )
+
+
+def get_attempt_number(payment: Payment) -> int:
+    """Which authorization attempt a payment is at: one more after a step-up, and after each cascade."""
+    cascades: int = (payment.route or {}).get("cascades", 0)
+    return read_private_facts(payment.answer).attempt + cascades
 
 
 def merge_shown_facts(answer: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """``answer`` with nested ``facts`` merged into what responses show."""
     return {**answer, _FACTS: deep_merge(answer.get(_FACTS, {}), facts)}
+
+
+def begin_next_attempt(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """``answer`` of a payment that is authorized once more: without what the authentication before it showed."""
+    shown = {name: value for name, value in answer.get(_FACTS, {}).items() if name != _AUTHENTICATION_FACTS}
+    again = PrivateFacts(attempt=read_private_facts(answer).attempt + 1).as_json()
+    return {**answer, **({_FACTS: shown} if _FACTS in answer else {}), **again}
+
+
+def add_return_reason(answer: Mapping[str, Any], reason: str) -> dict[str, Any]:
+    """``answer`` with the bank's reason for returning a transfer to the shopper, which may be empty."""
+    return {**answer, _RETURN_REASON: reason} if reason else dict(answer)
+
+
+def read_return_reason(answer: Mapping[str, Any]) -> str:
+    """The bank's reason for returning the transfer; empty where it gave none."""
+    reason: str = answer.get(_RETURN_REASON, "")
+    return reason
 
 
 def get_shown_facts(payment: Payment) -> Mapping[str, Any]:

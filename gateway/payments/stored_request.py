@@ -17,12 +17,12 @@ _STORED_AS_COLUMNS: Final = frozenset({"amount", "currency", "paymentType"})
 
 def build_stored_request(parameters: Parameters) -> dict[str, Any]:
     """``Payment.request`` of a payment that is made by ``parameters``."""
-    return {name: value for name, value in parameters.echo().items() if name not in _STORED_AS_COLUMNS}
+    return drop_stored_columns(parameters.echo())
 
 
-def drop_stored_money(request: Mapping[str, Any]) -> dict[str, Any]:
-    """``request`` of a job as its records keep it: their payment type is their own, so that of the runs stays."""
-    return {name: value for name, value in request.items() if name not in ("amount", "currency")}
+def drop_stored_columns(request: Mapping[str, Any]) -> dict[str, Any]:
+    """``request``, an echo, without amount, currency and payment type: a payment and a job have columns for them."""
+    return {name: value for name, value in request.items() if name not in _STORED_AS_COLUMNS}
 
 
 def restore_sent_parameters(payment: Payment) -> dict[str, str]:

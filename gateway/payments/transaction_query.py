@@ -38,7 +38,7 @@ _SECOND: Final = timedelta(seconds=1)
 _NAMES: Final = (
     "id", "number", "merchant_id", "channel_id", "chain", "referenced", "payment_type", "brand", "method", "status",
     "amount", "currency", "approved_amount", "result_code", "test_mode", "request", "answer", "registration",
-    "request_id", "created_at", "expires_at", "expired_at",
+    "request_id", "created_at", "expires_at", "expired_at", "returned_at",
 )  # fmt: skip
 """The columns that :func:`render_transaction` needs: a page of hundreds does not load the others."""
 _COLUMNS: Final = ", ".join(f'p."{name}"' for name in _NAMES)
@@ -238,8 +238,9 @@ _HORIZON: Final = """(
     SELECT p.created_at FROM gateway_payment p WHERE {walk} ORDER BY p.created_at {order} OFFSET %(looked)s LIMIT 1
 )"""
 _WITHIN: Final = {
-    "DESC": "p.created_at > coalesce(d.horizon, '-infinity')", "ASC": "p.created_at < coalesce(d.horizon, 'infinity')",
-}  # fmt: skip
+    "DESC": "p.created_at > coalesce(d.horizon, '-infinity')",
+    "ASC": "p.created_at < coalesce(d.horizon, 'infinity')",
+}
 # Rows beyond the horizon of one walk may be newer than the rows that another walk found.
 _STOPPED: Final = """EXISTS (SELECT 1 FROM dimensions WHERE horizon IS NOT NULL) AND (
     (SELECT count(*) FROM chosen) < %(limit)s

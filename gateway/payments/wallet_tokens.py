@@ -7,7 +7,7 @@ Source: Part A, Mobile wallets; rulings D10, D29, D32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from gateway.catalogue.conditions import CARD_CHECKS
@@ -31,9 +31,11 @@ _AUTHENTICATION_RULES: Final = tuple(rule for rule in PAYMENT_ENDPOINT.rules if 
 """The catalogue rules of channels with 3-D Secure; for a token they can be checked only once it is decrypted."""
 
 
-def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozenset[str]) -> WalletTokenUse | None:
-    """Decrypt the sent wallet token and add its card data to ``parameters``; None when none was sent. ``facts``: of
-    gateway.payments.request_builder.build_condition_facts.
+def unwrap_wallet_token(
+    parameters: Parameters, channel: Channel, build_facts: Callable[[], frozenset[str]]
+) -> WalletTokenUse | None:
+    """Decrypt the sent wallet token and add its card data to ``parameters``; None when none was sent. ``build_facts``:
+    gateway.payments.request_builder.build_condition_facts, called only for a token.
 
     Raises RequestRefusedError for ``wallet[1-3].paymentToken``, or for the parameters an authentication needs when the
     token has a card without proof. An expired card or a wrong check digit is added to ``parameters.refusals``, as for a
@@ -50,7 +52,7 @@ def unwrap_wallet_token(parameters: Parameters, channel: Channel, facts: frozens
         raise build_wallet_refusal(wallet, fault) from None
     parameters.values |= _build_card_values(opened.token, parameters)
     parameters.secrets |= _build_card_secrets(opened.token)
-    sent = parameters.sent(facts)
+    sent = parameters.sent(build_facts())
     missing = [
         ParameterError(name=field, message=message, known=True)
         for rule in _AUTHENTICATION_RULES

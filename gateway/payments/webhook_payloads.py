@@ -148,7 +148,11 @@ def payment_at_event(payment: Payment, event: PaymentEvent | None) -> Payment:
         return payment
     then = copy.copy(payment)
     then.status, then.result_code, then.sequence = event.status, event.result_code, event.sequence
-    then.expired_at = None
+    then.expired_at = then.returned_at = None
+    if event.status == Status.DECLINED and payment.status == Status.APPROVED:  # a bank booked it afterwards
+        then.approved_amount = None
+        if payment.request.get("createRegistration") == "true":
+            then.registration = None
     if event.status not in FINAL_STATUSES:
         then.approved_amount = None
         then.expires_at = None

@@ -6,7 +6,7 @@ What a file may hold besides Markdown, and how it looks in the repository: decis
 
 from __future__ import annotations
 
-import posixpath
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +28,9 @@ DOCS_DIR: Final[Path] = Path(settings.BASE_DIR) / "docs"
 CONTENTS_DOCUMENT: Final = "contents"
 """docs/README.md."""
 QUICK_START_DOCUMENT: Final = "quick-start"
+CHANGELOG_DOCUMENT: Final = "changelog"
+CHANGELOG_FILE: Final = DOCS_DIR.parent / "CHANGELOG.md"
+"""The one document that stands outside docs/."""
 SITE_ADDRESS: Final = "https://gateway.example"
 """Stands in the files for the gateway that shows them."""
 TEST_ONLY_DOCUMENTS: Final = frozenset({"test-tools"})
@@ -44,7 +47,7 @@ _ASIDE: Final = re.compile(rf'<div class="night">.*?</pre></div>\n?|{_SAMPLE.pat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSection:
-    """What stands under one heading of the second level. ``panel``: its samples, shown next to the text."""
+    """A section of a document, under a heading of the second level. ``panel``: its samples, shown next to the text."""
 
     anchor: str
     aliases: tuple[str, ...]
@@ -80,7 +83,7 @@ class Document:
 
 
 def to_text(html: str) -> str:
-    """What a reader sees of ``html``, on one line."""
+    """``html`` as plain text on one line."""
     return " ".join(unescape(strip_tags(html)).split())
 
 
@@ -88,6 +91,8 @@ def to_text(html: str) -> str:
 def list_documents() -> dict[str, Path]:
     """The files by the names of their pages. Raises ImproperlyConfigured where docs/ is not there."""
     found = {_name_document(path): path for path in sorted(DOCS_DIR.rglob("*.md"))}
+    if CHANGELOG_FILE.is_file():
+        found[CHANGELOG_DOCUMENT] = CHANGELOG_FILE
     if CONTENTS_DOCUMENT not in found:
         raise ImproperlyConfigured(
             f"{DOCS_DIR} has no README.md: the pages under /docs are made of the folder docs/ of the sources, "
@@ -113,13 +118,12 @@ def resolve_link(target: str, source: Path, *, live: bool) -> str | None:
     """
     if target.startswith(f"{SITE_ADDRESS}/"):
         address = target.removeprefix(SITE_ADDRESS)
-        return None if live and address.startswith("/testdata") else address
+        return None if live and (address.startswith("/testdata") or address == "/docs/result") else address
     if target.startswith(("#", "https://", "http://")):
         return target
     path, _, anchor = target.partition("#")
-    folder = source.parent.relative_to(DOCS_DIR).as_posix()
-    place = posixpath.normpath(posixpath.join(folder, path))
-    wanted = [DOCS_DIR / place, DOCS_DIR / place / "README.md"]
+    place = Path(os.path.normpath(source.parent / path))
+    wanted = [place, place / "README.md"]
     name = next((one for one, file in list_documents().items() if file in wanted), None)
     if name is None or (live and name in TEST_ONLY_DOCUMENTS):
         return None
@@ -145,7 +149,7 @@ def load_document(name: str, *, live: bool) -> Document:
 
 
 def _take(pattern: re.Pattern[str], html: str) -> tuple[str, str]:
-    """What ``pattern`` finds at the beginning, and the rest."""
+    """Split ``text`` into what ``pattern`` matches at its beginning, and the rest."""
     found = pattern.match(html)
     return (found[1], html[found.end() :]) if found else ("", html)
 

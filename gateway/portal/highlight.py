@@ -18,7 +18,7 @@ from gateway.portal.sample_code import IDIOMS
 
 BLOCK_TITLES: Final = {
     "sh": "Shell", "python": "Python", "json": "JSON", "html": "HTML", "js": "JavaScript", "php": "PHP",
-    "diff": "Changes", "http": "HTTP",
+    "diff": "Changes", "http": "HTTP", "java": "Java", "css": "CSS",
 }  # fmt: skip
 """Languages of code blocks and what stands over them. A block without one has no title."""
 _LEXERS: Final[Mapping[str, type[Lexer]]] = {
@@ -61,7 +61,7 @@ class NightFormatter(HtmlFormatter[str]):
         self._language = lang_str.removeprefix("language-")
 
     def wrap(self, source: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Pygments' hook for what stands around the lines, within the block's own element."""
+        """Pygments' hook that wraps the lines within the block's own element."""
         title = BLOCK_TITLES.get(self._language, "")
         head = f'<div class="night-head"><span class="name">{title}</span></div>' if title else ""
         copy = " data-copy" if title else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import markdown
@@ -188,9 +188,3 @@ class _DocsTree(Treeprocessor):
 def slugify_heading(title: str) -> str:
     """The anchor of a heading, as repository hosts make it: lower case, hyphens for spaces, no other marks."""
     return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-
-
-def list_headings(text: str) -> Iterator[str]:
-    """The headings of a Markdown text, without those in code blocks."""
-    for part in _FENCE.split(text)[::2]:
-        yield from re.findall(r"^#{1,6} (.+)$", part, re.MULTILINE)

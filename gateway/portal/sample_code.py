@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from gateway.catalogue.endpoints import ENDPOINTS
+from gateway.catalogue.endpoints import ENDPOINTS, Endpoint
 from gateway.core.curl import ENTITY_VARIABLE
 from gateway.portal.samples import ApiSample
 
@@ -89,6 +89,9 @@ _METHODS: Final[Mapping[str, _Method]] = MappingProxyType(
         **_build_methods("checkouts", "checkout", checkout="create", update_checkout="update"),
         **_build_methods("checkouts", "payment", checkout_status="get_payment"),
         **_build_methods("checkouts", "registration", checkout_registration="get_registration"),
+        **_build_methods("payment_links", "link", payment_link="create", read_payment_link="get"),
+        **_build_methods("payment_links", "link", delete_payment_link="deactivate"),
+        **_build_methods("payment_links", "links", payment_links="list"),
         **_build_methods(
             "registrations",
             "registration",
@@ -148,10 +151,12 @@ _MODELS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "pay-checkout": "Payment",
         "store-checkout": "Registration",
+        "deactivate-payment-link": "PaymentLink",
         "delete-schedule": "Schedule",
         "query": "PaymentList",
         "query-one": "Payment",
         "settlements": "Settlements",
+        "approvals": "ApprovalRates",
         "settlement": "SettlementRecords",
         "aggregations": "Settlements",
         "aggregation": "SettlementRecords",
@@ -213,7 +218,7 @@ def _list_items(node: Any) -> Any:
 
 
 def _build_call(sample: ApiSample) -> _Call:
-    endpoint = _find_endpoint(sample)
+    endpoint = find_sample_endpoint(sample).name
     method = _find_method(endpoint, sample)
     fields = {name: _read_value(value) for name, value in sample.fields.items()}
     answered = sample.status < 400 or (sample.status == 400 and "id" in sample.answer)
@@ -243,11 +248,12 @@ def _build_call(sample: ApiSample) -> _Call:
     )
 
 
-def _find_endpoint(sample: ApiSample) -> str:
+def find_sample_endpoint(sample: ApiSample) -> Endpoint:
+    """The endpoint of the catalogue that ``sample`` calls."""
     for endpoint in ENDPOINTS:
         pattern = re.escape(endpoint.path).replace(r"\{id\}", r"(?:\$[A-Z_]+|[0-9a-f]{32})")
         if endpoint.method == sample.method and re.fullmatch(pattern, sample.path):
-            return endpoint.name
+            return endpoint
     raise LookupError(f"no endpoint for the sample {sample.name}: {sample.method} {sample.path}")
 
 
@@ -452,7 +458,7 @@ def _build_javascript_call(call: _Call, indent: str) -> str:
     if call.method is None:
         parts = [_quote_double(call.http), _write_path(call.path, _JAVASCRIPT, " + ")]
     else:
-        head = f"gateway.{call.method.subject}.{_to_camel_case(call.method.name)}"
+        head = f"gateway.{_to_camel_case(call.method.subject)}.{_to_camel_case(call.method.name)}"
     key = [_write_value({"idempotencyKey": call.key}, _JAVASCRIPT)] if call.key else []
     return _write_call(head, parts, call.fields, key, _JAVASCRIPT, indent)
 
@@ -500,7 +506,7 @@ def _build_php_call(call: _Call, indent: str) -> str:
     if call.method.is_sum:
         parts += [_write_value(value, _PHP) for value in call.fields.values()]
         fields = {}
-    head = f"$gateway->{call.method.subject}->{_to_camel_case(call.method.name)}"
+    head = f"$gateway->{_to_camel_case(call.method.subject)}->{_to_camel_case(call.method.name)}"
     return _write_call(head, parts, fields, key, _PHP, indent)
 
 

@@ -23,6 +23,7 @@ SAMPLE_ANSWERS_DIR: Final = Path(__file__).parent / "answers"
 PAYMENT_VARIABLE, CAPTURE_VARIABLE, CHECKOUT_VARIABLE = "$PAYMENT_ID", "$CAPTURE_ID", "$CHECKOUT_ID"
 REGISTRATION_VARIABLE: Final = "$REGISTRATION_ID"
 SCHEDULE_VARIABLE: Final = "$SCHEDULE_ID"
+PAYMENT_LINK_VARIABLE: Final = "$PAYMENT_LINK_ID"
 INVALID_TOKEN: Final = "not-a-token"  # noqa: S105 - a name or a mask, no password
 SAMPLE_BASE_URL: Final = "http://testserver"
 """Base address of the gateway that gave the stored answers. A page shows its own instead."""
@@ -537,6 +538,15 @@ _TABLE: Final = (
         reconciliationType="FEE",
         pageNo="1",
     ),
+    ApiSample(
+        name="approvals",
+        title="By brand",
+        method="GET",
+        path="/v1/reports/approvals",
+        status=200,
+        fields={"date.from": "2026-05-01", "date.to": "2026-07-31", "groupBy": "brand"},
+        about="Your own payments: none in this period yet, or those that you have made.",
+    ),
     _clock_sample("clock", "Read the clock", "GET"),
     _clock_sample("move-clock", "Move it on by a day", "POST", **REQUEST_EXAMPLES["move-clock"]),
     _clock_sample("reset-clock", "Put it back", "DELETE"),
@@ -559,6 +569,10 @@ _TABLE: Final = (
         after="pay",
     ),
 )
+_LED_BY_THE_FORM: Final = {
+    name: value for name, value in REQUEST_EXAMPLES["checkout"].items() if name != "shopperResultUrl"
+}
+"""Without an address of the shop's: the page's form has one, which exists while the docs are tried."""
 _OPEN: Final = f"/v1/checkouts/{CHECKOUT_VARIABLE}"
 
 
@@ -578,7 +592,8 @@ def _checkout_sample(name: str, title: str, path: str, about: str, *, after: str
 
 
 _CHECKOUTS: Final = (
-    _checkout_sample("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page."),
+    _checkout_sample("checkout", "Create a checkout", "/v1/checkouts", "000.200.100: give the id to the page.",
+              fields=_LED_BY_THE_FORM),
     _checkout_sample("update-checkout", "The cart has changed", _OPEN, "000.200.101: what was sent is replaced.",
               after="checkout"),
     _checkout_sample("pay-checkout", "What the form sends", f"{_OPEN}/payment", "The widget does this for you.",
@@ -586,14 +601,39 @@ _CHECKOUTS: Final = (
     _checkout_sample("checkout-status", "Read the result", f"{_OPEN}/payment", "The payment, with its id.",
               after="pay-checkout"),
     _checkout_sample("register-checkout", "Only store a card", "/v1/checkouts", "No paymentType: no money moves.",
-              fields={"createRegistration": "true", "shopperResultUrl": "https://shop.example/cards"}),
+              fields={"createRegistration": "true"}),
     _checkout_sample("store-checkout", "What the form sends", f"{_OPEN}/registration", "The widget does this for you.",
               after="register-checkout"),
     _checkout_sample("checkout-registration", "Read what was stored", f"{_OPEN}/registration", "Keep the id.",
               after="store-checkout"),
 )  # fmt: skip
+_LINK: Final = f"/v1/paymentLinks/{PAYMENT_LINK_VARIABLE}"
+
+
+def _link_sample(
+    name: str, title: str, method: str, path: str, about: str, *, after: str = "", **fields: str
+) -> ApiSample:
+    return ApiSample(
+        name=name, title=title, method=method, path=path, status=200, after=after, about=about, fields=fields
+    )
+
+
+_PAYMENT_LINKS: Final = (
+    _link_sample("payment-link", "A link that is paid once", "POST", "/v1/paymentLinks",
+                 "Give the url to the shopper.", **REQUEST_EXAMPLES["payment-link"]),
+    _link_sample("open-payment-link", "A link for any amount, as often as it is wanted", "POST", "/v1/paymentLinks",
+                 "The shopper enters the amount.",
+                 **{"currency": "EUR", "paymentType": "DB", "link.openAmount": "true", "link.minAmount": "5.00",
+                    "link.maxAmount": "500.00", "link.reusable": "true", "link.description": "Donation"}),
+    _link_sample("read-payment-link", "How often was it paid?", "GET", _LINK, "paidCount and paidAmount.",
+                 after="payment-link"),
+    _link_sample("deactivate-payment-link", "Close it", "POST", f"{_LINK}/deactivate", "It is not opened any more.",
+                 after="payment-link"),
+    _link_sample("payment-links", "The newest links", "GET", "/v1/paymentLinks", "Page by page.", limit="1"),
+    _link_sample("delete-payment-link", "Close it, by DELETE", "DELETE", _LINK, "The same.", after="payment-link"),
+)  # fmt: skip
 API_SAMPLES: Final[Mapping[str, ApiSample]] = MappingProxyType(
-    {sample.name: sample for sample in (*_TABLE, *_CHECKOUTS)}
+    {sample.name: sample for sample in (*_TABLE, *_CHECKOUTS, *_PAYMENT_LINKS)}
 )
 
 SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -607,6 +647,11 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "checkout-status": ("checkout-status",),
         "store-checkout": ("store-checkout",),
         "checkout-registration": ("checkout-registration",),
+        "payment-link": ("payment-link", "open-payment-link"),
+        "payment-links": ("payment-links",),
+        "read-payment-link": ("read-payment-link",),
+        "deactivate-payment-link": ("deactivate-payment-link",),
+        "delete-payment-link": ("delete-payment-link",),
         "three-d-secure": ("authenticate", "challenge"),
         "read-three-d-secure": ("read-authentication",),
         "registration": ("register",),
@@ -630,6 +675,7 @@ SAMPLES_BY_ENDPOINT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "aggregation": ("aggregation",),
         "aggregations-page": ("aggregations-page",),
         "aggregation-page": ("aggregation-page",),
+        "approvals": ("approvals",),
         "read-clock": ("clock",),
         "move-clock": ("move-clock",),
         "reset-clock": ("reset-clock",),

@@ -16,15 +16,18 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
+from gateway.core import identifiers
 from gateway.portal import navigation, result_code_docs, testdata
-from gateway.portal.documents import DocumentSection, list_documents, load_document, to_text
+from gateway.portal.documents import CHANGELOG_DOCUMENT, DocumentSection, list_documents, load_document, to_text
 from gateway.portal.markdown_rendering import PART
 from gateway.portal.reference import build_endpoint_doc, list_endpoints
 
 MAX_SEARCH_RESULTS: Final = 20
 MAX_QUERY_CHARS: Final = 100
-MAX_CORRECTED_WORDS: Final = 4
 """Characters used of a query."""
+MAX_QUERY_WORDS: Final = 8
+"""Different words used of a query: each is looked for in every entry."""
+MAX_CORRECTED_WORDS: Final = 4
 MAX_EXCERPT_CHARS: Final = 160
 """Characters of a section's text that are shown."""
 
@@ -39,17 +42,28 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "save card": ("registrations",),
         "card on file": ("registrations",),
         "csp": ("content security policy",),
-        "css": ("how it looks",),
-        "theme": ("how it looks",),
-        "go live": ("before going live",),
-        "production": ("before going live",),
-        "changelog": ("versioning",),
+        "css": ("how the form looks",),
+        "theme": ("how the form looks",),
+        "go live": ("from nothing to live",),
+        "production": ("from nothing to live", "before going live"),
+        "migration": ("moving from another gateway",),
+        "migrate": ("moving from another gateway",),
+        "example shop": ("a whole shop",),
+        "sample": ("a whole shop",),
+        "colours": ("how the form looks",),
+        "colors": ("how the form looks",),
+        "uptime": ("status",),
+        "mcp": ("an assistant that reads",),
+        "postman": ("a collection for bruno or postman",),
+        "bruno": ("a collection for bruno or postman",),
         "sdk": ("clients",),
         "3ds": ("3-d secure",),
         "void": ("reverse",),
     }
 )
 """What readers type, and what the docs call it."""
+_NDC: Final = re.compile("[0-9a-f]{32}-[0-9a-f]{32}")
+"""The ndc of an answer (gateway.core.identifiers.format_ndc)."""
 _NEAR_MISS: Final = 0.75
 """How alike a misspelt word is to one that exists, of 1."""
 _CAMEL: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
@@ -121,7 +135,7 @@ def list_search_entries(live: bool) -> tuple[SearchEntry, ...]:
 
 def _list_sections(page: navigation.DocsPage, live: bool, weight: int) -> Iterator[SearchEntry]:
     """The sections of a page that is a document, with their whole text."""
-    if page.name not in list_documents():
+    if page.name not in list_documents() or page.name == CHANGELOG_DOCUMENT:
         return
     for section in load_document(page.name, live=live).sections:
         title, text = to_text(section.title), _read_section(section)
@@ -156,6 +170,14 @@ def _index(text: str) -> str:
     return " " + _NO_WORD.sub(" ", _CAMEL.sub(" ", text).lower()).strip()
 
 
+def find_request_page(query: str) -> str:
+    """The back office's page of the request whose ndc ``query`` is; "" for any other text. That page asks for the right
+    to see the request, and nothing is looked up before: strangers learn nothing."""
+    asked = query.strip().lower()
+    ident = identifiers.parse_ndc(asked) if _NDC.fullmatch(asked) else None
+    return f"/admin/gateway/requestlog/{ident}/change/" if ident is not None else ""
+
+
 def search_docs(query: str, *, live: bool) -> list[SearchEntry]:
     """The best entries that contain every word of ``query``, best first."""
     asked = " ".join(query.strip().lower()[:MAX_QUERY_CHARS].split())
@@ -166,30 +188,36 @@ def search_docs(query: str, *, live: bool) -> list[SearchEntry]:
 
 
 def _find_entries(queries: tuple[str, ...], live: bool) -> list[SearchEntry]:
+    asked = [(query, _split_query(query)) for query in queries]
     hits = [
         (-score, at, entry)
         for at, entry in enumerate(list_search_entries(live))
-        if (score := max(_score_entry(entry, query) for query in queries)) > 0
+        if (score := max(_score_entry(entry, query, words) for query, words in asked)) > 0
     ]
     return [entry for _, _, entry in sorted(hits, key=lambda hit: hit[:2])[:MAX_SEARCH_RESULTS]]
 
 
-def _score_entry(entry: SearchEntry, query: str) -> int:
+def _split_query(query: str) -> list[tuple[str, str]]:
+    """The different words of a query, each with its form in an index."""
+    return [(word, _index(word)) for word in list(dict.fromkeys(query.split()))[:MAX_QUERY_WORDS]]
+
+
+def _score_entry(entry: SearchEntry, query: str, words: list[tuple[str, str]]) -> int:
     """0 if a word of ``query`` does not occur."""
     title = entry.title.lower()
     if title == query:
         return 100
-    scores = [_score_word(entry, title, word) for word in query.split()]
-    if not all(scores):
-        return 0
-    score = entry.weight + sum(scores)
+    score = entry.weight
+    for word, begins in words:
+        if not (found := _score_word(entry, title, word, begins)):
+            return 0
+        score += found
     if title.startswith(query) or title.endswith(f".{query}"):
         score += 20
     return score
 
 
-def _score_word(entry: SearchEntry, title: str, word: str) -> int:
-    begins = _index(word)
+def _score_word(entry: SearchEntry, title: str, word: str, begins: str) -> int:
     if begins != " " and begins in entry.title_index:
         return 10
     if word in title:

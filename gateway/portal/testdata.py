@@ -18,6 +18,7 @@ from gateway.connectors.simulator.accounts import (
     VIRTUAL_ACCOUNTS,
     SimulatedAccount,
 )
+from gateway.connectors.simulator.acs import ONE_TIME_CODE
 from gateway.connectors.simulator.cards import (
     ADVICE_MEANING,
     AVS_BY_POSTCODE,
@@ -33,7 +34,6 @@ from gateway.connectors.simulator.cards import (
 )
 from gateway.core import advice, brands, result_codes
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, SHOPPER_TIMEOUT_CODE, ResultFamily
-from gateway.threeds.simulated_acs import ONE_TIME_CODE
 from gateway.wallets.formats import WALLET_FORMATS
 
 THREEDS_OUTCOME_TEXTS: Final = {
@@ -46,6 +46,7 @@ THREEDS_OUTCOME_TEXTS: Final = {
     "method": "the issuer's method page in the browser, then authenticated without a challenge",
     "method_challenge": "the issuer's method page in the browser, then a challenge that can be passed",
     "rejected": "rejected by the issuer",
+    "when_mandated": "authentication is not available, unless a challenge is asked for: that can be passed",
 }
 
 
@@ -67,23 +68,33 @@ _GROUPS: Final[tuple[tuple[str, str, str, Callable[[SimulatedCard], bool]], ...]
     ("3ds", "3-D Secure",
      "Approved as they stand. On a channel with 3-D Secure the authentication goes as told; other cards authenticate "
      f"without a challenge. The code of every challenge is {ONE_TIME_CODE}.",
-     lambda card: card.threeds is not None),
+     lambda card: card.threeds is not None and card.code != SOFT_DECLINE),
     ("partial", "Approved for a part", "amount in the answer is what was approved.",
      lambda card: card.approved_share != 1),
     ("approved", "Approved",
      f"Every other number with a right check digit is approved, too, but those that begin with {GUESSED_BIN}: they are "
-     f"declined with {GUESSED_CODE}, to try the card-testing guard with, which does not count the cards of this page.",
+     f"declined with {GUESSED_CODE}, to try the card-testing guard with, which does not count the cards of this page. "
+     "Cards of the simulated issuers (docs/market.md) are answered by rate, hour and amount.",
      _family(ResultFamily.SUCCESS)),
     ("review", "Approved, to be looked at", "A success of the family “review”.", _family(ResultFamily.REVIEW)),
     ("refused", "Refused before the acquirer", "The check digit is wrong, so nobody is asked.",
      lambda card: card.code == INVALID_NUMBER),
-    ("soft", "Soft decline", "The issuer wants the shopper to authenticate.", lambda card: card.code == SOFT_DECLINE),
+    ("soft", "Soft decline",
+     "The issuer wants the shopper to authenticate, and approves with a proof. Cards that authenticate only if a "
+     "challenge is asked for are declined on a channel with 3-D Secure, too; where it answers a soft decline with a "
+     f"challenge (code {ONE_TIME_CODE}), they are approved after it.",
+     lambda card: card.code == SOFT_DECLINE),
+    ("cascade", "A second acquirer after a decline",
+     "Declined with 05 and without an advice. With testMode=EXTERNAL, a channel with two accounts at the stub acquirer "
+     "and a routing rule that lets declined payments go on (docs/routing.md), the second account is asked, too: "
+     "one card is approved there, one is declined again, and the answer to one is lost, which recovery finds approved.",
+     lambda card: bool(card.second_acquirer)),
     ("blocked", "Not to be tried again", "The issuer forbids further tries.", _family(ResultFamily.ADVICE_BLOCK)),
     ("silence", "No word from the acquirer", "Errors, timeouts, silence. Read the payment again before you repeat it.",
      lambda card: card.behaviour != "answer"),
     ("declined", "Declined", "The digits after 4000 0 are the end of the result code.", lambda _card: True),
 )  # fmt: skip
-_ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "blocked", "silence", "refused")
+_ORDER: Final = ("approved", "declined", "partial", "review", "3ds", "soft", "cascade", "blocked", "silence", "refused")
 
 
 @cache
@@ -119,6 +130,7 @@ def render_card_row(card: SimulatedCard) -> dict[str, Any]:
         "merchantAdvice": ADVICE_MEANING[mac] if mac else None,
         "threeDSecure": THREEDS_OUTCOME_TEXTS[card.threeds] if card.threeds else None,
         "behaviour": card.behaviour,
+        "secondAcquirer": card.second_acquirer or None,
         "next": advice.get_developer_advice(card.code),
     }
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.templatetags.static import static
@@ -27,14 +28,22 @@ from gateway.api.errors import WRONG_METHOD_CODE
 from gateway.catalogue.openapi import build_openapi
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.curl import format_curl_command
 from gateway.portal import documents, navigation, reference, result_code_docs, self_test, testdata
-from gateway.portal.client_packages import list_client_packages
+from gateway.portal.client_packages import list_client_packages, list_plug_ins
+from gateway.portal.compression import compress_response
 from gateway.portal.highlight import highlight_json, highlight_sample
+from gateway.portal.openapi_examples import add_answer_examples
 from gateway.portal.sample_code import format_sample, list_sample_languages
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
-from gateway.portal.search import search_docs
+from gateway.portal.search import find_request_page, search_docs
 from gateway.portal.self_test_checks import build_check_key
 
+RESOURCE_PATH: Final = re.compile(
+    r"/v1/(?:checkouts/[0-9A-F]{32}-[0-9A-Za-z]{1,15}/(?:payment|registration)|payments/[0-9a-f]{32})"
+)
+"""The resourcePath that a shopper comes back with."""
+SHOWN_ID: Final = re.compile(r"[0-9A-Za-z-]{32,48}")
 _STATIC: Final = Path(__file__).resolve().parents[2] / "static"
 
 
@@ -93,6 +102,26 @@ def render_document(request: HttpRequest, name: str, **context: Any) -> HttpResp
 
 
 @require_safe
+def result_view(request: HttpRequest) -> HttpResponse:
+    """Where the docs' sample page leads a shopper: what came back, and the command that reads it. Not in live."""
+    if settings.IS_LIVE:
+        raise Http404
+    ident, path = request.GET.get("id", ""), request.GET.get("resourcePath", "")
+    known = RESOURCE_PATH.fullmatch(path) is not None and SHOWN_ID.fullmatch(ident) is not None
+    curl = format_curl_command("GET", f"{settings.GATEWAY_BASE_URL}{path}", {}) if known else ""
+    return render_docs_page(
+        request,
+        "docs/result.html",
+        "widget",
+        page={"title": "The shopper is back", "about": "What your shop gets, and what it asks next."},
+        ident=ident if known else "",
+        resource_path=path if known else "",
+        curl=highlight_sample(curl, "curl") if known else "",
+        sent=bool(ident or path),
+    )
+
+
+@require_safe
 def endpoint_view(request: HttpRequest, name: str) -> HttpResponse:
     """One endpoint of the reference. ``?q=`` keeps only the parameters that mention it."""
     if name not in {one.name for one in reference.list_endpoints(settings.IS_LIVE)}:
@@ -135,6 +164,8 @@ def result_codes_view(request: HttpRequest) -> HttpResponse:
 def search_view(request: HttpRequest) -> HttpResponse:
     """The search as a page."""
     query = request.GET.get("q", "")
+    if address := find_request_page(query):
+        return HttpResponseRedirect(address)
     return render_docs_page(
         request, "docs/search.html", "search", query=query, found=search_docs(query, live=settings.IS_LIVE)
     )
@@ -143,7 +174,16 @@ def search_view(request: HttpRequest) -> HttpResponse:
 @require_safe
 def search_json_view(request: HttpRequest) -> HttpResponse:
     """The search as data, for the page's script."""
-    found = search_docs(request.GET.get("q", ""), live=settings.IS_LIVE)
+    query = request.GET.get("q", "")
+    if address := find_request_page(query):
+        hit = {
+            "title": "Open this request",
+            "kind": "ndc",
+            "text": "In the back office, for who may see it",
+            "url": address,
+        }
+        return JsonResponse({"found": [hit]})
+    found = search_docs(query, live=settings.IS_LIVE)
     hits = [{"title": e.title, "kind": e.kind, "text": e.text, "url": e.url} for e in found]
     return JsonResponse({"found": hits})
 
@@ -194,8 +234,10 @@ def testdata_json_view(_request: HttpRequest) -> HttpResponse:
 
 @cache
 def _build_document(base_url: str, environment: str) -> tuple[bytes, str]:
-    body = json.dumps(build_openapi(base_url, environment), ensure_ascii=False, separators=(",", ":")).encode()
-    return body, quote_etag(hashlib.sha256(body).hexdigest()[:32])
+    document = add_answer_examples(build_openapi(base_url, environment), base_url)
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    # Weak: the same for the plain and the compressed form.
+    return body, f"W/{quote_etag(hashlib.sha256(body).hexdigest()[:32])}"
 
 
 def openapi_view(request: HttpRequest) -> HttpResponse:
@@ -208,13 +250,16 @@ def openapi_view(request: HttpRequest) -> HttpResponse:
     response = HttpResponse(body, content_type="application/json; charset=utf-8")
     response["ETag"] = etag
     response["Cache-Control"] = "public, no-cache"
-    return response if not _is_unchanged(request, etag) else _build_not_modified(etag)
+    if _is_unchanged(request, etag):
+        response = _build_not_modified(etag)
+        response["Cache-Control"] = "public, no-cache"
+    return compress_response(request, response)
 
 
 @require_safe
 def client_package_view(request: HttpRequest, file: str) -> HttpResponse:
-    """A client package: a download with an ETag."""
-    package = list_client_packages().get(file)
+    """A client package or plug-in: a download with an ETag."""
+    package = list_client_packages().get(file) or list_plug_ins().get(file)
     if package is None:
         raise Http404
     body = package.build()
@@ -230,7 +275,7 @@ def client_package_view(request: HttpRequest, file: str) -> HttpResponse:
 
 def _is_unchanged(request: HttpRequest, etag: str) -> bool:
     known = parse_etags(request.headers.get("If-None-Match", ""))
-    return "*" in known or any(one.removeprefix("W/") == etag for one in known)
+    return "*" in known or any(one.removeprefix("W/") == etag.removeprefix("W/") for one in known)
 
 
 def _build_not_modified(etag: str) -> HttpResponse:
@@ -306,13 +351,14 @@ def _render_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
             "build": build,
             "commit": build[:7],
             "assets": {
-                name.replace(".", "_"): _build_asset_address(name) for name in ("tollhouse.css", "docs.css", "docs.js")
+                name.replace(".", "_"): _build_asset_address(name)
+                for name in ("tollhouse.css", "docs.css", "docs.js", "runs.js")
             },
             **context,
         },
     )
     response["Cache-Control"] = "no-cache"
-    return response
+    return compress_response(request, response)
 
 
 @cache

@@ -16,7 +16,7 @@ def read_signed(headers, body, secrets):
     the one you use and, while you change it, the next. Raises ValueError."""
     ident, sent_at = headers["webhook-id"], headers["webhook-timestamp"]
     if abs(time.time() - int(sent_at)) > 300:
-        raise ValueError("too old: somebody may be sending it again")
+        raise ValueError("too old: it may be a replay")
     signed = f"{ident}.{sent_at}.".encode() + body
     signatures = [part.removeprefix("v1,") for part in headers["webhook-signature"].split() if part.startswith("v1,")]
     for secret in secrets:
@@ -38,7 +38,7 @@ def read_encrypted(headers, body, secrets):
 
 
 def take(message, seen):
-    """What to do with it: answer 200 first, act on what is new. seen: kind and shortId → highest sequence, in your
+    """Handle a message: answer 200 first, act on what is new. seen: kind and shortId → highest sequence, in your
     database. True when there is something to do."""
     if message["type"] == "test":
         return False

@@ -20,6 +20,7 @@ from gateway.processor_events.recording import (
     find_debited_payment,
     find_event_chain,
     find_recorded_payment,
+    is_of_earlier_attempt,
     record_processor_follow_up,
 )
 
@@ -34,9 +35,12 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
     ident, status = mapping.parse_object_id(dispute.get("id")), str(dispute.get("status"))
     if status.startswith(_INQUIRY) or status == "prevented":
         return build_ignored_outcome(f"an inquiry ({status}): no money was taken")
-    chain = find_event_chain(event, fetch_intent(event, dispute.get("payment_intent")))
+    intent = fetch_intent(event, dispute.get("payment_intent"))
+    chain = find_event_chain(event, intent)
     if chain is None:
         return build_ignored_outcome("not one of ours")
+    if is_of_earlier_attempt(event, chain, intent):
+        return build_flagged_outcome(f"{ident} is of an attempt that was declined here", payment=chain.first.pk)
     first = chain.first
     money = mapping.money_from_units(dispute.get("amount"), first.currency)
     if not ident or money is None or str(dispute.get("currency", "")).upper() != first.currency:

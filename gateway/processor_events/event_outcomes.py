@@ -18,6 +18,10 @@ class EventContext:
     merchant: Merchant
 
 
+class ChainStillOpenError(Exception):
+    """A payment of the event's chain has no final result yet: the event is processed again later."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventOutcome:
     """The outcome of handling an event. ``state``: a ProcessorEvent.State; ``why``: the reason, for the back office;

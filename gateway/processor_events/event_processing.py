@@ -23,6 +23,7 @@ from gateway.db.statement import execute_sql
 from gateway.models import Merchant, ProcessorEvent
 from gateway.processor_events import disputes, intents, refunds
 from gateway.processor_events.event_outcomes import (
+    ChainStillOpenError,
     EventContext,
     EventOutcome,
     build_flagged_outcome,
@@ -88,7 +89,7 @@ def process_event(row: ProcessorEvent) -> None:
             _reschedule_event(row, now, f"the processor refused to be asked: HTTP {fault.status}")
             return
         outcome = build_ignored_outcome("the processor knows no such object")
-    except (OutcomeUnknownError, VaultError) as fault:
+    except (ChainStillOpenError, OutcomeUnknownError, VaultError) as fault:
         _reschedule_event(row, now, str(fault))
         return
     except Exception as fault:

@@ -12,6 +12,7 @@ from gateway.core.money import Money
 from gateway.models import Payment, Status
 from gateway.payments.chain_amounts import OPEN_STATUSES, Chain, compute_capturable_amount
 from gateway.processor_events.event_outcomes import (
+    ChainStillOpenError,
     EventContext,
     EventOutcome,
     build_done_outcome,
@@ -21,25 +22,27 @@ from gateway.processor_events.event_outcomes import (
 from gateway.processor_events.recording import (
     fetch_intent,
     find_event_chain,
+    is_of_earlier_attempt,
     record_processor_follow_up,
     wake_open_inquiries,
 )
 
 
 def handle_intent_event(event: EventContext) -> EventOutcome:
-    """Compare a payment intent with its chain: wake recovery, or record what was done at the processor."""
+    """Compare a payment intent with its chain: wake recovery, or record what was done at the processor. Raises
+    ChainStillOpenError: what is under way may be what the event is about, or not."""
     intent = fetch_intent(event, event.row.object_id)
     chain = find_event_chain(event, intent)
     if chain is None:
         return build_ignored_outcome("not one of ours")
     first = chain.first
-    if wake_open_inquiries(chain):
-        return build_done_outcome("asked about at once", payment=first.pk)
+    if is_of_earlier_attempt(event, chain, intent):
+        return _check_declined_intent(event, first, intent, "declined")
+    wake_open_inquiries(chain)
     if any(member.status in OPEN_STATUSES for member in chain.members):
-        # Another worker is calling the processor at this moment and will record the result.
-        return build_done_outcome("is being asked about", payment=first.pk)
+        raise ChainStillOpenError("a payment of the chain has no final result")
     if first.status != Status.APPROVED:
-        return _check_declined_payment(event, first, intent)
+        return _check_declined_intent(event, first, intent, str(first.status))
     if first.payment_type != "PA":
         return build_done_outcome(payment=first.pk)
     return _record_authorization_change(event, chain, intent)
@@ -55,15 +58,18 @@ def handle_setup_event(event: EventContext) -> EventOutcome:
     return build_done_outcome(payment=chain.first.pk)
 
 
-def _check_declined_payment(event: EventContext, first: Payment, intent: Mapping[str, Any]) -> EventOutcome:
-    """Flag a payment that is declined here but holds money at the processor; refunded money does not count."""
+def _check_declined_intent(
+    event: EventContext, first: Payment, intent: Mapping[str, Any], standing: str
+) -> EventOutcome:
+    """Flag an intent that holds money at the processor though its payment, or its attempt of it, is declined here
+    (``standing``); refunded money does not count."""
     held = intent.get("status") == "requires_capture"
     if intent.get("status") == "succeeded" and (received := intent.get("amount_received")):
         refunds = list_objects(event.account, REFUNDS_PATH, [("payment_intent", event.row.object_id)])
         refunded = [refund.get("amount") for refund in refunds if refund.get("status") in ("succeeded", "pending")]
         held = sum(amount for amount in refunded if isinstance(amount, int)) < received
     if held:
-        return build_flagged_outcome(f"stands at the processor, {first.status} here", payment=first.pk)
+        return build_flagged_outcome(f"stands at the processor, {standing} here", payment=first.pk)
     return build_done_outcome(payment=first.pk)
 
 

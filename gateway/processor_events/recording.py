@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from gateway.connectors.acquirer_message import external_success_code
@@ -22,6 +23,7 @@ from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Statu
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
 from gateway.payments.chain_amounts import Chain, compute_refundable_amount, resolve_payment_amount
 from gateway.payments.refusal import RequestRefusedError
+from gateway.payments.stored_answer import get_attempt_number
 from gateway.processor_events.event_outcomes import (
     EventContext,
     EventOutcome,
@@ -35,20 +37,34 @@ RECOVERY_TIMER: Final = "recovery"
 
 
 def find_event_chain(event: EventContext, intent: Mapping[str, Any]) -> Chain | None:
-    """The chain of an intent; None if no payment of this account made the intent."""
+    """The chain of an intent; None if no payment that was sent to this account made the intent."""
     first = identifiers.parse_id(mapping.read_mark(intent, mapping.PAYMENT_MARK))
     if first is None:
         return None
+    account = event.row.account
+    tried = {"connector": account.connector, "account": account.acquirer_merchant_id}
+    sent_there = Q(route__contains={"tried": [tried]}) | Q(
+        connector=account.connector, acquirer_merchant_id=account.acquirer_merchant_id
+    )
     rows = Payment.objects.filter(
-        chain=Payment.objects.filter(
-            pk=first,
-            channel=event.row.account.channel_id,
-            connector=event.row.account.connector,
-            acquirer_merchant_id=event.row.account.acquirer_merchant_id,
-        ).values("chain")[:1]
+        chain=Payment.objects.filter(sent_there, pk=first, channel=account.channel_id).values("chain")[:1]
     )
     members = list(rows.select_related("merchant").order_by("id"))
     return Chain(members) if members else None
+
+
+def is_of_earlier_attempt(event: EventContext, chain: Chain, intent: Mapping[str, Any]) -> bool:
+    """Whether another attempt of its payment made the intent than the one that the payment goes on with after a
+    step-up, cascade or failover, at this account or the next one (docs/decisions/0104, 0108): what happens to it moves
+    none of the payment's money."""
+    made_by = identifiers.parse_id(mapping.read_mark(intent, mapping.PAYMENT_MARK))
+    payment = chain.find(made_by) if made_by is not None else None
+    if payment is None:
+        return False
+    account = event.row.account
+    if (payment.connector, payment.acquirer_merchant_id) != (account.connector, account.acquirer_merchant_id):
+        return True
+    return mapping.read_attempt(intent) != get_attempt_number(payment)
 
 
 def fetch_intent(event: EventContext, ident: object) -> Mapping[str, Any]:

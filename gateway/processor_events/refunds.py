@@ -11,7 +11,9 @@ from gateway.connectors.card_api.inquiry import VOID_MARK
 from gateway.connectors.card_api.operation import REFUNDS_PATH
 from gateway.core import identifiers
 from gateway.models import Payment, ProcessorEvent, Status
+from gateway.payments.chain_amounts import OPEN_STATUSES
 from gateway.processor_events.event_outcomes import (
+    ChainStillOpenError,
     EventContext,
     EventOutcome,
     build_done_outcome,
@@ -23,6 +25,7 @@ from gateway.processor_events.recording import (
     find_debited_payment,
     find_event_chain,
     find_recorded_payment,
+    is_of_earlier_attempt,
     record_processor_follow_up,
     wake_open_inquiries,
 )
@@ -63,16 +66,18 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
             else build_done_outcome("it took a payment back")
         )
     ours = identifiers.parse_id(mapping.read_mark(refund, mapping.PAYMENT_MARK))
-    chain = find_event_chain(event, fetch_intent(event, refund.get("payment_intent")))
+    intent = fetch_intent(event, refund.get("payment_intent"))
+    chain = find_event_chain(event, intent)
     if chain is None:
         return build_ignored_outcome("not one of ours")
+    if is_of_earlier_attempt(event, chain, intent):
+        return build_flagged_outcome(f"{ident} is of an attempt that was declined here", payment=chain.first.pk)
     member = chain.find(ours) if ours is not None else None
     if member is not None:
-        return (
-            _check_own_refund(member, ident, failed=failed)
-            if not wake_open_inquiries(chain)
-            else build_done_outcome(payment=member.pk)
-        )
+        wake_open_inquiries(chain)
+        if failed and member.status in OPEN_STATUSES:
+            raise ChainStillOpenError("the refund has no final result")
+        return _check_own_refund(member, ident, failed=failed)
     if (before := find_recorded_payment(event, ident)) is not None:
         return (
             build_flagged_outcome(f"{ident}, which was recorded, failed", payment=before)

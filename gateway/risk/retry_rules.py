@@ -9,7 +9,7 @@ Source: docs/decisions/0067.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
@@ -106,6 +106,32 @@ RETRY_LIMITS: Final = (
     ),
 )  # fmt: skip
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceWait:
+    """How long an issuer's advice asks to wait. ``stops``: NEVER_AGAIN holds until then for every attempt with the
+    card, NOT_BY_MERCHANT for those that the merchant initiates."""
+
+    wait: timedelta
+    stops: str = NEVER_AGAIN
+
+
+ADVICE_WAITS: Final[Mapping[str, AdviceWait]] = MappingProxyType(
+    {
+        "02": AdviceWait(wait=timedelta(hours=72), stops=NOT_BY_MERCHANT),
+        "24": AdviceWait(wait=timedelta(hours=1)),
+        "25": AdviceWait(wait=timedelta(hours=24)),
+        "26": AdviceWait(wait=timedelta(days=2)),
+        "27": AdviceWait(wait=timedelta(days=4)),
+        "28": AdviceWait(wait=timedelta(days=6)),
+        "29": AdviceWait(wait=timedelta(days=8)),
+        "30": AdviceWait(wait=timedelta(days=10)),
+    }
+)
+"""Mastercard's merchant advice codes that say when to try again; an earlier try can cost a fee. The manual was not at
+hand; quoted by https://docs.everonet.com/en-us/gateway/developer-portal/appendix/mastercard-merchant-advice-code, the
+72 hours of 02 by https://docs.solidgate.com/payments/card-payments/recover-revenue/merchant-advice-codes."""
+
 NETWORK_OF_BRAND: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("VISA", "VISADEBIT", "VISAELECTRON", "VPAY"), "Visa")
     | dict.fromkeys(("MASTER", "MASTERDEBIT", "MAESTRO"), "Mastercard")
@@ -115,7 +141,10 @@ _JUDGED: Final = frozenset({ResultFamily.REJECTED_BANK, ResultFamily.ACCOUNT, Re
 
 _SELECT_DECLINES: Final = """
 SELECT concat_ws(' ', count(*) FILTER (WHERE at > %s::timestamptz), count(*),
-    count(*) FILTER (WHERE stops = 'card'), count(*) FILTER (WHERE stops = 'merchant'))
+    count(*) FILTER (WHERE stops = 'card' AND retry_after IS NULL),
+    count(*) FILTER (WHERE stops = 'merchant' AND retry_after IS NULL),
+    count(*) FILTER (WHERE stops = 'card' AND retry_after > %s::timestamptz),
+    count(*) FILTER (WHERE stops = 'merchant' AND retry_after > %s::timestamptz))
 FROM gateway_carddecline WHERE merchant_id = %s::uuid AND key = %s::bytea AND at > %s::timestamptz
     AND at <= %s::timestamptz
 """
@@ -136,19 +165,21 @@ class RetryWatch:
     month: int = 0
     never: int = 0
     not_by_merchant: int = 0
+    waits: int = 0
+    waits_of_merchant: int = 0
 
     def add_count_query(self, write: WriteStatement) -> None:
         """Query the card's declines in the statement that begins the payment."""
         since = self.now - timedelta(days=MAX_RULE_DAYS)
-        write.returning(
-            _RETURNED, _SELECT_DECLINES, (self.now - timedelta(days=1), self.merchant, self.key, since, self.now)
-        )
+        now = self.now
+        values = (now - timedelta(days=1), now, now, self.merchant, self.key, since, now)
+        write.returning(_RETURNED, _SELECT_DECLINES, values)
 
     def read_counts(self, write: WriteStatement) -> None:
         """Read the counts that the begin statement returned."""
         if _RETURNED in write.returned:
             counts = (int(number) for number in write.returned[_RETURNED].split())
-            self.day, self.month, self.never, self.not_by_merchant = counts
+            self.day, self.month, self.never, self.not_by_merchant, self.waits, self.waits_of_merchant = counts
 
     def verdict(self) -> RiskVerdict | None:
         """The decline of an attempt that a rule forbids, or None."""
@@ -156,6 +187,8 @@ class RetryWatch:
             return _decline(STOP_CODES[NEVER_AGAIN], "the issuer said not to try this card again")
         if self.not_by_merchant and self.merchant_initiated:
             return _decline(STOP_CODES[NOT_BY_MERCHANT], "the cardholder or the issuer stopped the merchant's payments")
+        if self.waits or (self.waits_of_merchant and self.merchant_initiated):
+            return _decline(RETRY_LATER_CODE, "the issuer said to try this card again later")
         for limit in RETRY_LIMITS:
             made = self.day if limit.window == timedelta(days=1) else self.month
             if limit.network == self.network and made >= limit.declines:
@@ -163,13 +196,22 @@ class RetryWatch:
                 return _decline(RETRY_LATER_CODE, f"{made} declines of this card in {hours} hours")
         return None
 
+    def verdict_after_decline(self) -> RiskVerdict | None:
+        """The verdict on one more attempt of this payment, once the decline of the one before counts too."""
+        return replace(self, day=self.day + 1, month=self.month + 1).verdict()
+
+    def add_decline(self) -> None:
+        """Count a decline of this payment that was recorded, for the verdict on one more attempt."""
+        self.day, self.month = self.day + 1, self.month + 1
+
     def count(self, write: WriteStatement, code: str, advice: str) -> None:
         """Keep a decline that the issuer gave, in the statement that completes the payment."""
         if find_result_family(code) in _JUDGED:
-            stops = find_issuer_stop(self.network, code, advice)
-            write.insert(
-                CardDecline, payment=self.payment, merchant_id=self.merchant, key=self.key, at=self.now, stops=stops
-            )
+            stops, until = find_issuer_stop(self.network, code, advice), None
+            if not stops and (asked := ADVICE_WAITS.get(advice)) is not None:
+                stops, until = asked.stops, self.now + asked.wait
+            row = {"payment": self.payment, "merchant_id": self.merchant, "key": self.key, "at": self.now}
+            write.insert(CardDecline, **row, stops=stops, retry_after=until)
 
 
 def find_issuer_stop(network: str, code: str, advice: str) -> str:
@@ -181,6 +223,13 @@ def find_issuer_stop(network: str, code: str, advice: str) -> str:
         and ((row.advice and row.advice == advice) or (row.result and row.result == code))
     }
     return next((stop for stop in (NEVER_AGAIN, NOT_BY_MERCHANT) if stop in found), "")
+
+
+def is_retry_forbidden(network: str, code: str, advice: str) -> bool:
+    """Whether the issuer's decline, by result code and merchant advice code, forbids another attempt by the cardholder,
+    for now or for good."""
+    waiting = ADVICE_WAITS.get(advice)
+    return NEVER_AGAIN in (find_issuer_stop(network, code, advice), waiting.stops if waiting is not None else "")
 
 
 def resolve_network(brand: str) -> str:

@@ -115,16 +115,16 @@ def compile_cron(expression: str) -> CronSchedule:
     parts = [*expression.upper().split(), "*"][: len(CRON_FIELDS)]
     second, minute, hour, day_of_month, month, day_of_week, year = parts
     return CronSchedule(
-        seconds=_parse_values(CRON_SECOND, second),
-        minutes=_parse_values(CRON_MINUTE, minute),
-        hours=_parse_values(CRON_HOUR, hour),
-        months=_parse_values(CRON_MONTH, month),
-        years=_parse_values(CRON_YEAR, year),
+        seconds=parse_cron_values(CRON_SECOND, second),
+        minutes=parse_cron_values(CRON_MINUTE, minute),
+        hours=parse_cron_values(CRON_HOUR, hour),
+        months=parse_cron_values(CRON_MONTH, month),
+        years=parse_cron_values(CRON_YEAR, year),
         days=_days_of_month(day_of_month) if day_of_week in UNRESTRICTED_DAY else _days_of_week(day_of_week),
     )
 
 
-def _parse_values(field: CronField, text: str) -> tuple[int, ...]:
+def parse_cron_values(field: CronField, text: str) -> tuple[int, ...]:
     """The values of a field's list of values, ranges and steps, sorted; a range may wrap around (FRI-MON)."""
     found: set[int] = set()
     size = field.high - field.low + 1
@@ -156,7 +156,7 @@ def _days_of_month(text: str) -> MonthDays:
         before = int(text[2:] or 0)
         chosen: MonthDays = lambda year, month: _keep_existing_days(year, month, [_count_days(year, month) - before])  # noqa: E731
     else:
-        days = list(_parse_values(CRON_DAY_OF_MONTH, text))
+        days = list(parse_cron_values(CRON_DAY_OF_MONTH, text))
         chosen = lambda year, month: _keep_existing_days(year, month, days)  # noqa: E731
     if not weekday:
         return chosen
@@ -171,7 +171,7 @@ def _days_of_week(text: str) -> MonthDays:
         ][:1]
     if text != "L" and text.endswith("L"):
         return lambda year, month: _list_days_of_week(year, month, (_parse_number(CRON_DAY_OF_WEEK, text[:-1]),))[-1:]
-    days = (CRON_DAY_OF_WEEK.high,) if text == "L" else _parse_values(CRON_DAY_OF_WEEK, text)
+    days = (CRON_DAY_OF_WEEK.high,) if text == "L" else parse_cron_values(CRON_DAY_OF_WEEK, text)
     return lambda year, month: _list_days_of_week(year, month, days)
 
 

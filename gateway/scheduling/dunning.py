@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from gateway.connectors.sepa.bank_reasons import find_bank_reason
 from gateway.core.result_codes import ResultFamily, find_result_family
+from gateway.risk.retry_rules import ADVICE_WAITS
 from gateway.scheduling.models import Job
 
 RETRY_DELAYS: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
@@ -20,13 +22,17 @@ RETRY_DELAYS: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
 MAX_CONSECUTIVE_DECLINES: Final = len(RETRY_DELAYS) + 1
 """Declines in a row, over all runs, after which the job is suspended until the merchant reschedules."""
 SOON_RETRY_DELAY: Final = timedelta(hours=1)
+MAX_REPRESENTATIONS: Final = 2
+"""How often a direct debit is presented again, by the first of RETRY_DELAYS: the debtor's bank charges for each return.
+The SEPA rulebook has no number; two is Adyen's, https://docs.adyen.com/online-payments/auto-rescue/sepa."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DunningRetry:
-    """Retry after the delay ``after``; None: by RETRY_DELAYS."""
+    """Retry after the delay ``after``; None: by RETRY_DELAYS. ``most``: retries of a run."""
 
     after: timedelta | None = None
+    most: int = len(RETRY_DELAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +44,7 @@ class DunningStop:
 
 DunningDecision = DunningRetry | DunningStop
 _PLAN: Final = DunningRetry()
+_AGAIN: Final = DunningRetry(most=MAX_REPRESENTATIONS)
 _NEVER: Final = DunningStop(reason=Job.Reason.DO_NOT_RETRY)
 _UPDATE: Final = DunningStop(reason=Job.Reason.CARD_EXPIRED)
 _CONFIRM: Final = DunningStop(reason=Job.Reason.AUTHENTICATION_NEEDED)
@@ -45,19 +52,12 @@ _SET_UP: Final = DunningStop(reason=Job.Reason.NOT_SET_UP)
 
 DUNNING_BY_ADVICE_CODE: Final[Mapping[str, DunningDecision]] = {
     "01": _UPDATE,  # new account data may be had
-    "02": DunningRetry(after=timedelta(hours=72)),
     "03": _NEVER,
     "04": _SET_UP,  # the token does not meet what its type requires
     "05": _PLAN,  # the negotiated amount was not approved
     "21": _NEVER,  # the cardholder cancelled the payments
     "22": _SET_UP,  # the merchant does not qualify for the product code
-    "24": DunningRetry(after=timedelta(hours=1)),
-    "25": DunningRetry(after=timedelta(hours=24)),
-    "26": DunningRetry(after=timedelta(days=2)),
-    "27": DunningRetry(after=timedelta(days=4)),
-    "28": DunningRetry(after=timedelta(days=6)),
-    "29": DunningRetry(after=timedelta(days=8)),
-    "30": DunningRetry(after=timedelta(days=10)),
+    **{advice: DunningRetry(after=asked.wait) for advice, asked in ADVICE_WAITS.items()},  # 02, 24 to 30
     "40": _NEVER,  # a prepaid card that cannot be charged again
     "41": _NEVER,  # a virtual card for one use
     "42": _NEVER,  # the sanctions score is over the limit
@@ -72,8 +72,9 @@ DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
     "100.100.303": _UPDATE,
     "800.100.157": _UPDATE,
     "300.100.100": _CONFIRM,
-    # Our own guard of the schemes' retry rules (gateway.risk.retry_rules): a retry would be stopped again.
-    "700.600.002": _NEVER,
+    # Our own guard of the schemes' retry rules (gateway.risk.retry_rules): what an issuer has stopped would be
+    # stopped again.
+    "700.600.002": _PLAN,  # later: its wait or its window of days may be over by then
     "700.601.001": _CONFIRM,
     "700.601.003": _NEVER,
     # The cardholder stopped this payment order (Visa R0) or all of the merchant's (R1, R3): never again.
@@ -96,7 +97,7 @@ DUNNING_BY_RESULT_CODE: Final[Mapping[str, DunningDecision]] = {
     ),
     **dict.fromkeys(("800.100.169", "800.100.173", "800.100.175"), _SET_UP),
     # Direct debits: each return costs a fee, and a collection without a mandate is unauthorized. What may be presented
-    # again is a lack of money (AM04) and a fault of the banks' own (EPC 173-14, guidance on reason codes).
+    # again is in the table of the banks' reasons, which is asked first (EPC 173-14, guidance on reason codes).
     **dict.fromkeys(
         (
             "100.396.201", "800.100.191", "800.100.198", "800.100.200", "800.100.201", "800.100.202", "800.100.204",
@@ -122,6 +123,16 @@ DUNNING_BY_FAMILY: Final[Mapping[ResultFamily, DunningDecision]] = {
 }
 
 
+def decide_debit_dunning(code: str, reason: str) -> DunningDecision:
+    """The dunning decision on a direct debit that was declined, by the bank's reason (an ISO 20022 external code), else
+    by result code. Reasons that may be presented again: gateway.connectors.sepa.bank_reasons."""
+    row = find_bank_reason(reason)
+    if row.again and row.code:
+        return _AGAIN
+    decision = decide_dunning(code, "")
+    return _AGAIN if decision == _PLAN else decision
+
+
 def decide_dunning(code: str, advice: str) -> DunningDecision:
     """The dunning decision on a decline by result code and merchant advice code (empty: the issuer sent none)."""
     found = DUNNING_BY_ADVICE_CODE.get(advice) or DUNNING_BY_RESULT_CODE.get(code)
@@ -130,6 +141,6 @@ def decide_dunning(code: str, advice: str) -> DunningDecision:
 
 def get_retry_delay(decision: DunningRetry, attempt: int) -> timedelta | None:
     """The delay until the retry after try number ``attempt`` (from 1); None when there are no more retries."""
-    if attempt > len(RETRY_DELAYS):
+    if attempt > decision.most:
         return None
     return decision.after if decision.after is not None else RETRY_DELAYS[attempt - 1]

@@ -25,7 +25,7 @@ from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor,
 from gateway.payments.job_hooks import JOB_PREFIX, StartedJob
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.record_only_payments import InsertRow, build_record_rows, resolve_success_code
-from gateway.payments.stored_request import drop_stored_money, restore_sent_parameters
+from gateway.payments.stored_request import drop_stored_columns, restore_sent_parameters
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling.job_plans import InvalidJobPlanError, JobPlan
 from gateway.scheduling.models import Job
@@ -93,7 +93,7 @@ def build_job(
         amount=Decimal(request["amount"]),
         currency=request["currency"],
         test_mode=test_mode,
-        request=dict(request),
+        request=drop_stored_columns(request),
         merchant_memo=memo,
         next_at=next_at,
         created_at=now,
@@ -132,7 +132,7 @@ def build_job_record(job: Job, kind: str, means: Mapping[str, Any], *, at: datet
         merchant_invoice_id=job.request.get("merchantInvoiceId", ""),
         merchant_memo=job.merchant_memo,
         result_code=resolve_success_code(job.test_mode),
-        request=drop_stored_money(job.request),
+        request={"paymentType": job.payment_type, **job.request},
         answer={**means["details"], "facts": facts, DESCRIPTOR: means[DESCRIPTOR]},
         means=means["means"],
         registration=job.registration,

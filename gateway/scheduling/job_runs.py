@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from gateway.catalogue.conditions.request_facts import STORED_CARD_FACT
 from gateway.catalogue.endpoints import ONE_CLICK_ENDPOINT
@@ -23,6 +24,8 @@ from gateway.catalogue.parse import InvalidParametersError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
 from gateway.connectors.sepa.order_records import LAST_COLLECTION_PARAMETER
 from gateway.core import clock, identifiers
+from gateway.core.brands import DIRECT_DEBIT_METHOD
+from gateway.core.money import format_amount
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import Agreement, Payment, Registration, Status
@@ -95,7 +98,9 @@ def _build_run_parameters(
     code of the try before; ``last``: no run follows, so that a schedule's word about the last collection holds for
     it."""
     channel = registration.channel
-    sent = {name: value for name, value in flatten_body(job.request).items() if not name.startswith(_RUN_PARAMETERS)}
+    sent = {"amount": format_amount(job.amount), "currency": job.currency, "paymentType": job.payment_type}
+    stored = flatten_body(job.request)
+    sent |= {name: value for name, value in stored.items() if not name.startswith(_RUN_PARAMETERS)}
     if not last:
         sent.pop(LAST_COLLECTION_PARAMETER, None)
     kind = sent.setdefault(f"{_INSTRUCTION}type", "RECURRING")
@@ -305,7 +310,10 @@ def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime)
     """Apply dunning to a declined run, under the job's lock: changes ``row`` in memory and the job in the database."""
     declined = job.declined + 1
     details: Mapping[str, str] = payment.answer.get("resultDetails", {})
-    decision = dunning.decide_dunning(payment.result_code, details.get("MerchantAdviceCode", ""))
+    if payment.method == DIRECT_DEBIT_METHOD:
+        decision = dunning.decide_debit_dunning(payment.result_code, details.get("AcquirerResponse", ""))
+    else:
+        decision = dunning.decide_dunning(payment.result_code, details.get("MerchantAdviceCode", ""))
     row.state, row.next_at = JobRun.State.FAILED, None
     Job.objects.filter(pk=job.pk).update(declined=declined)
     if job.state not in LIVE_JOB_STATES or job.next_at is None:
@@ -331,7 +339,7 @@ def retry_run(ident: UUID) -> bool:
     if row.state != JobRun.State.RETRYING or row.next_at is None or row.next_at > now:
         return False
     if job.state not in LIVE_JOB_STATES or not (job.merchant.works and job.channel.active):
-        return _fail_run(row)
+        return _end_run(row)
     try:
         registration, agreement = _load_job_means(job)
         request = build_run_request(
@@ -347,7 +355,7 @@ def retry_run(ident: UUID) -> bool:
         code = fault.code if isinstance(fault, RequestRefusedError) else fault.errors[0].code
         if code in TRANSIENT_REFUSAL_CODES:
             raise
-        _fail_run(row)
+        _end_run(row)
         decision = dunning.decide_dunning(code, "")
         return suspend_job(
             job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.NOT_SET_UP, now
@@ -375,10 +383,42 @@ def retry_run(ident: UUID) -> bool:
     return True
 
 
-def _fail_run(row: JobRun) -> bool:
-    """Set a run to FAILED; False when it changed since it was read."""
+def _end_run(row: JobRun) -> bool:
+    """Set a run to FAILED without a further try; False when it changed since it was read."""
     mine = JobRun.objects.filter(pk=row.pk, state=row.state, attempt=row.attempt)
     return bool(mine.update(state=JobRun.State.FAILED, next_at=None, lease_until=None))
+
+
+def record_late_booking(payment: Payment, now: datetime) -> None:
+    """Set the run whose declined ``payment`` its bank booked after all to PAID: it is not tried again. If it is the
+    job's last run, the declines in a row end with it, and a job that they suspended goes on with its next run. A run
+    whose next try is under way takes that try's outcome. Must run in the transaction that approves the payment."""
+    ident = identifiers.parse_id(payment.answer.get("facts", {}).get("schedule", {}).get("id", ""))
+    # Lock the job before the run, in the same order everywhere.
+    jobs = Job.objects.select_for_update(of=("self",)).select_related("merchant", "channel")
+    job = jobs.filter(pk=ident, merchant=payment.merchant_id).first() if ident is not None else None
+    if job is None:
+        return
+    tried = Q(payment=payment.id) | Q(earlier__contains=[payment.id])
+    declined = JobRun.objects.select_for_update().filter(tried, job=job.pk, state__in=_DECLINED_RUN_STATES)
+    row = declined.first()
+    if row is None:
+        return
+    row.state, row.next_at, row.lease_until, row.code = JobRun.State.PAID, None, None, payment.result_code
+    row.save(update_fields=["state", "next_at", "lease_until", "code"])
+    if JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False).exists():
+        return
+    if job.state == Job.State.SUSPENDED and job.reason in _DECLINE_REASONS:
+        resume_job(job, now)
+    elif job.declined:
+        Job.objects.filter(pk=job.pk).update(declined=0)
+
+
+_DECLINED_RUN_STATES: Final = (JobRun.State.RETRYING, JobRun.State.FAILED)
+_DECLINE_REASONS: Final = frozenset(
+    {Job.Reason.DECLINED, Job.Reason.DO_NOT_RETRY, Job.Reason.AUTHENTICATION_NEEDED, Job.Reason.CARD_EXPIRED}
+)
+"""Why a declined run suspends its job, where nothing else has to be set right."""
 
 
 # --- the job's own ends -------------------------------------------------------------------------------------------
@@ -389,6 +429,15 @@ def suspend_job(job: Job, reason: str, now: datetime, failed: Mapping[str, Any] 
     payment. False when the job changed since it was read."""
     job.state, job.reason, job.next_at = Job.State.SUSPENDED, reason, None
     return _record_job_state(job, job_records.RESCHEDULE_PAYMENT_TYPE, now, failed)
+
+
+def resume_job(job: Job, now: datetime) -> bool:
+    """Take up a suspended job with its next run, and notify the merchant. False when the job changed since it was
+    read."""
+    job.channel.merchant = job.merchant
+    job.state, job.reason, job.declined = Job.State.ACTIVE, Job.Reason.NONE, 0
+    job.next_at, job.ends_at = plan_from_job(job).following(now)
+    return _record_job_state(job, job_records.RESCHEDULE_PAYMENT_TYPE, now)
 
 
 def end_job(job: Job, reason: str, now: datetime) -> bool:

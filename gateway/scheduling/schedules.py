@@ -27,6 +27,7 @@ from gateway.payments.registrations import ChangeRequest
 from gateway.payments.rendering import render_payment
 from gateway.payments.request_builder import resolve_test_mode
 from gateway.payments.stored_answer import read_private_facts
+from gateway.payments.stored_request import drop_stored_columns
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling import job_records
 from gateway.scheduling.job_records import DESCHEDULE_PAYMENT_TYPE, RESCHEDULE_PAYMENT_TYPE, SCHEDULE_PAYMENT_TYPE
@@ -189,15 +190,14 @@ def _apply_job_change(job: Job, change: ChangeRequest) -> Registration:
         before = {name: value for name, value in before.items() if name not in plans.TIMING_PARAMETERS}
     whole = {**before, **sent_job}
     plan = parse_job_plan(whole, job_records.resolve_job_zone(job.channel, change.merchant), now, began=job.starts_at)
-    request = {**job.request, **sent, "job": whole}
     next_at, ends_at = plan.following(now)
     changed = {
         **plan.columns(),
         "ends_at": ends_at,
-        "request": request,
-        "amount": Decimal(request["amount"]),
-        "currency": request["currency"],
-        "payment_type": request["paymentType"],
+        "request": drop_stored_columns({**job.request, **sent, "job": whole}),
+        "amount": Decimal(sent.get("amount", job.amount)),
+        "currency": sent.get("currency", job.currency),
+        "payment_type": sent.get("paymentType", job.payment_type),
         "name": whole.get("name", ""),
         "next_at": next_at,
         "state": Job.State.ACTIVE,

@@ -23,15 +23,16 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from gateway.catalogue.formats import is_openable_address
+from gateway.connectors.simulator import acs as simulated_acs
 from gateway.core import brands, clock, identifiers, languages
-from gateway.models import Authentication, AuthenticationStep, Payment
+from gateway.models import Authentication, AuthenticationStep, Payment, Status
 from gateway.payments import shopper_return, shopper_tokens
 from gateway.shopper.page_language import build_language_context
 from gateway.shopper.views import build_shopper_trace, find_shopper_payment, redirect_to_merchant
-from gateway.threeds import authentications, server, simulated_acs
-from gateway.threeds.messages import ThreeDSMessage
-from gateway.threeds.networks import THREEDS_NETWORK_BY_KEY
+from gateway.threeds import authentications, server
 from gateway.threeds.outcome import AuthenticationOutcome
+from gateway.threeds_protocol.messages import ThreeDSMessage
+from gateway.threeds_protocol.networks import THREEDS_NETWORK_BY_KEY
 
 CREQ_BY_BUTTON: Final[Mapping[str, ThreeDSMessage]] = {
     "resend": {"resendChallenge": "Y"},
@@ -124,8 +125,14 @@ def _find_visit(request: HttpRequest, target: str) -> ChallengeVisit | None:
 
 
 def _apply_move(request: HttpRequest, visit: ChallengeVisit) -> str:
-    """Apply the shopper's button. Returns a message for the page, or ''."""
-    move = request.POST.get("move", "")
+    """Apply the shopper's button. Returns a message for the page, or ''.
+
+    A form of the authentication before the present one, sent again or by another tab, moves nothing: the answer leads
+    to the present step.
+    """
+    move, present = request.POST.get("move", ""), str(visit.row.attempt)
+    if request.POST.get("attempt", present) != present:
+        return ""
     if visit.row.step in (AuthenticationStep.METHOD, AuthenticationStep.ASKING):
         _continue_payment(
             request, visit, server.complete_method(visit.row.id, completed=request.POST.get("completed") != "N")
@@ -235,6 +242,10 @@ def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpR
         payment = shopper_return.apply_authentication_outcome(
             payment, authentications.outcome_from_authentication(visit.row), build_shopper_trace(request, payment)
         )
+        if payment.status == Status.PENDING and _has_further_step(visit):
+            more = {name: request.GET[name] for name in ("embedded", "locale") if name in request.GET}
+            location = _build_step_address(payment.id.hex, visit.token, **more)
+            return _forbid_storing(HttpResponse(status=303, headers={"Location": location}))
     if request.GET.get("embedded") == "true":
         ident = payment.id if payment is not None else visit.row.id
         return _allow_framing(
@@ -248,6 +259,13 @@ def _finish_authentication(request: HttpRequest, visit: ChallengeVisit) -> HttpR
             render(request, "shopper/authenticated.html", {"row": visit.row} | _choose_texts(request, visit))
         )
     return _forbid_storing(HttpResponse(status=303, headers={"Location": url}))
+
+
+def _has_further_step(visit: ChallengeVisit) -> bool:
+    """Whether the payment waits for an authentication after that of the visit: its bank declined it without one."""
+    assert visit.payment is not None
+    newest = authentications.find_authentication_of_payment(visit.payment.id)
+    return newest is not None and newest.id != visit.row.id and newest.step != AuthenticationStep.DONE
 
 
 def _choose_texts(request: HttpRequest, visit: ChallengeVisit) -> dict[str, Any]:

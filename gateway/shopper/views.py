@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from gateway.catalogue.formats import is_openable_address
 from gateway.core import clock, identifiers
 from gateway.core.client_address import resolve_client_ip
+from gateway.core.local_amounts import format_local_amount
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments import shopper_return
@@ -46,7 +47,8 @@ def redirect_to_merchant(request: HttpRequest, payment: Payment) -> HttpResponse
     url = shopper_return.build_result_url(payment)
     if url is None or not is_openable_address(url):
         words = build_language_context(request, str(payment.request.get("locale", "")))
-        paid = words["t"]["paidText"].format(amount=f"{payment.amount} {payment.currency}")
+        amount = format_local_amount(payment.amount, payment.currency, words["locale"])
+        paid = words["t"]["paidText"].format(amount=amount)
         return render(request, "shopper/ended.html", {"payment": payment, "paid": paid} | words)
     # Apps have their own URL schemes, which Django's redirect refuses.
     return HttpResponse(status=303, headers={"Location": url, "Cache-Control": "no-store"})

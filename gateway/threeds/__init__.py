@@ -1,5 +1,5 @@
-"""3-D Secure 2: the 3DS server, the directory server it asks, and a simulated access control server (ACS).
+"""3-D Secure 2: the 3DS server with its authentications, and the directory server it asks.
 
-Pure: networks, messages, trans_status, outcome, simulated_acs. With rows: server, authentications. Nothing here knows
-payments; they call it with plain values.
+Messages and codes are in gateway.threeds_protocol, the simulated issuer in gateway.connectors.simulator.acs. Nothing
+here knows payments; they call it with plain values.
 """

@@ -16,14 +16,18 @@ from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, Min, O
 
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Merchant, Payment, Status
-from gateway.threeds import messages
 from gateway.threeds.outcome import (
     AuthenticationOutcome,
     AuthenticationPassed,
     AuthenticationPending,
     AuthenticationRejected,
 )
+from gateway.threeds_protocol import messages
 from gateway.vault.sealing import current_vault
+
+_PASSING_STATUSES: Final = frozenset({"Y", "A", "U", "I", "N"})
+"""transStatus of payments that go on; N where it accepts an exemption (gateway.threeds_protocol.networks)."""
+_EXEMPTING_STATUSES: Final = frozenset({"I", "N"})
 
 
 def find_standalone_authentication(ident: UUID) -> Authentication | None:
@@ -33,8 +37,15 @@ def find_standalone_authentication(ident: UUID) -> Authentication | None:
 
 
 def find_authentication_of_payment(payment: UUID) -> Authentication | None:
-    """The authentication of a payment."""
-    return Authentication.objects.select_related("merchant", "channel").filter(payment=payment).first()
+    """The authentication of a payment; the second, where a soft decline led to one."""
+    rows = Authentication.objects.select_related("merchant", "channel").filter(payment=payment)
+    return rows.order_by("-attempt").first()
+
+
+def find_ended_authentication(payment: UUID, attempt: int) -> Authentication | None:
+    """The authentication of a payment's first or second authorization attempt, if it has ended."""
+    rows = Authentication.objects.filter(payment=payment, attempt=attempt, step=AuthenticationStep.DONE)
+    return rows.first()
 
 
 def list_due_authentications(now: datetime, limit: int, merchant: Merchant | None = None) -> list[Authentication]:
@@ -118,8 +129,8 @@ def outcome_from_authentication(row: Authentication) -> AuthenticationOutcome:
             facts=facts,
         )
     if row.code:
-        return AuthenticationRejected(code=row.code, facts=facts)
-    return AuthenticationPassed(proof=build_authentication_proof(row), facts=facts)
+        return AuthenticationRejected(code=row.code, facts=facts, attempt=row.attempt)
+    return AuthenticationPassed(proof=build_authentication_proof(row), facts=facts, attempt=row.attempt)
 
 
 def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
@@ -131,10 +142,17 @@ def build_authentication_proof(row: Authentication) -> dict[str, str | Secret]:
         "dsTransactionId": row.ds_transaction,
         "acsTransactionId": row.acs_transaction,
         "version": row.version if row.ds_transaction else "",
-        "authenticationStatus": row.trans_status if row.trans_status in ("Y", "A", "U") else "",
+        "authenticationStatus": row.trans_status if row.trans_status in _PASSING_STATUSES else "",
         "transactionStatusReason": row.trans_status_reason,
+        "challengeIndicator": find_accepted_indicator(row),
     }
     return {f"threeDSecure.{name}": value for name, value in values.items() if value}
+
+
+def find_accepted_indicator(row: Authentication) -> str:
+    """The challenge indicator, of the request or the channel, whose exemption the issuer accepted; '' for none."""
+    accepted = row.step == AuthenticationStep.DONE and row.trans_status in _EXEMPTING_STATUSES
+    return row.challenge_indicator if accepted else ""
 
 
 def build_authentication_facts(row: Authentication) -> dict[str, Any]:
@@ -153,5 +171,6 @@ def build_authentication_facts(row: Authentication) -> dict[str, Any]:
         "dsTransactionId": row.ds_transaction,
         "acsTransactionId": row.acs_transaction,
         "threeDSServerTransactionId": str(row.id) if row.version else "",
+        "challengeIndicator": find_accepted_indicator(row),
     }
     return {name: value for name, value in facts.items() if value}

@@ -6,18 +6,18 @@ Source: Part A, What the service does, 5 (test modes); docs/decisions/0066.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.simulator.acs import SIMULATED_DIRECTORY
 from gateway.core.result_codes import EXTERNAL_TEST_MODE
 from gateway.core.secret import Secret
 from gateway.models import ThreeDSecureConfiguration
-from gateway.threeds import simulated_acs
 from gateway.threeds.external_server import ExternalThreeDSServer
-from gateway.threeds.messages import CardRange, ThreeDSMessage
 from gateway.threeds.server_setup import has_threeds_server, open_threeds_server
+from gateway.threeds_protocol.messages import CardRange, ThreeDSMessage
 
 
 class DirectoryServer(Protocol):
@@ -35,23 +35,6 @@ class DirectoryServer(Protocol):
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
         """Send an AReq, return the ARes."""
         ...
-
-
-class SimulatedDirectory:
-    """Answers from the table of test cards, in this process."""
-
-    name = "simulator"
-    url = ""
-
-    def look_up(self, number: Secret, steering: Mapping[str, str], ident: UUID) -> tuple[str, CardRange | None]:
-        scenario = simulated_acs.choose_scenario(number, steering)
-        return scenario, simulated_acs.find_card_range(scenario)
-
-    def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
-        return simulated_acs.build_ares(areq, scenario, network)
-
-
-SIMULATED_DIRECTORY: Final = SimulatedDirectory()
 
 
 def get_directory_server(configuration: ThreeDSecureConfiguration, test_mode: str) -> DirectoryServer | None:

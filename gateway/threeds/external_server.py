@@ -17,11 +17,11 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.core.secret import Secret, SecretBytes
+from gateway.core.secret import RedactedDict, Secret, SecretBytes
 from gateway.outbound import call_url
-from gateway.threeds.messages import CardRange, ThreeDSMessage
-from gateway.threeds.required_fields import find_areq_faults
 from gateway.threeds.server_setup import ThreeDSServerAccess
+from gateway.threeds_protocol.messages import CardRange, ThreeDSMessage
+from gateway.threeds_protocol.required_fields import find_areq_faults
 
 THREEDS_SIGNATURE_HEADER: Final = "Tollhouse-Signature"
 THREEDS_SIGNATURE_TOLERANCE_S: Final = 300
@@ -52,9 +52,10 @@ class IncompleteAReqError(Exception):
         self.faults = tuple(faults)
 
 
-def sign_threeds_message(secret: Secret, body: bytes, at: int) -> str:
+def sign_threeds_message(secret: Secret, body: bytes | SecretBytes, at: int) -> str:
     """The signature header: HMAC-SHA256 of ``<seconds>.<body>`` under the shared secret."""
-    mac = hmac.new(secret.reveal().encode(), str(at).encode() + b"." + body, hashlib.sha256)
+    mac = hmac.new(secret.reveal().encode(), str(at).encode() + b".", hashlib.sha256)
+    mac.update(body.reveal() if isinstance(body, SecretBytes) else body)
     return f"t={at},v1={mac.hexdigest()}"
 
 
@@ -99,8 +100,7 @@ class ExternalThreeDSServer:
 
     def authenticate(self, areq: ThreeDSMessage, scenario: str, network: str) -> ThreeDSMessage:
         """Send an AReq that is complete. ``scenario`` is for the simulator only."""
-        plain = {name: value.reveal() if isinstance(value, Secret) else value for name, value in areq.items()}
-        if faults := find_areq_faults(plain):
+        if faults := find_areq_faults(areq):
             raise IncompleteAReqError(faults)
         ident = str(areq["threeDSServerTransID"])
         found = self._call("/v1/authentications", areq, f"{ident}-authentication")
@@ -124,8 +124,7 @@ class ExternalThreeDSServer:
         return found if found.get("messageType") == "RReq" else None
 
     def _call(self, path: str, message: Mapping[str, Any], key: str) -> dict[str, Any]:
-        plain = {name: value.reveal() if isinstance(value, Secret) else value for name, value in message.items()}
-        body = json.dumps(plain, separators=(",", ":")).encode()
+        body = SecretBytes(json.dumps(_reveal_message(message), separators=(",", ":")).encode())
         deadline = time.monotonic() + settings.GATEWAY_ACQUIRER_TIMEOUT_S
         why = "no time was left"
         for _ in range(MAX_THREEDS_TRIES):
@@ -141,7 +140,7 @@ class ExternalThreeDSServer:
                     "Idempotency-Key": key,
                     THREEDS_SIGNATURE_HEADER: sign_threeds_message(self._access.secret, body, int(time.time())),
                 },
-                body=SecretBytes(body),
+                body=body,
                 timeout_s=left,
                 max_bytes=MAX_THREEDS_ANSWER_BYTES,
             )
@@ -151,6 +150,13 @@ class ExternalThreeDSServer:
             if outcome.status is not None and outcome.status < 500:
                 raise MalformedDirectoryAnswerError(why)
         raise DirectoryUnreachableError(why)
+
+
+def _reveal_message(message: Mapping[str, Any]) -> RedactedDict:
+    """The message with its secrets in clear, of which a traceback shows the names alone."""
+    return RedactedDict(
+        {name: value.reveal() if isinstance(value, Secret) else value for name, value in message.items()}
+    )
 
 
 def _parse_answer(body: bytes) -> dict[str, Any]:

@@ -19,18 +19,21 @@ AuthenticationFacts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationPassed:
-    """The payment continues, with a proof, or without one if the channel's policy allows it."""
+    """The payment continues, with a proof, or without one if the channel's policy allows it. ``attempt``: which
+    authorization of the payment it is for."""
 
     proof: Mapping[str, str | Secret] = field(default_factory=dict)
     facts: AuthenticationFacts = field(default_factory=dict)
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationRejected:
-    """The payment is declined with ``code``."""
+    """The payment is declined with ``code``. ``attempt``: as of AuthenticationPassed."""
 
     code: str
     facts: AuthenticationFacts = field(default_factory=dict)
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

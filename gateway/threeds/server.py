@@ -16,15 +16,15 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from gateway.catalogue.conditions.request_facts import is_merchant_initiated
+from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE, is_merchant_initiated
 from gateway.catalogue.rules import RuleInput
+from gateway.connectors.simulator import acs as simulated_acs
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_pan
 from gateway.core.money import Money
 from gateway.core.result_codes import NOT_AUTHENTICATED_CODE
 from gateway.core.secret import Secret
 from gateway.models import Authentication, AuthenticationStep, Channel, Merchant, ThreeDSecureConfiguration
-from gateway.threeds import messages, simulated_acs
 from gateway.threeds.authentications import outcome_from_authentication
 from gateway.threeds.directory_server import get_directory_server
 from gateway.threeds.external_server import (
@@ -33,10 +33,17 @@ from gateway.threeds.external_server import (
     IncompleteAReqError,
     MalformedDirectoryAnswerError,
 )
-from gateway.threeds.messages import AuthenticationSubject, CardRange, ThreeDSMessage
-from gateway.threeds.networks import THREEDS_VERSION, find_network_eci, find_threeds_network
 from gateway.threeds.outcome import AuthenticationOutcome
-from gateway.threeds.trans_status import (
+from gateway.threeds_protocol import messages
+from gateway.threeds_protocol.messages import AuthenticationSubject, CardRange, ThreeDSMessage
+from gateway.threeds_protocol.networks import (
+    EXEMPTED,
+    THREEDS_VERSION,
+    find_network_eci,
+    find_threeds_network,
+    get_exempt_reason,
+)
+from gateway.threeds_protocol.trans_status import (
     CANCELLED_BY_CARDHOLDER,
     CODES_BY_CHALLENGE_CANCEL,
     RESULT_STATUSES,
@@ -62,7 +69,8 @@ _AGAIN: Final = frozenset(
 class AuthenticationRequest:
     """A request for an authentication. ``payment``: None for a standalone one, which then has the id ``id`` and stores
     ``echo`` and ``return_url``. ``expiry``: month (two digits), year (four); ``build_notification_url``: where an
-    issuer sends the browser back after a challenge, by the id of the payment or authentication."""
+    issuer sends the browser back after a challenge, by the id of the payment or authentication; ``attempt``: which
+    authorization of the payment it is for."""
 
     payment: UUID | None
     merchant: Merchant
@@ -80,6 +88,7 @@ class AuthenticationRequest:
     return_url: str = ""
     build_notification_url: Callable[[UUID], str] = lambda _ident: ""
     echo: Mapping[str, Any] = field(default_factory=dict)
+    attempt: int = 1
     answer: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -92,8 +101,8 @@ def load_threeds_configuration(channel: Channel) -> ThreeDSecureConfiguration:
 def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, brand: str, operation: str) -> bool:
     """True if a channel with 3-D Secure would authenticate this card payment.
 
-    The card can be authenticated, nothing proves or disables it, and the shopper pays, or stores the card, or the
-    merchant asks for 3RI.
+    The card can be authenticated, nothing proves or disables it, and the shopper pays or stores the card, and not by
+    mail or telephone, or the merchant asks for 3RI.
     ``proved``: a cryptogram was sent.
     """
     return (
@@ -102,7 +111,10 @@ def is_authentication_wanted(parameters: Mapping[str, str], *, proved: bool, bra
         and parameters.get("threeDSecure.disable") != "true"
         and not (proved and "threeDSecure.eci" in parameters)
         and (
-            not is_merchant_initiated(RuleInput(parameters))
+            not (
+                is_merchant_initiated(RuleInput(parameters))
+                or parameters.get("transactionCategory") in MAIL_OR_TELEPHONE
+            )
             or messages.resolve_device_channel(parameters) == messages.REQUESTOR_CHANNEL
         )
     )
@@ -251,23 +263,25 @@ def expire_authentication(ident: UUID) -> AuthenticationOutcome:
     return outcome_from_authentication(row)
 
 
-def _create_authentication(asked: AuthenticationRequest, _configuration: ThreeDSecureConfiguration) -> Authentication:
+def _create_authentication(asked: AuthenticationRequest, configuration: ThreeDSecureConfiguration) -> Authentication:
     given = asked.parameters
     network = find_threeds_network(asked.brand)
     money = messages.resolve_authenticated_amount(given, asked.money)
     return Authentication(
         id=identifiers.row_id(),
         payment=asked.payment,
+        attempt=asked.attempt,
         merchant=asked.merchant,
         channel=asked.channel,
         brand=asked.brand,
         network=network.key if network is not None else "",
         device_channel=messages.resolve_device_channel(given),
         category=messages.resolve_message_category(given),
+        challenge_indicator=given.get("threeDSecure.challengeIndicator") or configuration.challenge_indicator,
         amount=money.amount,
         currency=money.currency,
         card=mask_pan(asked.number.reveal()),
-        window=simulated_acs.resolve_challenge_window(given.get("customer.browser.challengeWindow", "")),
+        window=messages.resolve_challenge_window(given.get("customer.browser.challengeWindow", "")),
         request=dict(asked.echo),
         answer=dict(asked.answer),
         return_url=asked.return_url,
@@ -342,7 +356,7 @@ def _send_areq(
     row.acs_transaction = ares.get("acsTransID", "")
     row.number_sealed, row.ask = None, {}
     status, reason = ares["transStatus"], ares.get("transStatusReason", "")
-    found = find_verdict(status, reason)
+    found = find_verdict(status, reason, exempt_reason=get_exempt_reason(row.network))
     if found.then in (AuthenticationResult.CHALLENGE, AuthenticationResult.DECOUPLED):
         return _start_waiting(row, found.then, configuration, now)
     if row.flow in ("", "method"):
@@ -413,7 +427,8 @@ def _close_by_verdict(
     else:
         row.code = found.payment if stops else ""
     if not row.eci and row.trans_status:
-        row.eci = find_network_eci(row.network, row.trans_status)
+        exempt = found.then is AuthenticationResult.INFORMED and row.challenge_indicator != messages.DATA_ONLY
+        row.eci = find_network_eci(row.network, EXEMPTED if exempt else row.trans_status)
     _close(row, row.trans_status, row.trans_status_reason, row.eci, now)
     return row
 

@@ -50,6 +50,19 @@ def find_due_timers(names: Collection[str]) -> set[str]:
     return {timer.name for timer, is_due in zip(asked, found, strict=True) if is_due}
 
 
+def measure_queue_ages() -> dict[str, timedelta | None]:
+    """How long ago the earliest due thing of each timer fell due, None if nothing is due; of timers that tell it and
+    have something to do by the settings. A merchant's clock that is ahead makes its things due later than told here.
+    Raises DatabaseError and InterfaceError."""
+    asked = [timer for timer in registry.TIMERS.values() if timer.earliest_due and not timer.is_off()]
+    columns = ",\n".join(f"present - ({timer.earliest_due})" for timer in asked)
+    found = execute_sql(_EARLIEST.format(columns=columns), {})[0] if asked else ()
+    return {
+        timer.name: age if age is not None and age >= timedelta(0) else None
+        for timer, age in zip(asked, found, strict=True)
+    }
+
+
 def _build_statement(asked: list[registry.Timer]) -> str:
     columns = (
         f"CASE WHEN (%(wanted)s::bool[])[{number}] THEN coalesce(({timer.earliest_due}) <= "

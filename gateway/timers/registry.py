@@ -19,6 +19,7 @@ from typing import Final
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
+from gateway import tracing
 from gateway.core import clock
 from gateway.db.database_clock import WrongClockError, require_right_clock
 from gateway.db.statement import execute_sql
@@ -93,7 +94,9 @@ def run_timer_now(name: str) -> int | None:
         with _claim_slot(timer) as free:
             busy = not free
             if free:
-                done = timer.run(None)
+                with tracing.trace_span(f"timer {name}") as span:
+                    done = timer.run(None)
+                    span.set(done=done)
     except WrongClockError:  # logged where it is measured
         failure = WrongClockError.__qualname__
     except Exception as fault:  # one timer must not keep the others waiting

@@ -6,35 +6,42 @@ The actions themselves are in reporting.settlement.exception_queue.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
-from gateway.backoffice.kit import keyset
+from gateway.backoffice.kit import keyset, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
-from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTooBroadError, parse_search_term
+from gateway.backoffice.payments.payment_search import (
+    FullCardNumberError,
+    SearchTooBroadError,
+    limit_search_time,
+    parse_search_term,
+)
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments.refusal import RequestRefusedError
+from reporting.admin import totals
 from reporting.models import IS_ACTIVE_MATCH, ClearingInstitute, Finding, Match, MatchState, SettlementRecord
 from reporting.reconciliation import file_columns
 from reporting.settlement import exception_queue, missing_settlements
@@ -43,6 +50,7 @@ from reporting.settlement.findings import FINDING_KIND_BY_NAME
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
 from reporting.templatetags.books import describe_line_kind
 
+_Read = TypeVar("_Read")
 MAX_COUNTED_EXCEPTIONS: Final = 99
 MAX_SHOWN_EXCEPTIONS: Final = 100
 MAX_SHOWN_CANDIDATES: Final = 20
@@ -51,6 +59,8 @@ MAX_SHOWN_DIFFERENCES: Final = 5
 _STAMP_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_STAMP_DIGITS: Final = 17
 _DIFFERENCE_TEXT: Final = re.compile(r"-?[0-9]{1,14}(?:\.[0-9]{1,3})?")
+MAX_LISTED_DAYS: Final = 31
+"""Days of settlement between which all lines are listed."""
 EXCEPTION_LISTS: Final = {
     "open": lazy("All to do"), "multiple": lazy("Several candidates"), "unmatched": lazy("Not matched"),
     "findings": lazy("Findings"), "missing": lazy("Missing payments"), "marked": lazy("Marked"),
@@ -77,6 +87,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
         name, wrap = "reporting_settlementrecord_", self.admin_site.admin_view
         own = [
             path("accept/", wrap(self.accept_view), name=f"{name}accept"),
+            path("many/", wrap(self.many_view), name=f"{name}many"),
             path("<uuid:record>/do/", wrap(self.do_view), name=f"{name}do"),
             path("<uuid:record>/finding/<int:finding>/", wrap(self.finding_view), name=f"{name}finding"),
         ]
@@ -88,15 +99,27 @@ class SettlementRecordAdmin(ReadOnlyPage):
             raise PermissionDenied
         file, kind = identifiers.parse_id(request.GET.get("file", "").replace("-", "")), request.GET.get("kind", "")
         kind = kind if kind in FINDING_KIND_BY_NAME else ""
-        # Without a file the list of all records is refused: it would not be a list of things to do.
-        lists = {name: title for name, title in EXCEPTION_LISTS.items() if file is not None or name != "lines"}
+        days = _parse_days(request.GET.get("from", ""), request.GET.get("to", ""))
+        # Without a file or days the list of all records is refused: it would not be a list of things to do.
+        bounded = file is not None or days is not None
+        lists = {name: title for name, title in EXCEPTION_LISTS.items() if bounded or name != "lines"}
         chosen = request.GET.get("list", "open")
         chosen = chosen if chosen in lists else "open"
-        matched = "yes" if chosen == "lines" and request.GET.get("matched") else ""
+        matched = request.GET.get("matched", "") if chosen == "lines" else ""
+        matched = matched if matched in ("", "none") else "yes"
         own = (("file", file.hex if file else ""), ("kind", kind), ("matched", matched))
         kept = {name: value for name, value in own if value}
+        kept |= read_line_filters(request.GET, days, flows=chosen == "lines")
         missed = self._list_missing_payments(request) if chosen == "missing" else None
-        rows, pages = self._read_list_page(request, chosen, file, kind, kept) if missed is None else ([], None)
+        rows: list[dict[str, Any]] = []
+        page = None
+        if missed is None:
+            page = _ask_limited(lambda: self._read_list_page(request, chosen, file, kind, kept))
+            rows = page[0] if page is not None else []
+        lines = self._select_lines(request, file, kept)
+        sums = _ask_limited(lambda: totals.sum_by_currency(lines)) if chosen == "lines" else []
+        alike = _ask_limited(lambda: self._render_differences(request, file, kept)) if chosen == "findings" else {}
+        late = (missed is None and page is None) or sums is None or alike is None
         context = {
             **self.admin_site.each_context(request),
             "title": _("Exceptions"),
@@ -107,11 +130,18 @@ class SettlementRecordAdmin(ReadOnlyPage):
             ],
             "missing": missed,
             "rows": rows,
-            "pages": pages,
+            "pages": page[1] if page is not None else None,
+            "too_much": late,
             "most": MAX_SHOWN_EXCEPTIONS,
             "narrowed": bool(kept),
+            "days": days,
+            "sums": sums or [],
+            "file_hex": file.hex if file else "",
+            "many": bool(rows) and chosen != "lines" and self.may(request, "change"),
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
+            "note_max": exception_queue.MAX_NOTE_CHARS,
             "last": self._find_last_resolved(request),
-            **(self._render_differences(request, file) if chosen == "findings" else {}),
+            **(alike or {}),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/exceptions.html", context)
@@ -121,9 +151,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
     ) -> tuple[list[dict[str, Any]], keyset.KeysetPage[Any]]:
         """One page of the chosen list, of one file or of all: its rows and the keyset page."""
         own = [("list", chosen), *kept.items()]
-        rows = self.get_queryset(request).select_related("institute", "merchant")
-        if file is not None:
-            rows = rows.filter(file=file)
+        rows = self._select_lines(request, file, kept).select_related("institute", "merchant")
         if chosen == "findings":
             found = Finding.objects.filter(closed_at=None, record__in=rows).select_related(
                 "record__institute", "record__merchant"
@@ -136,11 +164,16 @@ class SettlementRecordAdmin(ReadOnlyPage):
         if chosen in ("multiple", "unmatched"):
             states = (MatchState.MULTIPLE_MATCHES if chosen == "multiple" else MatchState.NOT_MATCHED,)
         if chosen != "lines":
-            rows = rows.filter(state__in=states, marked=chosen == "marked")
-        elif "matched" in kept:
-            rows = rows.filter(state=MatchState.MATCHED, marked=False)
-        page = keyset.read_keyset_page(rows, FILE_LINE_ORDER if chosen == "lines" else RECORD_ORDER, request.GET, own)
+            rows = rows.filter(state__in=states, without_payment=chosen == "marked")
+        page = keyset.read_keyset_page(
+            rows, FILE_LINE_ORDER if chosen == "lines" and file is not None else RECORD_ORDER, request.GET, own
+        )
         return [_render_line(row) for row in page.rows], page
+
+    def _select_lines(self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]) -> QuerySet[Any]:
+        """The user's lines of one file or of all, narrowed by what an address keeps."""
+        rows = self.get_queryset(request)
+        return narrow_lines(rows if file is None else rows.filter(file=file), kept)
 
     def _list_missing_payments(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Payments of the user's merchants that their institute should have settled by now."""
@@ -158,20 +191,21 @@ class SettlementRecordAdmin(ReadOnlyPage):
                 ]
         return found
 
-    def _changeable_records(self, request: HttpRequest, file: UUID | None) -> QuerySet[SettlementRecord]:
-        """The records, of one file or all, whose findings the user may close."""
+    def _changeable_records(
+        self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]
+    ) -> QuerySet[SettlementRecord]:
+        """The records, of one file or all and narrowed by what an address keeps, whose findings the user may close."""
         records = self.own(request, SettlementRecord.objects.all(), "change")
-        return records if file is None else records.filter(file=file)
+        return narrow_lines(records if file is None else records.filter(file=file), kept)
 
-    def _render_differences(self, request: HttpRequest, file: UUID | None) -> dict[str, Any]:
+    def _render_differences(self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]) -> dict[str, Any]:
         """Differences that can be accepted together, and what the user accepted last."""
         if not self.may(request, "change"):
             return {}
-        records, at = self._changeable_records(request, file), _parse_stamp(request.GET.get("accepted", ""))
+        records, at = self._changeable_records(request, file, kept), _parse_stamp(request.GET.get("accepted", ""))
         by = actor_from_request(request).name
         undone = exception_queue.list_accepted_differences(records, at, by).count() if at is not None else 0
         return {
-            "file": file.hex if file is not None else "",
             "differences": exception_queue.list_equal_differences(records, MAX_SHOWN_DIFFERENCES),
             "accepted": request.GET.get("accepted", "") if undone else "",
             "accepted_count": undone,
@@ -182,17 +216,80 @@ class SettlementRecordAdmin(ReadOnlyPage):
         """Accept all findings of one difference, or undo the last acceptance."""
         if not self.may(request, "change"):
             raise PermissionDenied
-        file = identifiers.parse_id(request.POST.get("file", ""))
-        kept = {"list": "findings", **({"file": file.hex} if file is not None else {})}
+        try:
+            file, kept = _read_posted_place(request.POST)
+        except ExceptionActionError as fault:
+            messages.error(request, str(fault))
+            return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?list=findings")
+        kept = {"list": "findings", **kept}
         if request.method == "POST":
-            records, by = self._changeable_records(request, file), actor_from_request(request)
+            records, by = self._changeable_records(request, file, kept), actor_from_request(request)
             stamp = _parse_stamp(request.POST.get("accepted", ""))
             if stamp is not None:
                 count = exception_queue.reopen_accepted_differences(records, stamp, by)
-                messages.success(request, _("%d findings are open again.") % count)
+                messages.success(
+                    request, ngettext("%d finding is open again.", "%d findings are open again.", count) % count
+                )
             else:
                 kept |= self._accept_differences(request, records, by)
         return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?{urlencode(kept)}")
+
+    def many_view(self, request: HttpRequest) -> HttpResponse:
+        """Accept, mark or open again the picked rows of a list."""
+        if not self.may(request, "change"):
+            raise PermissionDenied
+        chosen = request.POST.get("list", "")
+        kept = {"list": chosen if chosen in EXCEPTION_LISTS else "open"}
+        if request.method == "POST":
+            try:
+                file, place = _read_posted_place(request.POST)
+                kept |= place
+                kept |= self._do_many(request, self._changeable_records(request, file, place), kept["list"])
+            except ExceptionActionError as fault:
+                messages.error(request, str(fault))
+        return redirect(f"{reverse('admin:reporting_settlementrecord_changelist')}?{urlencode(kept)}")
+
+    def _do_many(self, request: HttpRequest, records: QuerySet[SettlementRecord], chosen: str) -> dict[str, str]:
+        """Do with the picked rows what their list offers; returns what the list's address gets. Raises
+        ExceptionActionError."""
+        by, note, picked = actor_from_request(request), request.POST.get("note", ""), request.POST.getlist("pick")
+        if chosen == "findings":
+            keys = [int(text) for text in picked if re.fullmatch("[0-9]{1,18}", text)]
+            found = Finding.objects.filter(pk__in=keys, record__in=records)
+            at, count = exception_queue.accept_findings(found, by, note) if keys else (None, 0)
+            if at is not None:
+                messages.success(
+                    request,
+                    ngettext("%d finding is closed with your note.", "%d findings are closed with your note.", count)
+                    % count,
+                )
+                return {"accepted": _write_stamp(at)}
+        idents = [ident for text in picked if (ident := identifiers.parse_id(text)) is not None]
+        if not idents:
+            raise ExceptionActionError(_("Select lines first."))
+        rows = records.filter(pk__in=idents)
+        if chosen == "marked":
+            done, left = exception_queue.unmark_many(rows, by)
+            messages.success(request, ngettext("%d line waits again.", "%d lines wait again.", done) % done)
+        else:
+            done, left = exception_queue.mark_many_without_payment(rows, by, note)
+            messages.success(
+                request,
+                ngettext(
+                    "%d line is marked: no payment is looked for.",
+                    "%d lines are marked: no payment is looked for.",
+                    done,
+                )
+                % done,
+            )
+        if left:
+            words = ngettext(
+                "%d line was left as it is: changed meanwhile, or its month is closed.",
+                "%d lines were left as they are: changed meanwhile, or their month is closed.",
+                left,
+            )
+            messages.warning(request, words % left)
+        return {}
 
     def _accept_differences(
         self, request: HttpRequest, records: QuerySet[SettlementRecord], by: audit_log.Actor
@@ -207,7 +304,11 @@ class SettlementRecordAdmin(ReadOnlyPage):
         except ExceptionActionError as fault:
             messages.error(request, str(fault))
         else:
-            messages.success(request, _("%d findings are closed with your note.") % count)
+            messages.success(
+                request,
+                ngettext("%d finding is closed with your note.", "%d findings are closed with your note.", count)
+                % count,
+            )
             return {"accepted": _write_stamp(at)}
         return {}
 
@@ -233,7 +334,7 @@ class SettlementRecordAdmin(ReadOnlyPage):
             "original": record,
             "record": record,
             "pill": match_state_pill(record),
-            "open": open_ and not record.marked,
+            "open": open_ and not record.without_payment,
             "facts": _render_record_facts(record),
             "q": request.GET.get("q", ""),
             "searched": message,
@@ -346,6 +447,67 @@ def _write_stamp(at: datetime) -> str:
     return str((at - _STAMP_EPOCH) // timedelta(microseconds=1))
 
 
+def _read_posted_place(values: Mapping[str, str]) -> tuple[UUID | None, dict[str, str]]:
+    """The file and the days of the list from which a form was sent, and both for its address. Raises
+    ExceptionActionError for unknown ones: without them, the form would be about every line."""
+    typed = values.get("file", "")
+    file, days = identifiers.parse_id(typed), _parse_days(values.get("from", ""), values.get("to", ""))
+    if typed and file is None:
+        raise ExceptionActionError(_("file: there is no such file"))
+    if days is None and (values.get("from") or values.get("to")):
+        raise ExceptionActionError(_("from, to: two days such as 2030-01-31, at most a month"))
+    return file, ({"file": file.hex} if file is not None else {}) | read_line_filters({}, days)
+
+
+def _ask_limited(ask: Callable[[], _Read]) -> _Read | None:
+    """What ``ask`` reads; None if that takes too long."""
+    try:
+        with limit_search_time():
+            return ask()
+    except SearchTooBroadError:
+        return None
+
+
+def _parse_days(first: str, last: str) -> tuple[date, date] | None:
+    """The days between which lines are listed, at most MAX_LISTED_DAYS; None for anything else."""
+    try:
+        days = date.fromisoformat(first), date.fromisoformat(last)
+    except ValueError:
+        return None
+    return days if timedelta() <= days[1] - days[0] < timedelta(days=MAX_LISTED_DAYS) else None
+
+
+def read_line_filters(
+    values: Mapping[str, str], days: tuple[date, date] | None = None, *, flows: bool = True
+) -> dict[str, str]:
+    """What an address narrows a list of lines by: days of settlement, and with ``flows`` settlement currency, cash flow
+    and whether the institute failed to settle them."""
+    found = {"from": days[0].isoformat(), "to": days[1].isoformat()} if days is not None else {}
+    if flows:
+        allowed = (("flow", ("POS", "NEG")), ("failed", ("yes", "no")))
+        found |= {name: values[name] for name, known in allowed if values.get(name) in known}
+        if re.fullmatch("[A-Z]{3}", values.get("currency", "")):
+            found["currency"] = values["currency"]
+    return found
+
+
+def narrow_lines(rows: QuerySet[SettlementRecord], kept: Mapping[str, str]) -> QuerySet[SettlementRecord]:
+    """Those of ``rows`` that the filters of an address leave (:func:`read_line_filters`, and ``matched``)."""
+    if "from" in kept:
+        # Of files that were read to their end, as the page of payouts counts them.
+        rows = rows.filter(settlement__date__range=(kept["from"], kept["to"]), file__state="DONE")
+    if "currency" in kept:
+        rows = rows.filter(settlement_currency=kept["currency"])
+    if "flow" in kept:
+        rows = rows.filter(cashflow=kept["flow"])
+    if "failed" in kept:
+        rows = rows.filter(settlement_status="FAILED" if kept["failed"] == "yes" else "SUCCESS")
+    if kept.get("matched") == "none":
+        unmatched = ~Q(state__in=[MatchState.MATCHED, *exception_queue.UNMATCHED_STATES])
+        return rows.filter(Q(without_payment=True) | unmatched)
+    return rows.filter(state=MatchState.MATCHED, without_payment=False) if "matched" in kept else rows
+
+
 def _parse_stamp(text: str) -> datetime | None:
     if not text.isascii() or not text.isdigit() or len(text) > MAX_STAMP_DIGITS:
         return None
@@ -355,7 +517,7 @@ def _parse_stamp(text: str) -> datetime | None:
 def match_state_pill(record: SettlementRecord) -> dict[str, str]:
     """A record's matching status as a coloured pill: its tone and text."""
     tone, text = MATCH_STATE_PILLS[record.state]
-    return {"tone": "plain", "text": _("Marked")} if record.marked else {"tone": tone, "text": str(text)}
+    return {"tone": "plain", "text": _("Marked")} if record.without_payment else {"tone": tone, "text": str(text)}
 
 
 def count_open_exceptions(user: Any) -> int:
@@ -368,7 +530,7 @@ def count_open_exceptions(user: Any) -> int:
 
 def _find_undoable(record: SettlementRecord) -> str:
     """What can be undone: "hand", what a clerk did; "match", what matching did; or ''."""
-    if record.marked:
+    if record.without_payment:
         return "hand"
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
     if linked is None or record.chargeback is not None:
@@ -404,7 +566,7 @@ def _render_record_facts(record: SettlementRecord) -> list[tuple[str, str]]:
         (_("Our id, as they say"), record.our_id.hex if record.our_id else ""),
         (_("Order"), mask_text(record.merchant_transaction_id)),
         (_("Invoice"), mask_text(record.merchant_invoice_id)),
-        (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented else ""),
+        (_("Made"), f"{record.presented_at:%Y-%m-%d %H:%M} UTC" if record.presented_at_known else ""),
         (_("Settled"), f"{record.settlement_date:%Y-%m-%d}, {record.settlement_status}"),
         (_("Paid out"), format_money(record.settlement_amount, record.settlement_currency)),
         (

@@ -43,8 +43,8 @@ def _build_settlement_panel(scope: AccessScope) -> Panel | None:
     late = unsettled_reminders.count_unsettled_payments(scope)
     records = SettlementRecord.objects.filter(scope.where("merchant", None))
     counted = [
-        (_("several candidates"), records.filter(state=MatchState.MULTIPLE_MATCHES, marked=False), "multiple"),
-        (_("not matched"), records.filter(state=MatchState.NOT_MATCHED, marked=False), "unmatched"),
+        (_("several candidates"), records.filter(state=MatchState.MULTIPLE_MATCHES, without_payment=False), "multiple"),
+        (_("not matched"), records.filter(state=MatchState.NOT_MATCHED, without_payment=False), "unmatched"),
         (_("findings"), Finding.objects.filter(scope.where("merchant", None), closed_at=None), "findings"),
     ]
     figures = [

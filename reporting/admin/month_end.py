@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse
@@ -28,7 +26,7 @@ from django.utils.translation import gettext as _
 from gateway.access import permissions
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
 from gateway.models import Merchant, Payment
@@ -36,7 +34,7 @@ from reporting.admin.books_work import start_books_work
 from reporting.admin.exception_queue import match_state_pill
 from reporting.admin.settlement_files import has_right_everywhere
 from reporting.models import ClearingInstitute, MonthClosing, Settlement, SettlementRecord
-from reporting.month_end import closing, package
+from reporting.month_end import bulk_closing, closing, package
 from reporting.month_end.closing import Closer, ClosingRefusedError
 from reporting.month_end.models import MAX_CLOSING_NOTE_CHARS
 from reporting.month_end.statement import (
@@ -68,7 +66,7 @@ CLOSING_PILLS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMonth:
-    """What an address is about: a month of one merchant, or (``merchant`` None) of all that the user reaches."""
+    """The month that a page shows: of one merchant, or (``merchant`` None) of all that the user reaches."""
 
     scope: MonthScope
     merchant: Merchant | None
@@ -86,6 +84,7 @@ class ShownMonth:
 class MonthClosingAdmin(ReadOnlyPage):
     """The months of all merchants, the page of one month, and the lists behind its figures."""
 
+    has_views = False
     channel_path = None
 
     def get_urls(self) -> list[URLPattern]:
@@ -152,13 +151,7 @@ class MonthClosingAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if request.method != "GET":
-            raise PermissionDenied
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
+        row: MonthClosing = self.find_viewed_row(request, object_id)
         return self.month_view(request, row.merchant_id.hex, f"{row.month:%Y-%m}")
 
     def month_view(self, request: HttpRequest, whose: str, month: str) -> HttpResponse:
@@ -261,7 +254,7 @@ class MonthClosingAdmin(ReadOnlyPage):
         return back
 
     def _do_all(self, request: HttpRequest, month: date, verb: str) -> HttpResponse:
-        """Prepare every month that is at 0.00, or sign every one that waits for this user. What cannot be, stays."""
+        """Start the work that prepares every month that is at 0.00, or signs every one that waits for this user."""
         back = redirect(f"{reverse('admin:reporting_monthclosing_changelist')}?month={month:%Y-%m}")
         right = {"prepare": "add", "sign": "change"}.get(verb, "")
         if not right:
@@ -270,20 +263,16 @@ class MonthClosingAdmin(ReadOnlyPage):
             raise PermissionDenied
         if verb == "sign" and (ask := session.require_reauthentication(request, back.url)) is not None:
             return ask
-        by = Closer(user=int(request.user.pk or 0), actor=actor_from_request(request))
-        merchants = permissions.list_permitted_merchants(request.user, self.right(right))
-        done, refused = 0, list[str]()
-        for act in _list_steps(merchants, month, verb, by):
-            try:
-                act()
-                done += 1
-            except ClosingRefusedError as fault:
-                refused.append(str(fault))
-        words = _("%(done)d prepared.") if verb == "prepare" else _("%(done)d closed.")
-        messages.success(request, words % {"done": done})
-        for why in sorted(set(refused)):
-            messages.warning(request, f"{refused.count(why)}: {why}")
-        return back
+        parameters = {
+            "verb": verb,
+            "month": month.isoformat(),
+            "language": get_language() or "en",
+            "ip": actor_from_request(request).ip,
+            "list": back.url,
+        }
+        word = _("Prepare all that are at 0.00") if verb == "prepare" else _("Sign all that wait")
+        title = f"{_('Month end')} {month:%Y-%m}: {word}"
+        return start_books_work(request, bulk_closing.MONTHS_CLOSING, title, parameters, back.url)
 
     def package_view(self, request: HttpRequest, whose: str, month: str) -> HttpResponse:
         """Start the work that makes the month's files."""
@@ -357,20 +346,6 @@ _STEPS: Final[Mapping[str, Callable[[MonthClosing, str, Closer], MonthClosing]]]
     "withdraw": lambda row, note, by: closing.withdraw_month(row, note, by=by),
     "reopen": lambda row, note, by: closing.reopen_month(row, note, by=by),
 }
-
-
-def _list_steps(merchants: Any, month: date, verb: str, by: Closer) -> list[Callable[[], MonthClosing]]:
-    """The steps of all merchants: those that are balanced and not prepared yet, or those that others prepared."""
-    active = MonthClosing.objects.filter(month=month, state__in=closing.ACTIVE_CLOSING_STATES, merchant__in=merchants)
-    if verb == "sign":
-        rows = active.filter(state=MonthClosing.State.PREPARED).exclude(prepared_by=by.user).select_related("merchant")
-        return [partial(closing.sign_month, row, by=by) for row in rows]
-    statements = build_merchant_statements(
-        MonthScope(month=month, merchants=frozenset(merchants.values_list("pk", flat=True)))
-    )
-    balanced = [ident for ident, statement in statements.items() if ident is not None and statement.is_balanced]
-    left = merchants.filter(pk__in=balanced).exclude(pk__in=active.values("merchant"))
-    return [partial(closing.prepare_month, merchant, month, "", by=by) for merchant in left]
 
 
 def render_closing_pill(row: MonthClosing | None) -> dict[str, str]:

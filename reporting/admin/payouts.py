@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet, Sum
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 from gateway.backoffice.kit import charts, keyset
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.core import clock
-from reporting.admin.exception_queue import FILE_LINE_ORDER, match_state_pill
+from reporting.admin.exception_queue import FILE_LINE_ORDER, match_state_pill, narrow_lines, read_line_filters
 from reporting.admin.totals import ZERO_TOTAL, shorten_amount, sum_by_currency
 from reporting.models import MatchState, Settlement, SettlementFile, SettlementRecord
 
@@ -40,6 +40,7 @@ MAX_CHARTED_CURRENCIES: Final = 6
 class SettlementAdmin(ReadOnlyPage):
     """The list of payouts with its charts, and the page of one payout."""
 
+    has_views = False
     channel_path = None
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -52,6 +53,7 @@ class SettlementAdmin(ReadOnlyPage):
         first = last - timedelta(days=PAYOUT_CHART_DAYS - 1)
         within = own.filter(date__range=(first, last))
         figures = _sum_by_day(within)
+        between = {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
         listed = own.filter(date=day) if day else within
         kept = [("day", f"{day:%Y-%m-%d}")] if day else []
         pages = keyset.read_keyset_page(
@@ -70,6 +72,7 @@ class SettlementAdmin(ReadOnlyPage):
             "earlier": first - timedelta(days=1),
             "currencies": _chart_currencies(figures),
             "matching": _summarize_matching(figures, first),
+            "lines": f"{reverse('admin:reporting_settlementrecord_changelist')}?{urlencode(between)}",
             "rows": _add_sums(pages.rows),
             "pages": pages,
             "settled": newest is not None,
@@ -81,15 +84,12 @@ class SettlementAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if request.method != "GET":
-            raise PermissionDenied
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
+        row: Settlement = self.find_viewed_row(request, object_id)
         records = list_completed_records().filter(settlement=row)
-        pages = keyset.read_keyset_page(records, FILE_LINE_ORDER, request.GET)
+        kept = read_line_filters(request.GET)
+        pages = keyset.read_keyset_page(
+            narrow_lines(records, kept), FILE_LINE_ORDER, request.GET, list(kept.items()), at="#lines"
+        )
         context = {
             **self.admin_site.each_context(request),
             "title": f"{_('Payout')} {row}",
@@ -98,6 +98,7 @@ class SettlementAdmin(ReadOnlyPage):
             "row": row,
             "sums": sum_by_currency(records),
             "pages": pages,
+            "narrowed": bool(kept),
             "lines": [
                 {
                     "row": one,
@@ -129,7 +130,7 @@ def _sum_by_day(payouts: QuerySet[Settlement]) -> list[dict[str, Any]]:
     """Sums of the records of ``payouts`` by day and currency. Amounts leave out records that failed to settle."""
     good = Q(settlement_status="SUCCESS")
     counted = {
-        name: Count("id", filter=Q(state=state))
+        name: Count("id", filter=Q(state=state, without_payment=False))
         for name, state in (
             ("matched", MatchState.MATCHED),
             ("multiple", MatchState.MULTIPLE_MATCHES),
@@ -221,7 +222,7 @@ def _add_sums(rows: list[Settlement]) -> list[dict[str, Any]]:
             pos=Sum("settlement_amount", filter=good & Q(cashflow="POS")),
             neg=Sum("settlement_amount", filter=good & Q(cashflow="NEG")),
             fees=Sum("settlement_fee", filter=good),
-            open=Count("id", filter=Q(state__in=("NOT_MATCHED", "MULTIPLE_MATCHES"), marked=False)),
+            open=Count("id", filter=Q(state__in=("NOT_MATCHED", "MULTIPLE_MATCHES"), without_payment=False)),
         )
     }
     found = []

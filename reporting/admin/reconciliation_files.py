@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
@@ -62,7 +63,7 @@ class SftpTargetForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text=lazy("As ssh-keyscan shows it, without the host: ssh-ed25519 AAAA… Any other key is refused."),
     )
-    kind = forms.ChoiceField(choices=SftpTarget.Secrets.choices, label=lazy("Kind of secret"))
+    kind = forms.ChoiceField(choices=SftpTarget.SecretKind.choices, label=lazy("Kind of secret"))
     secret = forms.CharField(
         max_length=16_384,
         strip=False,
@@ -71,11 +72,22 @@ class SftpTargetForm(forms.Form):
         help_text=lazy("A private key of OpenSSH without a passphrase, or a password. It is kept sealed."),
     )
 
+    def read_server(self) -> dict[str, Any]:
+        """Server and login of the valid form, as sources and targets are set up with them."""
+        value = self.cleaned_data
+        names = ("host", "port", "username", "kind", "host_key", "folder")
+        return {name: value[name] for name in names} | {"secret": Secret(value["secret"].replace("\r\n", "\n"))}
+
+
+PERIOD_FIELDS: Final = ("from", "to", "currency", "merchant")
+"""Fields of the form of a period's file; what was typed is there again when it is refused."""
+
 
 @admin.register(ReconciliationFile)
 class ReconciliationFileAdmin(ReadOnlyPage):
     """The list of reconciliation files, the download and the SFTP target of a merchant."""
 
+    has_views = False
     channel_path = None
 
     def get_urls(self) -> list[URLPattern]:
@@ -105,6 +117,7 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             "may_export": may_export,
             "merchants": self._exportable_merchants(request)[:MAX_MERCHANT_FILTER_CHOICES] if may_export else (),
             "days": period_files.MAX_PERIOD_DAYS,
+            "typed": {name: request.GET.get(f"period_{name}", "") for name in PERIOD_FIELDS},
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/books/outgoing.html", context)
@@ -123,7 +136,8 @@ class ReconciliationFileAdmin(ReadOnlyPage):
             period = _read_period(request.POST, self._exportable_merchants(request))
         except PeriodRefusedError as refused:
             messages.error(request, str(refused))
-            return redirect(back)
+            typed = {f"period_{name}": request.POST.get(name, "")[:200] for name in PERIOD_FIELDS}
+            return redirect(f"{back}?{urlencode(typed)}#period")
         currency = f", {period['currency']}" if period["currency"] else ""
         title = f"{_('Reconciliation file')} {period['from']} – {period['to']}{currency}"
         return start_books_work(request, period_files.PERIOD_FILE, title, period, back)
@@ -316,19 +330,8 @@ def _target_initial_values(target: SftpTarget | None) -> dict[str, Any]:
 
 def _save_target(form: SftpTargetForm, merchant: Merchant, by: audit_log.Actor) -> bool:
     """Save the target. An invalid key becomes an error of its form field."""
-    value = form.cleaned_data
     try:
-        deliveries.set_sftp_target(
-            merchant,
-            host=value["host"],
-            port=value["port"],
-            username=value["username"],
-            kind=value["kind"],
-            secret=Secret(value["secret"].replace("\r\n", "\n")),
-            host_key=value["host_key"],
-            folder=value["folder"],
-            by=by,
-        )
+        deliveries.set_sftp_target(merchant, **form.read_server(), by=by)
     except ValueError as fault:
         form.add_error("host_key" if "host key" in str(fault) else "secret", str(fault))
         return False

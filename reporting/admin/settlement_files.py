@@ -62,6 +62,8 @@ def has_right_everywhere(request: HttpRequest, right: str) -> bool:
 class SettlementFileAdmin(BackofficePage):
     """The list of settlement files, the upload in two steps, and the page of one file."""
 
+    has_views = False
+
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "reporting_settlementfile_", self.admin_site.admin_view
         own = [

@@ -21,7 +21,6 @@ from gateway.backoffice.kit import keyset
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
-from gateway.core.secret import Secret
 from gateway.timers import wakeup
 from reporting.admin.reconciliation_files import SftpTargetForm
 from reporting.models import ClearingInstitute, RemoteFile, SftpSource
@@ -49,10 +48,10 @@ class SftpSourceForm(SftpTargetForm):
         label=lazy("File names"),
         help_text=lazy("* stands for any characters: settlement_*.csv"),
     )
-    then = forms.ChoiceField(
+    after_download = forms.ChoiceField(
         choices=[
-            (SftpSource.Then.LEAVE, lazy("leave it there")),
-            (SftpSource.Then.MOVE, lazy("move it to another folder")),
+            (SftpSource.AfterDownload.LEAVE, lazy("leave it there")),
+            (SftpSource.AfterDownload.MOVE, lazy("move it to another folder")),
         ],
         label=lazy("A file that was taken in"),
     )
@@ -167,7 +166,7 @@ def _perform_action(page: BackofficePage, request: HttpRequest, source: SftpSour
 def _source_initial_values(source: SftpSource | None) -> dict[str, Any]:
     if source is None:
         return {}
-    names = ("host", "port", "username", "folder", "host_key", "pattern", "then", "moved_to", "every_s")
+    names = ("host", "port", "username", "folder", "host_key", "pattern", "after_download", "moved_to", "every_s")
     return {name: getattr(source, name) for name in names} | {"kind": source.secret_kind}
 
 
@@ -177,15 +176,9 @@ def _save_source(form: SftpSourceForm, institute: ClearingInstitute, by: audit_l
     try:
         sftp_fetch.configure_source(
             institute,
-            host=value["host"],
-            port=value["port"],
-            username=value["username"],
-            kind=value["kind"],
-            secret=Secret(value["secret"].replace("\r\n", "\n")),
-            host_key=value["host_key"],
-            folder=value["folder"],
+            **form.read_server(),
             pattern=value["pattern"],
-            then=value["then"],
+            after_download=value["after_download"],
             moved_to=value["moved_to"],
             every_s=value["every_s"],
             by=by,

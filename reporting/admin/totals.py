@@ -27,8 +27,10 @@ def summarize_matching(file: SettlementFile, records: QuerySet[SettlementRecord]
     all lines of the file. ``picture``: the same as a chart.
     """
     counted: dict[str, list[int]] = {}
-    for row in records.values("record_type", "state", "marked").annotate(n=Count("id")).order_by("record_type"):
-        place = _NONE if row["marked"] else _PLACES.get(row["state"], _NONE)
+    for row in (
+        records.values("record_type", "state", "without_payment").annotate(n=Count("id")).order_by("record_type")
+    ):
+        place = _NONE if row["without_payment"] else _PLACES.get(row["state"], _NONE)
         counted.setdefault(row["record_type"], [0] * (_NONE + 1))[place] += row["n"]
     link = f"{reverse('admin:reporting_settlementrecord_changelist')}?list=lines&file={file.pk}"
     kinds = (

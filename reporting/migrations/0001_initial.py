@@ -440,7 +440,7 @@ class Migration(migrations.Migration):
                 ("currency", models.CharField(max_length=3)),
                 ("brand", models.CharField(default="", max_length=16)),
                 ("presented_at", models.DateTimeField()),
-                ("presented", models.BooleanField()),
+                ("presented_at_known", models.BooleanField()),
                 (
                     "settlement_amount",
                     reporting.settlement.models.SettlementAmountField(decimal_places=3, max_digits=17),
@@ -469,7 +469,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("marked", models.BooleanField(default=False)),
+                ("without_payment", models.BooleanField(default=False)),
                 ("version", models.IntegerField(default=1)),
                 ("chargeback", models.UUIDField(null=True)),
                 ("chargeback_at", models.DateTimeField(null=True)),
@@ -501,9 +501,15 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
                     models.Index(
-                        condition=models.Q(("marked", False), ("state__in", ["NOT_MATCHED", "MULTIPLE_MATCHES"])),
+                        condition=models.Q(
+                            ("state__in", ["NOT_MATCHED", "MULTIPLE_MATCHES"]), ("without_payment", False)
+                        ),
                         fields=["merchant", "id"],
                         name="record_open",
+                    ),
+                    models.Index(condition=models.Q(("arn", ""), _negated=True), fields=["arn"], name="record_arn"),
+                    models.Index(
+                        condition=models.Q(("tx_id1", ""), _negated=True), fields=["tx_id1"], name="record_tx_id"
                     ),
                 ],
                 "constraints": [
@@ -694,7 +700,7 @@ class Migration(migrations.Migration):
                 ("folder", models.CharField(default=".", max_length=255)),
                 ("pattern", models.CharField(default="*", max_length=64)),
                 (
-                    "then",
+                    "after_download",
                     models.CharField(
                         choices=[("leave", "leave it there"), ("move", "move it to another folder")],
                         default="leave",
@@ -895,6 +901,41 @@ class Migration(migrations.Migration):
                         name="month_closing_two_people",
                     ),
                     models.CheckConstraint(condition=models.Q(("month__day", 1)), name="month_closing_first_day"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RateAlarm",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=8)),
+                ("segment", models.CharField(max_length=100)),
+                ("since", models.DateTimeField()),
+                ("until", models.DateTimeField()),
+                ("attempts", models.IntegerField()),
+                ("approved", models.IntegerField()),
+                ("before_attempts", models.IntegerField()),
+                ("before_approved", models.IntegerField()),
+                ("chance", models.FloatField()),
+                ("found_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "merchant",
+                    models.ForeignKey(
+                        db_index=False, on_delete=django.db.models.deletion.PROTECT, to="gateway.merchant"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "alarm of the approval rate",
+                "verbose_name_plural": "alarms of the approval rate",
+                "indexes": [models.Index(fields=["merchant", "-found_at"], name="rate_alarm_merchant")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("ended_at__isnull", True)),
+                        fields=("merchant", "kind", "segment"),
+                        name="rate_alarm_open_once",
+                    )
                 ],
             },
         ),

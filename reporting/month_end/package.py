@@ -115,7 +115,7 @@ def build_month_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callabl
 
 
 def read_work_scope(row: BackgroundWork) -> MonthScope:
-    """What the work is about. Raises WorkFailedError if its owner no longer reaches all of it."""
+    """Month and merchants of the work. Raises WorkFailedError if its owner no longer has access to all of them."""
     asked = row.parameters["merchants"]
     merchants = None if asked is None else frozenset(UUID(text) for text in asked)
     scope = permissions.find_access_scope(get_user_model().objects.get(pk=row.owner_id), EXPORT_BOOKS_PERMISSION)

@@ -115,12 +115,14 @@ PAYOUT_PARTS: Final = (
 PAID_PART: Final = StatementPart(name="paid", title=_("Paid out"), adds="l.net", when="true")
 """What all parts of the payouts make."""
 _DIFFERS: Final = "l.state = 'MATCHED' AND l.amount <> l.booked"
-_UNMATCHED: Final = "l.state IN ('NOT_MATCHED', 'MULTIPLE_MATCHES') AND NOT l.marked"
+_UNMATCHED: Final = "l.state IN ('NOT_MATCHED', 'MULTIPLE_MATCHES') AND NOT l.without_payment"
 BALANCE_PARTS: Final = (
     StatementPart(name="settled", title=_("Lines of the institutes' files"), adds="l.amount",
         when="l.record_type <> 'FEE'"),
     StatementPart(name="booked", title=_("Booked here for these lines"), adds="-l.booked", when="l.booked <> 0"),
-    StatementPart(name="marked", title=_("Accepted: no payment is behind it"), adds="-l.amount", when="l.marked"),
+    StatementPart(
+        name="marked", title=_("Accepted: no payment is behind it"), adds="-l.amount", when="l.without_payment"
+    ),
     StatementPart(name="accepted", title=_("Accepted: another amount"), adds="l.booked - l.amount",
         when=f"{_DIFFERS} AND l.accepted"),
 )  # fmt: skip
@@ -156,7 +158,8 @@ file that could not be read to its end."""
 
 # Of two lines that settle the same payment, only the first has it as booked: the other one is a difference.
 _LINES: Final = f"""
-SELECT r.id, r.merchant_id, r.file_id, r.record_type, r.cashflow, r.state, r.marked, r.currency, r.settlement_currency,
+SELECT r.id, r.merchant_id, r.file_id, r.record_type, r.cashflow, r.state, r.without_payment, r.currency,
+    r.settlement_currency,
     w.sign * r.amount AS amount, w.sign * r.settlement_amount AS net, coalesce(r.settlement_fee, 0) AS fee,
     g.gross, CASE WHEN r.record_type = 'FEE' THEN 0
         ELSE w.sign * r.settlement_amount - g.gross + coalesce(r.settlement_fee, 0) END AS held,

@@ -58,7 +58,7 @@ def set_sftp_target(
 ) -> SftpTarget:
     """Set the server that receives the merchant's files, with an audit entry. Raises ValueError."""
     sftp.parse_host_key(host_key)
-    if kind == SftpTarget.Secrets.KEY:
+    if kind == SftpTarget.SecretKind.KEY:
         sftp.load_private_key(secret)
     with transaction.atomic():
         target = SftpTarget.objects.filter(merchant=merchant).first() or SftpTarget(merchant=merchant)

@@ -10,6 +10,7 @@ from django.db import models
 
 from gateway.core import identifiers
 from gateway.models import Merchant
+from reporting.sftp_server import SftpServer
 
 
 class ReconciliationFile(models.Model):
@@ -65,32 +66,14 @@ class ReconciliationStart(models.Model):
         return f"{self.merchant_id}: {self.day}"
 
 
-class SftpTarget(models.Model):
-    """The SFTP server that receives a merchant's files. ``host_key``: the server's public key as in known_hosts (type,
-    base64); any other is refused. ``secret_sealed``: a password, or a private key of OpenSSH, sealed for this row."""
+class SftpTarget(SftpServer):
+    """The SFTP server that receives a merchant's files, in ``folder``."""
 
-    class Secrets(models.TextChoices):
-        PASSWORD = "password"  # noqa: S105 - the kind of secret, not one
-        KEY = "key", "private key"
-
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, related_name="sftp_target")
-    host = models.CharField(max_length=255)
-    port = models.PositiveIntegerField(default=22)
-    username = models.CharField(max_length=64)
-    secret_kind = models.CharField(max_length=8, choices=Secrets)
-    secret_sealed = models.BinaryField()
-    host_key = models.CharField(max_length=1024)
-    folder = models.CharField(max_length=255, default=".")
-    active = models.BooleanField(default=True)
-    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         app_label = "reporting"
         verbose_name = "SFTP target"
-
-    def __str__(self) -> str:
-        return f"sftp://{self.username}@{self.host}:{self.port}/{self.folder}"
 
 
 class Delivery(models.Model):

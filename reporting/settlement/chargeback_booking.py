@@ -169,6 +169,7 @@ def _charge_back(record: SettlementRecord, disputed: Payment, by: audit_log.Acto
             case=record.scheme_case,
             arn=record.arn,
             stage=DisputeStage(record.dispute_stage) if record.dispute_stage else None,
+            day=record.settlement_date,
         ),
     ).pk
 

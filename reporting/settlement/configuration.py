@@ -28,7 +28,7 @@ MAX_SETTLEMENT_SOURCES: Final = 200
 MAX_SFTP_SECRET_BYTES: Final = 65_536
 CONFIGURATION_ACTOR: Final = audit_log.Actor(name="configuration")
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"passwordFile": SftpSource.Secrets.PASSWORD.value, "keyFile": SftpSource.Secrets.KEY.value}
+    {"passwordFile": SftpSource.SecretKind.PASSWORD.value, "keyFile": SftpSource.SecretKind.KEY.value}
 )
 """Member → the kind of the secret in the file it names."""
 
@@ -145,7 +145,7 @@ def _apply_section(target: ConfigurationTarget, value: Mapping[str, Any]) -> Non
             host_key=one["hostKey"],
             folder=one["folder"],
             pattern=one["pattern"],
-            then=SftpSource.Then.MOVE if one["moveTo"] else SftpSource.Then.LEAVE,
+            after_download=SftpSource.AfterDownload.MOVE if one["moveTo"] else SftpSource.AfterDownload.LEAVE,
             moved_to=one["moveTo"] or "done",
             every_s=one["everySeconds"],
             active=one["active"],
@@ -165,7 +165,7 @@ def _render_section(_target: ConfigurationTarget) -> dict[str, Any]:
                 "hostKey": row.host_key,
                 "folder": row.folder,
                 "pattern": row.pattern,
-                "moveTo": row.moved_to if row.then == SftpSource.Then.MOVE else "",
+                "moveTo": row.moved_to if row.after_download == SftpSource.AfterDownload.MOVE else "",
                 "everySeconds": row.every_s,
                 "active": row.active,
             }

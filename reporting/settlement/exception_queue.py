@@ -6,14 +6,16 @@ Every action is a compare-and-set with its audit entry; the last one can be undo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
-from django.db.models import Case, Count, DecimalField, Q, QuerySet, When
+from django.db.models import Case, Count, DecimalField, F, Q, QuerySet, When
 from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
@@ -23,7 +25,7 @@ from gateway.db.database_clock import read_database_time
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant, Payment, Status
 from gateway.payments.operations import REVERSED_BY_REFUND
-from reporting.month_end.closed_months import is_day_closed
+from reporting.month_end.closed_months import is_day_closed, list_closed_days
 from reporting.reconciliation.models import ReconciliationFile
 from reporting.settlement import chargeback_booking, findings
 from reporting.settlement.layout import CHARGEBACK_TYPE_VALUES
@@ -58,7 +60,7 @@ class CandidatePayment:
 
 def list_unmatched_records(merchants: QuerySet[Merchant] | None = None) -> QuerySet[SettlementRecord]:
     """Records without exactly one payment, oldest first. Without ``merchants`` also those whose merchant is unknown."""
-    found = SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, marked=False)
+    found = SettlementRecord.objects.filter(state__in=UNMATCHED_STATES, without_payment=False)
     return (found if merchants is None else found.filter(merchant__in=merchants)).order_by("id")
 
 
@@ -154,7 +156,7 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         if record.merchant_id is None:
             # Reconciliation files of past days never change: the record appears in today's.
             changes["assigned_at"] = now
-        _update_record(record, state=MatchState.MATCHED, marked=False, **changes)
+        _update_record(record, state=MatchState.MATCHED, without_payment=False, **changes)
         Match.objects.create(
             record=record,
             payment=payment.id,
@@ -190,14 +192,14 @@ def book_linked_record(record: SettlementRecord, by: audit_log.Actor) -> None:
 
 def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: str) -> None:
     """Mark the record as having no payment; ``note`` says why. Raises ExceptionActionError."""
-    if record.state not in UNMATCHED_STATES or record.marked:
+    if record.state not in UNMATCHED_STATES or record.without_payment:
         raise ExceptionActionError("only a line that waits can be marked")
     _require_open_month(record, record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say why no payment is to be looked for")
     with transaction.atomic():
-        _update_record(record, marked=True)
+        _update_record(record, without_payment=True)
         audit_log.record_audit_entry(by, "mark", record, after={"note": note})
 
 
@@ -208,16 +210,18 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     returns it.
     """
     _require_open_month(record, record.merchant_id)
-    if record.marked:
+    if record.without_payment:
         with transaction.atomic():
-            _update_record(record, marked=False)
-            audit_log.record_audit_entry(by, "undo", record, before={"marked": True})
+            _update_record(record, without_payment=False)
+            audit_log.record_audit_entry(by, "undo", record, before={"without_payment": True})
         return
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
     if linked is None:
         raise ExceptionActionError("there is nothing to undo")
     if record.chargeback is not None:
         raise ExceptionActionError("its chargeback is in the ledger; a reversal takes it back")
+    _require_open_siblings(record, linked.payment)
+    _require_open_due_month(record, linked.payment)
     now = read_database_time()
     with transaction.atomic():
         left = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=False).exists()
@@ -306,54 +310,145 @@ def list_equal_differences(records: QuerySet[SettlementRecord], most: int) -> li
 def accept_equal_differences(
     records: QuerySet[SettlementRecord], currency: str, amount: Decimal, by: audit_log.Actor, note: str
 ) -> tuple[datetime, int]:
-    """Close the findings of lines that differ by the same amount, at most MAX_ACCEPTED_FINDINGS, with one note. Lines
-    of closed months are left out. Returns when, which names this acceptance for :func:`reopen_accepted_differences`,
-    and how many. Raises ExceptionActionError."""
+    """Close the findings of lines that differ by the same amount, at most MAX_ACCEPTED_FINDINGS, with one note; as
+    :func:`accept_findings`."""
+    found = _list_differences(records).filter(record__currency=currency, difference=amount)
+    return accept_findings(found, by, note)
+
+
+def accept_findings(found: QuerySet[Finding], by: audit_log.Actor, note: str) -> tuple[datetime, int]:
+    """Close open findings with one note, at most MAX_ACCEPTED_FINDINGS, by a fixed number of statements. Lines of
+    closed months are left out. Returns when, which names this acceptance for :func:`reopen_accepted_differences`, and
+    how many. Raises ExceptionActionError."""
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
-        raise ExceptionActionError("note: say why the difference is accepted")
-    found = _list_differences(records).filter(record__currency=currency, difference=amount).select_related("record")
+        raise ExceptionActionError(_("note: say why this is accepted"))
     with transaction.atomic():
-        at, done = read_database_time(), 0
-        for finding in found.order_by("pk")[:MAX_ACCEPTED_FINDINGS]:
-            record = finding.record
-            if is_day_closed(record.merchant_id, record.settlement_date):
-                continue
-            own = Finding.objects.filter(pk=finding.pk, closed_at=None)
-            if own.update(closed_at=at, closed_by=by.name[:150], note=note):
-                done += 1
-                audit_log.record_audit_entry(by, "close", finding, after={"kind": finding.kind, "note": note})
+        at = read_database_time()
+        rows = found.filter(closed_at=None).select_related("record").order_by("pk")[:MAX_ACCEPTED_FINDINGS]
+        open_ = _skip_closed_months(list(rows))
+        own = Finding.objects.filter(pk__in=[finding.pk for finding in open_], closed_at=None)
+        own.update(closed_at=at, closed_by=by.name[:150], note=note)
+        done = _find_changed(open_, closed_at=at, closed_by=by.name[:150])
+        _record_findings(by, "close", done, after=lambda finding: {"kind": finding.kind, "note": note})
     if not done:
-        raise ExceptionActionError("nothing differs by this amount any more, or its month is closed")
-    return at, done
+        raise ExceptionActionError(_("nothing of this is open any more, or its month is closed"))
+    return at, len(done)
+
+
+def _skip_closed_months(found: list[Finding]) -> list[Finding]:
+    closed = list_closed_days((one.record.merchant_id, one.record.settlement_date) for one in found)
+    return [one for one in found if (one.record.merchant_id, one.record.settlement_date) not in closed]
+
+
+def _find_changed(found: list[Finding], **now: Any) -> list[Finding]:
+    """Those that this transaction changed: somebody else may have been first with the others."""
+    keys = set(Finding.objects.filter(pk__in=[one.pk for one in found], **now).values_list("pk", flat=True))
+    return [one for one in found if one.pk in keys]
+
+
+def _record_findings(
+    by: audit_log.Actor,
+    action: str,
+    found: list[Finding],
+    *,
+    before: Callable[[Finding], dict[str, Any]] | None = None,
+    after: Callable[[Finding], dict[str, Any]] | None = None,
+) -> None:
+    """An audit entry for each, by one statement."""
+    audit_log.record_audit_entries(
+        by,
+        action,
+        [
+            (one, one.record.merchant_id, before(one) if before else None, after(one) if after else None)
+            for one in found
+        ],
+    )
 
 
 def list_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: str) -> QuerySet[Finding]:
-    """What ``by`` accepted together at this moment, as far as it can be undone: the lines are still matched."""
+    """What ``by`` accepted together at this moment, as far as it can be undone: the lines are still matched, or the
+    finding is about the line alone."""
+    alone = [kind.name for kind in findings.FINDING_KINDS if kind.alone]
     return Finding.objects.filter(
-        closed_at=at, closed_by=by[:150], kind="AMOUNT", record__in=records, record__state=MatchState.MATCHED
-    )
+        Q(record__state=MatchState.MATCHED) | Q(kind__in=alone),
+        closed_at=at, closed_by=by[:150], record__in=records,
+    )  # fmt: skip
 
 
 def reopen_accepted_differences(records: QuerySet[SettlementRecord], at: datetime, by: audit_log.Actor) -> int:
     """Undo an acceptance, but for lines of closed months. Returns how many findings are open again."""
-    done = 0
     with transaction.atomic():
-        for finding in list_accepted_differences(records, at, by.name).select_related("record"):
-            record = finding.record
-            if is_day_closed(record.merchant_id, record.settlement_date):
-                continue
-            own = Finding.objects.filter(pk=finding.pk, closed_at=at)
-            if own.update(closed_at=None, closed_by="", note=""):
-                done += 1
-                audit_log.record_audit_entry(by, "undo", finding, before={"kind": finding.kind, "note": finding.note})
-    return done
+        found = _skip_closed_months(list(list_accepted_differences(records, at, by.name).select_related("record")))
+        own = Finding.objects.filter(pk__in=[one.pk for one in found], closed_at=at)
+        own.update(closed_at=None, closed_by="", note="")
+        done = _find_changed(found, closed_at=None)
+        _record_findings(by, "undo", done, before=lambda one: {"kind": one.kind, "note": one.note})
+    return len(done)
+
+
+def mark_many_without_payment(records: QuerySet[SettlementRecord], by: audit_log.Actor, note: str) -> tuple[int, int]:
+    """Mark the lines that wait as having no payment, with one note; returns how many were, and how many were not: they
+    wait no longer, or their month is closed. Raises ExceptionActionError."""
+    return _mark_many(records.filter(state__in=UNMATCHED_STATES, without_payment=False), by, note, mark=True)
+
+
+def unmark_many(records: QuerySet[SettlementRecord], by: audit_log.Actor) -> tuple[int, int]:
+    """Take marks back; as :func:`mark_many_without_payment`."""
+    return _mark_many(records.filter(without_payment=True), by, "-", mark=False)
+
+
+def _mark_many(records: QuerySet[SettlementRecord], by: audit_log.Actor, note: str, *, mark: bool) -> tuple[int, int]:
+    note = mask_note(note, MAX_NOTE_CHARS)
+    if not note:
+        raise ExceptionActionError(_("note: say why no payment is to be looked for"))
+    with transaction.atomic():
+        found = list(records.order_by("pk")[:MAX_ACCEPTED_FINDINGS])
+        closed = list_closed_days((row.merchant_id, row.settlement_date) for row in found)
+        open_ = [row for row in found if (row.merchant_id, row.settlement_date) not in closed]
+        versions = {row.pk: row.version for row in open_}
+        same = Q(pk__in=[])
+        for version in set(versions.values()):
+            same |= Q(pk__in=[pk for pk, own in versions.items() if own == version], version=version)
+        SettlementRecord.objects.filter(same, without_payment=not mark).update(
+            without_payment=mark, version=F("version") + 1
+        )
+        now = SettlementRecord.objects.filter(pk__in=versions, without_payment=mark).values_list("pk", "version")
+        done = [row for row in open_ if (row.pk, row.version + 1) in set(now)]
+        action, before, after = ("mark", None, {"note": note}) if mark else ("undo", {"without_payment": True}, None)
+        audit_log.record_audit_entries(by, action, [(row, row.merchant_id, before, after) for row in done])
+    return len(done), len(found) - len(done)
+
+
+def _require_open_siblings(record: SettlementRecord, payment: UUID) -> None:
+    """Raise ExceptionActionError if another line of the payment lies in a closed month: whether it is settled once or
+    twice is part of what was signed."""
+    others = Match.objects.filter(IS_ACTIVE_MATCH, payment=payment, chosen=True).exclude(record=record.pk)
+    for merchant, day in others.values_list("record__merchant_id", "record__settlement_date"):
+        if is_day_closed(merchant, day):
+            words = _(
+                "it would change the month %s, which is closed: the same payment has a line there; reopen it first"
+            )
+            raise ExceptionActionError(words % f"{day:%Y-%m}")
 
 
 def _require_open_month(record: SettlementRecord, merchant: UUID | None) -> None:
     """Raise ExceptionActionError if the record's month is closed: its figures are signed."""
     if is_day_closed(merchant, record.settlement_date):
         raise ExceptionActionError(_("the month %s is closed; reopen it first") % f"{record.settlement_date:%Y-%m}")
+
+
+def _require_open_due_month(record: SettlementRecord, payment: UUID) -> None:
+    """Raise ExceptionActionError if the payment without its line would be missing in a closed month: the one in which
+    its institute should have settled it."""
+    found = Payment.objects.filter(pk=payment).only("merchant_id", "created_at").first()
+    if found is None:
+        return
+    made = found.created_at.astimezone(ZoneInfo(record.institute.time_zone)).date()
+    due = made + timedelta(days=record.institute.settles_within_days)
+    if is_day_closed(found.merchant_id, due):
+        words = _("the payment would be missing in the month %s, which is closed; reopen it first")
+        raise ExceptionActionError(words % f"{due:%Y-%m}")
 
 
 def _update_record(record: SettlementRecord, **changes: Any) -> None:

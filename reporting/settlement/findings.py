@@ -116,7 +116,7 @@ FINDING_KINDS: Final = (
               " THEN j.p_net <> j.amount ELSE j.p_net < j.amount END",
          expected="j.p_net::text", found="round(j.amount, 2)::text"),
     FindingKind(name="DATE", about="The dates do not fit the payment's.",
-         when=f"{_SETTLED} AND (j.settlement_date < j.p_day OR j.presented AND"
+         when=f"{_SETTLED} AND (j.settlement_date < j.p_day OR j.presented_at_known AND"
               f" abs(j.presented_on - j.p_day) > {MAX_PRESENTMENT_DAYS_APART})",
          expected="j.p_day::text",
          found="CASE WHEN j.settlement_date < j.p_day THEN j.settlement_date ELSE j.presented_on END::text"),
@@ -151,7 +151,7 @@ SELECT s.id AS record, %(file)s AS file, s.settlement_tx_id,
         AND t.reference = s.reference AND t.date = s.settlement_date AND t.currency = s.settlement_currency
     ) END AS settlement, s.line, %(now)s AS recorded_at, coalesce(h.merchant, f.merchant) AS merchant,
     f.payment, false AS by_hand, s.record_type, s.transaction_type, s.cashflow, s.institute_merchant_id AS held_at,
-    h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented,
+    h.held_at IS NOT NULL AS account_known, s.amount, s.currency, s.presented_at IS NOT NULL AS presented_at_known,
     (coalesce(s.presented_at, %(received)s) AT TIME ZONE %(zone)s)::date AS presented_on, s.settlement_amount,
     s.settlement_currency, s.settlement_fee, s.fx_rate, s.settlement_date, s.settlement_status,
     f.status AS p_status, f.kind AS p_kind, f.inward AS p_inward, f.net AS p_net, f.currency AS p_currency,
@@ -164,7 +164,7 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
     r.line, r.recorded_at, r.merchant_id AS merchant, m.payment,
     m.rule = 'clerk' AS by_hand, r.record_type,
     r.transaction_type, r.cashflow, r.institute_merchant_id AS held_at, true AS account_known, r.amount, r.currency,
-    r.presented, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,
+    r.presented_at_known, (r.presented_at AT TIME ZONE s.time_zone)::date AS presented_on, r.settlement_amount,
     r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,
     p.payment_type AS p_kind, p.payment_type IN ({", ".join(f"'{kind}'" for kind in INBOUND_TYPES)}) AS p_inward,
     coalesce(p.approved_amount, p.amount) - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v

@@ -298,9 +298,9 @@ _AWAY: Final[Mapping[tuple[str, str], bool]] = MappingProxyType(
         (RecordType.SETTLED.value, "DEBIT"): False,
         (RecordType.SETTLED.value, "CREDIT"): True,
         (RecordType.SETTLED.value, "REFUND"): True,
-        **{(RecordType.CHARGEBACK.value, kind): kind == "DEBIT" for kind in PAYMENT_TRANSACTION_TYPES},
-        **{(RecordType.CHARGEBACK_REVERSAL.value, kind): kind != "DEBIT" for kind in PAYMENT_TRANSACTION_TYPES},
-        **{(RecordType.FEE.value, kind): True for kind in FEE_TRANSACTION_TYPES},
+        **{(RecordType.CHARGEBACK.value, kind): kind == "DEBIT" for kind in sorted(PAYMENT_TRANSACTION_TYPES)},
+        **{(RecordType.CHARGEBACK_REVERSAL.value, kind): kind != "DEBIT" for kind in sorted(PAYMENT_TRANSACTION_TYPES)},
+        **{(RecordType.FEE.value, kind): True for kind in sorted(FEE_TRANSACTION_TYPES)},
     }
 )
 """Pairs of types that take money from the merchant (true) or pay it out; any other pair is invalid."""

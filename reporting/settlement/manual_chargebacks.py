@@ -206,7 +206,7 @@ def _build_values(payment: Payment, case: Chargeback, behind: Payment, settlemen
         "currency": payment.currency,
         "brand": payment.brand[:16],
         "presented_at": payment.created_at,
-        "presented": True,
+        "presented_at_known": True,
         "settlement_amount": Decimal(0),
         "settlement_currency": payment.currency,
         "fx_rate": Decimal(1),

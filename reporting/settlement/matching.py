@@ -123,6 +123,7 @@ weighed AS (
 ),
 found AS (
     SELECT record, rule, {", ".join(_OF_PAYMENT)}, count(*) OVER (PARTITION BY record) AS many,
+        count(*) OVER (PARTITION BY record, merchant) AS of_merchant,
         row_number() OVER (PARTITION BY record ORDER BY payment) AS number
     FROM weighed WHERE place = 1
 )"""
@@ -134,7 +135,8 @@ WITH asked AS (
     FROM staged s LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 ),
 {_BY_IDS.format(asked="asked", known="known")}
-SELECT record, rule, {", ".join(_OF_PAYMENT)}, many, number FROM found WHERE number <= {MAX_STORED_CANDIDATES}"""
+SELECT record, rule, {", ".join(_OF_PAYMENT)}, many, of_merchant, number
+FROM found WHERE number <= {MAX_STORED_CANDIDATES}"""
 
 _TAKEN_OVER: Final = tuple(
     name for name, _ in STAGED_COLUMNS if name not in ("line", "id", "reference", "presented_at")
@@ -149,12 +151,14 @@ FROM (SELECT DISTINCT institute_merchant_id, reference, settlement_date, settlem
 LEFT JOIN held h ON h.held_at = s.institute_merchant_id
 ON CONFLICT (institute_id, institute_merchant_id, reference, date, currency) DO NOTHING"""
 
+# A line that may be about payments of two merchants is neither's until a clerk has decided.
 # Outer joins, so that the planner knows that no line is dropped, and hashes the small tables.
 _RECORDS: Final = f"""
 WITH written AS (
 INSERT INTO reporting_settlementrecord (id, file_id, line, settlement_id, institute_id, merchant_id, account,
-    {", ".join(_TAKEN_OVER)}, presented_at, presented, state, marked, version, recorded_at)
-SELECT s.id, %(file)s, s.line, t.id, %(institute)s, coalesce(h.merchant, f.merchant), h.account,
+    {", ".join(_TAKEN_OVER)}, presented_at, presented_at_known, state, without_payment, version, recorded_at)
+SELECT s.id, %(file)s, s.line, t.id, %(institute)s,
+    coalesce(h.merchant, CASE WHEN f.of_merchant = f.many THEN f.merchant END), h.account,
     {", ".join(f"s.{name}" for name in _TAKEN_OVER)}, coalesce(s.presented_at, %(received)s),
     s.presented_at IS NOT NULL,
     CASE WHEN s.record_type = 'FEE' THEN '' WHEN f.many = 1 THEN 'MATCHED' WHEN f.many > 1 THEN 'MULTIPLE_MATCHES'
@@ -293,7 +297,8 @@ class MatchingRun:
 
 
 _LEFT: Final = (
-    "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.marked AND r.line > %(after)s AND r.line <= %(last)s"
+    "r.file_id = %(file)s AND r.state = 'NOT_MATCHED' AND NOT r.without_payment"
+    " AND r.line > %(after)s AND r.line <= %(last)s"
 )
 _SLICE_END: Final = f"""
 SELECT max(n.line) FROM (
@@ -314,8 +319,9 @@ moved AS (
     UPDATE reporting_settlementrecord r
     SET state = CASE WHEN f.many = 1 THEN 'MATCHED' ELSE 'MULTIPLE_MATCHES' END, version = r.version + 1,
         merchant_id = coalesce(r.merchant_id, f.merchant)
-    FROM (SELECT DISTINCT ON (n.record) n.record, n.many, k.merchant_id AS merchant
-        FROM found n JOIN gateway_payment k ON k.id = n.payment) f
+    FROM (SELECT n.record, n.many,
+            CASE WHEN count(DISTINCT k.merchant_id) = 1 THEN min(k.merchant_id::text)::uuid END AS merchant
+        FROM found n JOIN gateway_payment k ON k.id = n.payment GROUP BY n.record, n.many) f
     WHERE r.id = f.record AND r.state = 'NOT_MATCHED' RETURNING r.id, r.record_type
 ),
 written AS (
@@ -353,7 +359,7 @@ WITH pairs AS (
         row_number() OVER (PARTITION BY r.id ORDER BY k.payment) AS number
     FROM reporting_settlementrecord r JOIN known k ON k.net = r.amount
     WHERE {_LEFT} AND {_NO_ID} AND r.record_type = 'SETTLED' AND {_FITTING}
-        AND CASE WHEN r.presented
+        AND CASE WHEN r.presented_at_known
             THEN abs(k.day - (r.presented_at AT TIME ZONE %(zone)s)::date) <= {MAX_PRESENTMENT_DAYS_APART}
             ELSE k.day BETWEEN r.settlement_date - {RECENT_PAYMENTS_WINDOW.days} AND r.settlement_date END
 ), found AS (

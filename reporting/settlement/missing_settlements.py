@@ -25,14 +25,18 @@ SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 
 
+_NET_AMOUNT: Final = f"""p.approved_amount - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
+        WHERE v.chain = p.chain AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
+        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)"""
+"""SQL: what of the payment ``p`` is to be settled: less what was reversed before."""
+
+
 def build_unsettled_payment_sql(matches: str = "true") -> str:
     """SQL: whether the payment ``p`` is one that an institute settles, and no record says so. ``matches``: SQL on the
     matches ``m`` that count; ``kinds``: SETTLED_PAYMENT_TYPES."""
     return f"""p.status = 'APPROVED'
     AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
-    AND p.approved_amount > coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = p.chain
-        AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
-        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)
+    AND {_NET_AMOUNT} > 0
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
         AND m.record_type = 'SETTLED' AND {matches})"""
 
@@ -48,7 +52,7 @@ _COUNTED: Final = f"""
 SELECT m.id, m.today, p.currency, p.many, p.amount
 FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
 CROSS JOIN LATERAL (
-    SELECT p.currency, count(*) AS many, sum(p.approved_amount) AS amount FROM gateway_payment p
+    SELECT p.currency, count(*) AS many, sum({_NET_AMOUNT}) AS amount FROM gateway_payment p
     WHERE p.merchant_id = m.id
         AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
         AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}

@@ -18,6 +18,7 @@ from django.db import models
 
 from gateway.core import identifiers
 from gateway.models import Merchant
+from reporting.sftp_server import SftpServer
 
 IS_ACTIVE_MATCH: Final = models.Q(undone_at__isnull=True)
 
@@ -243,10 +244,10 @@ class SettlementRecord(models.Model):
     SettlementTxId. ``our_id``: our payment's id, where the institute sends it back (UniqueID). ``amount`` and
     ``currency``: of the payment, never signed: ``cashflow`` is the direction. ``settlement_amount``: what is paid out
     for the line, less the fee (of what flows away: more the fee). ``presented_at``: TxRequestTime; without one in the
-    file, when the file was received (``presented`` false). ``respond_by``: the institute's own deadline of a
-    chargeback. ``state``: '' for fees, which have no payment. ``marked``: a clerk marked it as having no payment.
-    ``chargeback``: the CB or CR payment it led to. ``assigned_at``: real time, when a clerk's link determined the
-    merchant; null if it was known from the beginning.
+    file, when the file was received (``presented_at_known`` false). ``respond_by``: the institute's own deadline of a
+    chargeback. ``state``: '' for fees, which have no payment. ``without_payment``: a clerk marked it as having no
+    payment. ``chargeback``: the CB or CR payment it led to. ``assigned_at``: real time, when a clerk's link determined
+    the merchant; null if it was known from the beginning.
     """
 
     id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
@@ -273,7 +274,7 @@ class SettlementRecord(models.Model):
     currency = models.CharField(max_length=3)
     brand = models.CharField(max_length=16, default="")
     presented_at = models.DateTimeField()
-    presented = models.BooleanField()
+    presented_at_known = models.BooleanField()
     settlement_amount = SettlementAmountField(max_digits=17, decimal_places=3)
     settlement_currency = models.CharField(max_length=3)
     settlement_fee = models.DecimalField(max_digits=16, decimal_places=4, null=True)
@@ -292,7 +293,7 @@ class SettlementRecord(models.Model):
     arn = models.CharField(max_length=24, default="", db_default="")
     dispute_stage = models.CharField(max_length=15, default="", db_default="")
     state = models.CharField(max_length=16, choices=MatchState, default="")
-    marked = models.BooleanField(default=False)
+    without_payment = models.BooleanField(default=False)
     version = models.IntegerField(default=1)
     chargeback = models.UUIDField(null=True)
     chargeback_at = models.DateTimeField(null=True)
@@ -319,10 +320,13 @@ class SettlementRecord(models.Model):
                 condition=models.Q(record_type="FEE", settlement_tx_id=""),
             ),
             models.Index(fields=["merchant", "recorded_at", "id"], name="record_merchant_recorded"),
+            # For the search of the back office: what an acquirer's or bank's letter names.
+            models.Index(fields=["arn"], name="record_arn", condition=~models.Q(arn="")),
+            models.Index(fields=["tx_id1"], name="record_tx_id", condition=~models.Q(tx_id1="")),
             models.Index(
                 fields=["merchant", "id"],
                 name="record_open",
-                condition=models.Q(state__in=["NOT_MATCHED", "MULTIPLE_MATCHES"], marked=False),
+                condition=models.Q(state__in=["NOT_MATCHED", "MULTIPLE_MATCHES"], without_payment=False),
             ),
         ]
         constraints = [
@@ -435,52 +439,34 @@ class LineError(models.Model):
         return f"{self.line}: {self.column} {self.message}"
 
 
-class SftpSource(models.Model):
-    """The SFTP server from which an institute's files are fetched. ``host_key`` and ``secret_sealed``: as of an
-    SftpTarget.
+class SftpSource(SftpServer):
+    """The SFTP server from which an institute's files are fetched, in ``folder``.
 
-    ``pattern``: names of settlement files (``*`` and ``?``). ``then``: what to do with a file on the server after it
-    was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds between two
-    fetches. ``due_at``, ``lease_until``, ``polled_at``: real time. ``failures``: how many fetches in a row failed;
-    ``why``: the last failure.
+    ``pattern``: names of settlement files (``*`` and ``?``). ``after_download``: what to do with a file on the server
+    after it was taken in; ``moved_to``: the folder below ``folder`` for those that are moved. ``every_s``: seconds
+    between two fetches. ``due_at``, ``lease_until``, ``polled_at``: real time. ``failures``: how many fetches in a row
+    failed; ``why``: the last failure.
     """
 
-    class Secrets(models.TextChoices):
-        PASSWORD = "password"  # noqa: S105 - the kind of secret, not one
-        KEY = "key", "private key"
-
-    class Then(models.TextChoices):
+    class AfterDownload(models.TextChoices):
         LEAVE = "leave", "leave it there"
         MOVE = "move", "move it to another folder"
 
-    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
     institute = models.OneToOneField(ClearingInstitute, on_delete=models.PROTECT, related_name="sftp_source")
-    host = models.CharField(max_length=255)
-    port = models.PositiveIntegerField(default=22)
-    username = models.CharField(max_length=64)
-    secret_kind = models.CharField(max_length=8, choices=Secrets)
-    secret_sealed = models.BinaryField()
-    host_key = models.CharField(max_length=1024)
-    folder = models.CharField(max_length=255, default=".")
     pattern = models.CharField(max_length=64, default="*")
-    then = models.CharField(max_length=5, choices=Then, default=Then.LEAVE)
+    after_download = models.CharField(max_length=5, choices=AfterDownload, default=AfterDownload.LEAVE)
     moved_to = models.CharField(max_length=64, default="done")
     every_s = models.PositiveIntegerField(default=300)
-    active = models.BooleanField(default=True)
     due_at = models.DateTimeField()
     lease_until = models.DateTimeField(null=True)
     polled_at = models.DateTimeField(null=True)
     failures = models.IntegerField(default=0)
     why = models.CharField(max_length=500, default="")
-    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         app_label = "reporting"
         verbose_name = "SFTP source"
         indexes = [models.Index(fields=["due_at"], name="sftp_source_due", condition=models.Q(active=True))]
-
-    def __str__(self) -> str:
-        return f"sftp://{self.username}@{self.host}:{self.port}/{self.folder}"
 
 
 class RemoteFile(models.Model):

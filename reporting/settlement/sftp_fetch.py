@@ -89,7 +89,7 @@ def configure_source(
     folder: str,
     by: audit_log.Actor,
     pattern: str = "*",
-    then: str = SftpSource.Then.LEAVE,
+    after_download: str = SftpSource.AfterDownload.LEAVE,
     moved_to: str = "done",
     every_s: int = 300,
     active: bool = True,
@@ -97,11 +97,11 @@ def configure_source(
     """Set the SFTP source of an institute, with an audit entry. Without ``secret`` the source keeps its old one;
     ``active`` False: store it without fetching. Raises ValueError."""
     sftp.parse_host_key(host_key)
-    if secret is not None and kind == SftpSource.Secrets.KEY:
+    if secret is not None and kind == SftpSource.SecretKind.KEY:
         sftp.load_private_key(secret)
     if not MIN_FETCH_INTERVAL_S <= every_s <= MAX_FETCH_INTERVAL_S:
         raise ValueError(f"between two looks: {MIN_FETCH_INTERVAL_S} to {MAX_FETCH_INTERVAL_S} seconds")
-    if then == SftpSource.Then.MOVE and (not moved_to or "/" in moved_to or moved_to in (".", "..")):
+    if after_download == SftpSource.AfterDownload.MOVE and (not moved_to or "/" in moved_to or moved_to in (".", "..")):
         raise ValueError("moved to: the name of a folder below the one that is looked into, e.g. done")
     with transaction.atomic():
         source = SftpSource.objects.filter(institute=institute).first() or SftpSource(institute=institute)
@@ -111,7 +111,12 @@ def configure_source(
         elif not source.secret_kind:
             raise ValueError("a new source needs a secret")
         source.host_key, source.active = " ".join(host_key.split()[:2]), active
-        source.pattern, source.then, source.moved_to, source.every_s = pattern or "*", then, moved_to, every_s
+        source.pattern, source.after_download, source.moved_to, source.every_s = (
+            pattern or "*",
+            after_download,
+            moved_to,
+            every_s,
+        )
         source.due_at, source.failures, source.why = clock.real_now(), 0, ""
         source.save()
         audit_log.record_audit_entry(
@@ -203,7 +208,7 @@ class _SourceSession:
         for there in found:
             row = self._update_row(known.get(there.name), there, now)
             if row.state == RemoteFileState.REFUSED or (
-                row.state == RemoteFileState.TAKEN and self._source.then == "leave"
+                row.state == RemoteFileState.TAKEN and self._source.after_download == "leave"
             ):
                 continue
             if taken >= MAX_FILES_PER_FETCH or (
@@ -237,7 +242,7 @@ class _SourceSession:
         try:
             if row.state == RemoteFileState.SEEN and not self._take_in(row, there):
                 return ""
-            if self._source.then == SftpSource.Then.MOVE:
+            if self._source.after_download == SftpSource.AfterDownload.MOVE:
                 self._move_away(row)
         except (EOFError, TimeoutError, ConnectionError, SSHException) as fault:
             raise SftpUnreachableError(f"reading {row.name} failed: {fault or type(fault).__name__}") from None

@@ -124,6 +124,7 @@ if ($("go")) {
     $("place").replaceChildren();
     $("fast-place").replaceChildren();
     $("fast").hidden = true;
+    $("go").classList.replace("second", "first");
   }
 
   /** @param {string} query @param {string} [integrity] */
@@ -158,6 +159,8 @@ if ($("go")) {
     $("place").append(make("form", { class: "paymentWidgets", action: `${facts.base}demo/result`, "data-brands": chosen().join(" ") }));
     $("source").textContent = facts.source.replace("{checkout id}", checkout.id).replace("{integrity}", checkout.integrity || "");
     load(`?checkoutId=${encodeURIComponent(checkout.id)}`, checkout.integrity);
+    // The form's own button is the one to press now.
+    $("go").classList.replace("first", "second");
     $("place").scrollIntoView({ block: "nearest" });
   }
 
@@ -199,6 +202,31 @@ if ($("go")) {
   document.querySelectorAll("input[name=brand]").forEach((one) => one.addEventListener("change", again));
   $("returning").addEventListener("change", () => open && pay());
   $("secure").addEventListener("change", () => open && pay());
+
+  // --- test cards ----------------------------------------------------------------------------------------------------
+  // The demo shop has the gateway's own address, so that this page may reach into the hosted fields. No other page can.
+  /** @param {HTMLInputElement | null | undefined} field @param {string} text */
+  function type(field, text) {
+    if (!field) return false;
+    field.value = text;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    return true;
+  }
+
+  /** @param {string} name */
+  function hosted(name) {
+    const frame = /** @type {HTMLIFrameElement | null} */ (document.querySelector(`.wpwl-control-${name} iframe`));
+    return /** @type {HTMLInputElement | null | undefined} */ (frame?.contentDocument?.getElementById("field"));
+  }
+
+  /** @param {string} number */
+  function typeCard(number) {
+    const expiry = /** @type {HTMLInputElement | null} */ (document.querySelector(".wpwl-control-expiry"));
+    const done = type(hosted("cardNumber"), number) && type(expiry, "0534") && type(hosted("cvv"), "123");
+    $("card-note").textContent = done ? "Typed into the form." : "There is no card form yet: press Go to payment first.";
+  }
+  const cardButtons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-card]"));
+  cardButtons.forEach((one) => one.addEventListener("click", () => typeCard(String(one.dataset.card))));
 
   // --- tabs --------------------------------------------------------------------------------------------------------
   const tabs = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[role=tab]"))];

@@ -147,7 +147,7 @@ class Ground:
         bare = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
         return {
             **bare,
-            "DATABASE_URL": self.url(database),
+            "DATABASE_URL": self._postgres.local_url(self.url(database)),
             "DJANGO_SECRET_KEY": self._secret,
             "GATEWAY_ENVIRONMENT": "test",
             "GATEWAY_VAULT_KEYSET_FILE": str(self.var / "vault.json"),

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -32,6 +30,7 @@ if __name__ == "__main__":
 from gateway.core import clock, identifiers
 from gateway.core.masking import mask_pan
 from gateway.core.secret import Secret
+from gateway.db.copied_rows import build_copy_line, copy_lines, format_copied_bytes
 from gateway.models import (
     AcquirerExchange,
     Channel,
@@ -50,18 +49,17 @@ COPY_BATCH_ROWS: Final = 20_000
 LOADED_MERCHANTS: Final = 20
 LOADED_CARDS: Final = ("4200000000000000", "4111111111111111", "5454545454545454", "5105105105105100")
 LOADED_APPROVAL_CODE: Final = "000.100.110"
-_JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
 LOADED_MODELS: Final = (Payment, PaymentEvent, AcquirerExchange, Notification, RequestLog)
 # Kinds of chains: weight, first payment, its result code, and the follow-ups with their share of the amount.
 PAYMENT_MIX: Final = (
-    (70, "DB", LOADED_APPROVAL_CODE,      ()),
-    (6,  "DB", "800.100.155", ()),
-    (12, "PA", LOADED_APPROVAL_CODE,      (("CP", 1.0),)),
-    (2,  "PA", LOADED_APPROVAL_CODE,      (("CP", 0.5), ("RV", 0.5))),
-    (6,  "DB", LOADED_APPROVAL_CODE,      (("RF", 0.5),)),
-    (2,  "DB", LOADED_APPROVAL_CODE,      (("RF", 0.25), ("RF", 0.25))),
-    (2,  "PA", LOADED_APPROVAL_CODE,      ()),
-)  # fmt: skip
+    (70, "DB", LOADED_APPROVAL_CODE, ()),
+    (6, "DB", "800.100.155", ()),
+    (12, "PA", LOADED_APPROVAL_CODE, (("CP", 1.0),)),
+    (2, "PA", LOADED_APPROVAL_CODE, (("CP", 0.5), ("RV", 0.5))),
+    (6, "DB", LOADED_APPROVAL_CODE, (("RF", 0.5),)),
+    (2, "DB", LOADED_APPROVAL_CODE, (("RF", 0.25), ("RF", 0.25))),
+    (2, "PA", LOADED_APPROVAL_CODE, ()),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,9 @@ def load_payments(
             rows.write()
     rows.write()
     with connection.cursor() as cursor:
-        cursor.execute(f"VACUUM ANALYZE {', '.join(_quote_table(model) for model in LOADED_MODELS)}")
+        cursor.execute(
+            f"VACUUM ANALYZE {', '.join(connection.ops.quote_name(model._meta.db_table) for model in LOADED_MODELS)}"
+        )
 
 
 def main() -> None:
@@ -150,7 +150,7 @@ class CopyBuffer:
     def __init__(self, draws: random.Random) -> None:
         self._draws = draws
         self._lines: dict[type[models.Model], list[str]] = {model: [] for model in LOADED_MODELS}
-        self._fingerprints = {card: _format_bytes(current_vault().fingerprint(card)) for card in LOADED_CARDS}
+        self._fingerprints = {card: format_copied_bytes(current_vault().fingerprint(card)) for card in LOADED_CARDS}
 
     def add(self, keys: list[UUID], due: PlannedPayment, at: datetime) -> None:
         """Add a payment with all rows of its two transactions. The first one of a chain adds its id to ``keys``."""
@@ -186,7 +186,7 @@ class CopyBuffer:
             merchant_transaction_id=order,
             request=echo,
             answer={**card, **details} if first else details,
-            means_sealed=_format_bytes(current_vault().seal(Secret(due.card), payment)) if first else None,
+            means_sealed=format_copied_bytes(current_vault().seal(Secret(due.card), payment)) if first else None,
             means_fingerprint=self._fingerprints[due.card] if first else None,
             email_key=search_keys.build_email_key(due.channel.merchant_id, echo["customer"]["email"])
             if first
@@ -251,14 +251,11 @@ class CopyBuffer:
             if cursor.fetchone()[0]:
                 cursor.execute("SET LOCAL session_replication_role = replica")
             for model, lines in self._lines.items():
-                columns = ", ".join(f'"{field.column}"' for field in _copied_fields(model))
-                with cursor.copy(f"COPY {_quote_table(model)} ({columns}) FROM STDIN") as copy:
-                    copy.write("".join(lines))
+                copy_lines(cursor, model, lines)
                 lines.clear()
 
     def _line(self, model: type[models.Model], **values: Any) -> None:
-        said = {name: _format_cell(value) for name, value in values.items()}
-        self._lines[model].append(_line_template(model, tuple(said)).format_map(said))
+        self._lines[model].append(build_copy_line(model, **values))
 
     def _id(self, at: datetime) -> UUID:
         """A UUID of version 7 with the time ``at``, as identifiers.row_id makes one now."""
@@ -299,51 +296,6 @@ def _build_echo(due: PlannedPayment, order: str) -> dict[str, Any]:
         "customer": {"givenName": "Jane", "surname": "Jones", "email": "jane.jones@shop.example"},
         "billing": {"street1": "High Street 12", "city": "Springfield", "postcode": "12345", "country": "DE"},
     }
-
-
-# --- COPY's text format -----------------------------------------------------------------------------------------
-
-
-@cache
-def _copied_fields(model: type[models.Model]) -> list[models.Field[Any, Any]]:
-    """The columns that are sent; the database itself numbers rows and payments."""
-    return [
-        field
-        for field in model._meta.concrete_fields
-        if not isinstance(field, models.AutoField | models.BigAutoField) and not field.has_db_default()
-    ]
-
-
-@cache
-def _line_template(model: type[models.Model], names: tuple[str, ...]) -> str:
-    """A line with a place for each of ``names``; every other column has its default already."""
-    if unknown := set(names) - {field.attname for field in _copied_fields(model)}:
-        raise TypeError(f"{model.__name__} has no {', '.join(sorted(unknown))}")
-    cells = []
-    for field in _copied_fields(model):
-        default = _format_cell(field.get_default()).replace("{", "{{").replace("}", "}}")
-        cells.append(f"{{{field.attname}}}" if field.attname in names else default)
-    return "\t".join(cells) + "\n"
-
-
-def _format_cell(value: Any) -> str:
-    if value is None:
-        return r"\N"
-    kind = type(value)
-    if kind is str:
-        return str(value).replace("\\", "\\\\")
-    if kind is dict:
-        return _JSON(value).replace("\\", "\\\\")
-    return str(value)
-
-
-def _format_bytes(value: bytes) -> str:
-    """A bytea in its text form."""
-    return "\\x" + value.hex()
-
-
-def _quote_table(model: type[models.Model]) -> str:
-    return connection.ops.quote_name(model._meta.db_table)
 
 
 if __name__ == "__main__":

@@ -107,13 +107,18 @@ def _pattern(connection: psycopg.Connection[Any], ground: Ground, database: str)
     site.stop()
     found = {}
     for table in {*FIRST, *SECOND}:
+        # Each column as PostgreSQL itself writes it: JSON has another form of arrays.
+        names = [one.name for one in connection.execute(f"SELECT * FROM {table} LIMIT 0").description or ()]
+        columns = ", ".join(f'quote_nullable("{name}"::text)' for name in names)
         newest = connection.execute(
-            "SELECT (SELECT json_object_agg(key, quote_nullable(value)) FROM json_each_text(to_json(t)))"
-            f" FROM {table} t ORDER BY id DESC LIMIT 1"
+            f"SELECT {columns} FROM {table}"
+            f" ORDER BY {'payment_id' if table == 'gateway_paymentevent' else 'id'} DESC LIMIT 1"
         ).fetchone()
         assert newest is not None
         # pgbench reads ":name" as a variable of its own, even inside a literal.
-        found[table] = {name: re.sub(r":(?=[A-Za-z0-9_])", ": ", value) for name, value in newest[0].items()}
+        found[table] = {
+            name: re.sub(r":(?=[A-Za-z0-9_])", ": ", value) for name, value in zip(names, newest, strict=True)
+        }
     return found
 
 

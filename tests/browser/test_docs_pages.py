@@ -7,11 +7,16 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
 from playwright.sync_api import Locator, Page, expect
 
+from gateway.models import Role
 from gateway.portal.sample_code import SAMPLE_LANGUAGES, format_sample
 from gateway.portal.samples import API_SAMPLES
 from tests.browser.conftest import picture
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+from tests.support.webhook_delivery import deliver
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 
@@ -102,3 +107,54 @@ def test_the_tabs_are_drawn_for_everybody(site: str, open_page: Open, path: str,
         found = Axe().run(page, options={"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa"]}})
         bad = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
         assert not [(one["id"], json.dumps([node["target"] for node in one["nodes"]])[:300]) for one in bad]
+
+
+# --- Run --------------------------------------------------------------------------------------------------------------
+
+
+def sign_in(page: Page, site: str, client: Client) -> None:
+    cookie = client.cookies["sessionid"]
+    page.context.add_cookies([{"name": "sessionid", "value": cookie.value, "url": site}])
+
+
+def test_a_sample_is_run_and_its_timeline_shown(site: str, open_page: Open, committed: Shop) -> None:
+    page = open_page()
+    sign_in(page, site, signed_in(person("dev", Role.DEVELOPER, committed.merchant)))
+    page.goto(f"{site}/docs/reference/payment")
+    entity = committed.channel.entity_id
+    expect(find_sample(page, "pay").locator('[data-variable="ENTITY_ID"]')).to_have_text(entity)
+    find_sample(page, "pay").get_by_role("button", name="Run").click()
+    panel = page.locator(".run")
+    expect(panel.get_by_label("Your answer")).to_contain_text("000.100.110")
+    expect(panel.locator(".ck-timeline")).to_contain_text("approved")
+    deliver(committed)
+    expect(panel.get_by_text("The webhook", exact=True)).to_be_visible()
+    picture(page, "docs-run")
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour in transition
+        found = Axe().run(page)
+        assert not [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")], scheme
+
+
+def test_what_a_sample_builds_on_is_run_first_on_a_phone(site: str, open_page: Open, committed: Shop) -> None:
+    committed.open_channel("second")
+    page = open_page(width=390)
+    sign_in(page, site, signed_in(person("dev", Role.DEVELOPER, committed.merchant)))
+    page.goto(f"{site}/docs/quick-start")
+    find_sample(page, "refund").get_by_role("button", name="Run").click()
+    panel = page.locator(".run")
+    expect(panel.get_by_text("First: ")).to_contain_text("200 000.100.110")
+    expect(panel.get_by_label("Your answer")).to_contain_text('"paymentType": "RF"')
+    panel.get_by_label("Channel").select_option(label="Committed shop: second")
+    find_sample(page, "pay").get_by_role("button", name="Run").click()
+    expect(page.locator(".run")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    picture(page, "docs-run-phone")
+
+
+def test_a_visitor_is_led_to_the_sign_in(site: str, open_page: Open) -> None:
+    page = open_page()
+    page.goto(f"{site}/docs/quick-start")
+    find_sample(page, "pay").get_by_role("button", name="Run").click()
+    link = page.locator(".run").get_by_role("link", name="Sign in")
+    assert link.get_attribute("href") == "/admin/login/?next=%2Fdocs%2Fquick-start"

@@ -79,7 +79,7 @@ def test_the_page_fits_its_window_and_fingers_hit_its_buttons(api: Api, open_pag
     page = open_page()
     go(page, buy(api, brand))
     for scheme, width in product(("light", "dark"), (320, 390, 1440)):
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # no colour in transition
         resize(page, width, 844)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for button in page.get_by_role("button").all():

@@ -61,7 +61,7 @@ def test_a_month_is_closed_by_two_people(shop: Shop, site: str, open_page: Open,
         expect(clerk.get_by_role("link", name="7.77", exact=True)).to_be_visible()
         look(clerk, "open")
         # The path to what keeps the balance from 0.00.
-        follow(clerk, clerk.get_by_role("link", name="1 Lines without exactly one payment"))
+        follow(clerk, clerk.get_by_role("link", name="Lines without exactly one payment: 1"))
         look(clerk, "lines")
         follow(clerk, clerk.locator("tbody a").first)
         clerk.get_by_label("Why is no payment to be looked for?").fill("a terminal that is not ours")

@@ -85,7 +85,7 @@ def test_a_receiver_that_stopped_is_told_again_by_replay(shop: Shop, site: str, 
         deliver(shop)
         find(page, site, "order-4711")
         follow(page, page.locator("tbody a").first)
-        expect(page.get_by_text("The card has not enough credit.")).to_be_visible()
+        expect(page.get_by_text("The card has not enough credit.").first).to_be_visible()
         expect(page.get_by_text("attempt 1: 503")).to_be_visible()
         follow(page, page.get_by_role("link", name="delivery").first)
         expect(page.get_by_text("503").first).to_be_visible()

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from gateway.connectors.simulator.cards import simulate_card_answer
-from gateway.models import Division, Payment, Psp, Registration, Status
+from gateway.models import Division, Payment, Psp, Registration, Status, ThreeDSecureConfiguration
 from tests.browser.conftest import picture
-from tests.browser.patience import PATIENCE_MS
+from tests.browser.patience import PATIENCE_MS, until
 from tests.browser.widget import GOOD, Widget, checkout, held, let_go, lose, result
 from tests.support.client import Api
 from tests.support.fixtures import Shop, open_shop
@@ -24,7 +25,8 @@ from tests.support.threeds import CODE, PASS
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 Open = Callable[..., Widget]
-DECLINED = "4000000000000002"
+PAYMENT = re.compile("/v1/checkouts/[^/]+/payment")
+CORS = {"Access-Control-Allow-Origin": "*"}
 
 
 @pytest.fixture
@@ -154,6 +156,35 @@ def test_a_failed_authentication_says_that_nothing_was_charged(
     expect(widget.pay).to_have_attribute("aria-disabled", "false")
 
 
+def test_a_bank_that_wants_an_authentication_gets_it_in_the_same_payment(
+    shop: Shop, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Soft decline: the challenge opens instead of a refusal; closed and tried again, it is still one payment."""
+    channel = shop.open_channel("stepping up", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=channel, on_soft_decline="challenge")
+    api = shop.api_of(channel)
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844)
+    widget.open(shop_site.widget(site, checkout_id)).fill("4000030002000007")
+    fill_address(widget.page)
+    widget.press()
+    bank = widget.page.frame_locator(".wpwl-sheet-frame")
+    expect(bank.get_by_label("Code")).to_be_visible()
+    picture(widget.page, "step-up")
+    bank.get_by_label("Code").fill(CODE)
+    bank.get_by_role("button", name="Confirm").click()
+    widget.lands()
+    assert not widget.faults
+    assert result(api, checkout_id).code == "000.100.110"
+    payment = Payment.objects.get()
+    assert list(payment.events.order_by("sequence").values_list("event", flat=True)) == [
+        "begin", "step_up", "suspend", "resume", "approve",
+    ]  # fmt: skip
+    widget.page.reload()
+    assert result(api, checkout_id).code == "000.100.110"
+    assert Payment.objects.count() == 1
+
+
 def test_a_decline_after_the_challenge_says_why(
     authenticating: Api, site: str, shop_site: Shopfront, open_widget: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,18 +224,101 @@ def test_a_lost_answer_is_found_by_the_state(api: Api, site: str, shop_site: Sho
 def test_without_a_network_nothing_is_charged_and_the_form_stays(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """The submission never left: the words say so, the button works again."""
+    """The submission never left, nor its repetition: the words say so, everything that was typed is still there."""
     widget = open_widget()
-    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: route.abort())
+    pressed: list[Route] = []
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: pressed.append(route) or route.abort())
     widget.open(shop_site.widget(site, checkout(api))).fill()
     widget.press()
     expect(widget.page.locator(".wpwl-note-error")).to_contain_text("So far no payment has been made.")
+    assert len(pressed) == 2
     widget.page.unroute_all()
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    expect(widget.cvv).to_have_value("123")
+    expect(widget.expiry).to_have_value("05 / 34")
+    widget.press()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_a_press_that_was_lost_is_repeated_when_the_line_is_back(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The shopper pressed once and waits: one payment, and no second press."""
+    widget = open_widget()
+    widget.page.route(re.compile("/v1/checkouts/[^/]+/payment"), lambda route: route.abort(), times=1)
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.press()
+    widget.lands()
+    assert Payment.objects.count() == 1
+
+
+def test_a_declined_press_after_a_refused_one_is_not_repeated(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """The first press is refused by parameter, which is no attempt; the second is declined, and its answer gets lost.
+    The state tells that it arrived: number and security code are not sent again."""
+    widget = open_widget()
+    page = widget.page
+    answers: list[dict[str, Any]] = []
+    page.route(PAYMENT, lambda route: refuse_by_parameter(route, answers), times=1)
+    widget.open(shop_site.widget(site, checkout(api))).fill("4000015500000005")
+    widget.press()
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    until(page, lambda: answers)
+    assert (answers[0]["result"]["code"], answers[0]["attempts"]) == ("200.300.404", 0)
+    pressed: list[Route] = []
+    page.route(PAYMENT, lambda route: pressed.append(route) or lose(route))
+    widget.cvv.fill("123")
+    widget.press()
+    expect(page.locator(".wpwl-note-error")).to_contain_text("The limit or balance is too low.")
+    assert (len(pressed), Payment.objects.count()) == (1, 1)
+
+
+def test_a_press_after_an_answer_that_is_not_the_gateway_s_is_not_repeated(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A proxy refused the first press: what the gateway had counted is not known, so the second is sent once."""
+    widget = open_widget()
+    page = widget.page
+    page.route(PAYMENT, lambda route: route.fulfill(status=403, headers=CORS, json={"error": "no"}), times=1)
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    widget.press()
+    expect(page.locator(".wpwl-note-error")).to_be_visible()
+    expect(widget.pay).to_have_attribute("aria-disabled", "false")
+    pressed: list[Route] = []
+    page.route(PAYMENT, lambda route: pressed.append(route) or route.abort())
+    widget.cvv.fill("123")
+    widget.press()
+    expect(page.locator(".wpwl-note-error")).to_contain_text("You were not charged")
+    assert (len(pressed), Payment.objects.count()) == (1, 0)
+    page.unroute_all()
     widget.emptied()
     widget.cvv.fill("123")
     widget.press()
     widget.lands()
     assert Payment.objects.count() == 1
+
+
+def refuse_by_parameter(route: Route, answers: list[dict[str, Any]]) -> None:
+    """The form reaches the gateway with a month that does not exist."""
+    sent = re.sub(r"card\.expiryMonth=\d+", "card.expiryMonth=13", route.request.post_data or "")
+    answer = route.fetch(post_data=sent, timeout=PATIENCE_MS)
+    answers.append(answer.json())
+    route.fulfill(response=answer)
+
+
+def test_a_press_of_long_ago_is_not_repeated(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    """After minutes the shopper may have paid elsewhere: the form shows the state, and asks for another press."""
+    widget = open_widget()
+    widget.open(shop_site.widget(site, checkout(api))).fill()
+    waiting = held(widget, "/v1/checkouts/[^/]+/payment")
+    widget.press()
+    until(widget.page, lambda: waiting)
+    widget.page.evaluate("const now = Date.now(); Date.now = () => now + 120_000; 0")
+    waiting[0].abort()
+    expect(widget.page.locator(".wpwl-note-error")).to_contain_text("So far no payment has been made.")
+    assert (len(waiting), Payment.objects.count()) == (1, 0)
 
 
 def test_an_unknown_or_expired_checkout_says_so(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

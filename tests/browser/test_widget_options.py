@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from checkout.models import Checkout, OfferRule
@@ -94,6 +95,33 @@ def test_the_page_is_told_what_failed(api: Api, site: str, shop_site: Shopfront,
     assert [one["name"] for one in widget.page.evaluate("told")] == ["baseUrl"]
 
 
+def test_a_pages_mistakes_are_told_on_the_page_in_the_test_environment(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A wrong option, an unknown language, a wrong address: a console is easily overlooked."""
+    options = {"style": "crad", "locale": "xx", "brandDetecton": True}
+    widget = open_widget().open(shop_site.widget(site, checkout(api), options=options))
+    told = " ".join(widget.page.locator(".wpwl-banner").all_inner_texts())
+    for words in ("Did you mean card?", 'locale "xx" is none', "Did you mean brandDetection?"):
+        assert words in told
+    widget.open(shop_site.widget(site, checkout(api), options={"style": "plain", "locale": "nl"}))
+    expect(widget.page.locator(".wpwl-banner")).to_have_count(0)
+    widget.page.goto(shop_site.widget(site, checkout(api), options={"baseUrl": "https://pay.example"}))
+    expect(widget.page.get_by_role("alert")).to_contain_text("ends with a slash")
+
+
+def test_an_expired_checkout_leads_back_to_the_shop(site: str, shop_site: Shopfront, open_widget: Open) -> None:
+    widget = open_widget()
+    page = shop_site.widget(site, "0" * 32 + "-node01")
+    widget.page.goto(page)
+    back = widget.page.locator(".wpwl-end").get_by_role("link", name="Back to the shop")
+    expect(back).to_have_attribute("href", re.compile(r"^https?://[^/]+/$"))
+    cart = shop_site.show("/cart", f'<title>Cart</title><a href="{page}">Pay</a>', "")
+    widget.page.goto(cart)
+    widget.page.get_by_role("link", name="Pay").click()
+    expect(back).to_have_attribute("href", cart)
+
+
 def result_code(number: str) -> str:
     assert number == FUNDS
     return Payment.objects.get().result_code
@@ -172,23 +200,130 @@ def test_a_stored_card_is_taken_away_after_one_question(
     widget.lands()
 
 
-def test_an_expired_card_leads_to_a_new_one_that_is_kept(
+def expire(registration: str) -> None:
+    row = Registration.objects.get(pk=registration)
+    row.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
+    row.save(update_fields=["details"])
+
+
+@pytest.mark.parametrize(("width", "lang"), [(390, "en"), (1280, "de"), (390, "ar")])
+def test_an_expired_card_is_renewed_in_place(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, width: int, lang: str
+) -> None:
+    """Its row asks for the new date; date and code pay, and what is stored is good from then on."""
+    old, other = store(api), store(api, **{"card.number": "4242424242424242"})
+    expire(old)
+    offered = {"registrations[0].id": old, "registrations[1].id": other}
+    widget = open_widget(width, 900).open(shop_site.widget(site, checkout(api, **offered), lang=lang))
+    page = widget.page
+    box = page.locator(f"#wpwl-container-registration-{old}")
+    expect(page.get_by_role("radio").nth(1)).to_be_checked()
+    box.get_by_role("radio").check()
+    picture(page, f"expired-card-{lang}")
+    box.locator(".wpwl-button-pay").click()
+    expect(box.locator(".wpwl-hint-expiryError")).to_be_visible()
+    expect(box.locator(".wpwl-hint-cvvError")).to_be_visible()
+    assert Axe().run(page, context=".wpwl-widget", options={"resultTypes": ["violations"]}).response["violations"] == []
+    box.locator(".wpwl-control-expiry").press_sequentially("0534")
+    box.frame_locator("iframe").locator("#field").fill("123")
+    picture(page, f"expired-card-filled-{lang}")
+    widget.heard()
+    box.locator(".wpwl-button-pay").click()
+    widget.lands()
+    card = Registration.objects.get(pk=old).details["card"]
+    assert (card["expiryMonth"], card["expiryYear"]) == ("05", "2034")
+    again = open_widget().open(shop_site.widget(site, checkout(api, **offered)))
+    expect(again.page.get_by_role("radio").first).to_be_checked()
+    expect(again.page.locator(".wpwl-method").first).to_contain_text("Expires")
+
+
+def answered(widget: Widget, code: str) -> None:
+    """The bank's answer to the next payment is a decline with this code."""
+    body = {"result": {"code": code}, "state": "open", "attempts": 1}
+    widget.page.route(
+        PAYMENT, lambda route: route.fulfill(json=body, headers={"Access-Control-Allow-Origin": "*"}), times=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "offered"),
+    [
+        ("800.100.155", "Visa ending in \u20684242\u2069"),  # too little money: another card
+        ("800.100.151", "Visa ending in \u20684242\u2069"),
+        ("100.400.311", "Direct debit"),  # refused for risk: no other card either
+        ("800.100.153", ""),  # a wrong code: the same card, its code anew
+        ("100.390.112", ""),  # not authenticated: the same card may do
+        ("900.100.300", ""),
+    ],
+)
+def test_after_a_decline_the_next_best_means_is_one_press_away(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, code: str, offered: str
+) -> None:
+    first, second, old = store(api), store(api, **{"card.number": "4242424242424242"}), store(api)
+    expire(old)
+    stored = {f"registrations[{at}].id": one for at, one in enumerate((old, first, second))}
+    options = {"registrations": {"requireCvv": True}}
+    url = shop_site.widget(site, checkout(api, **stored), brands="VISA DIRECTDEBIT_SEPA", options=options)
+    widget = open_widget(390, 900).open(url)
+    page = widget.page
+    box = page.locator(f"#wpwl-container-registration-{first}")
+    box.frame_locator("iframe").locator("#field").fill("123")
+    answered(widget, code)
+    widget.heard()
+    box.locator(".wpwl-button-pay").click()
+    note = page.locator(".wpwl-note-error")
+    expect(note).to_be_visible()
+    if not offered:
+        expect(note.get_by_role("button")).to_have_count(0)
+        expect(box.get_by_role("radio")).to_be_checked()
+        if code == "800.100.153":
+            expect(box.frame_locator("iframe").locator("#field")).to_be_focused()
+        return
+    picture(page, f"declined-next-{code}")
+    note.get_by_role("button", name=re.compile(offered)).click()
+    expect(page.get_by_role("radio", name=re.compile(offered))).to_be_checked()
+    expect(page.get_by_role("radio", name=re.compile(offered))).to_be_focused()
+    expect(note).to_have_count(0)
+
+
+def test_a_means_that_was_refused_is_not_offered_again(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:
-    """Marked, with the way to another in its place."""
-    old = Registration.objects.get(pk=store(api))
-    old.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
-    old.save(update_fields=["details"])
-    checkout_id = checkout(api, **{"registrations[0].id": old.id.hex, "customer.merchantCustomerId": "17"})
+    """From the stored card to the form, from there to the account: never back, and at the end nothing."""
+    widget = open_widget(390, 900).open(
+        shop_site.widget(site, checkout(api, **{"registrations[0].id": store(api)}), brands="VISA DIRECTDEBIT_SEPA")
+    )
+    page = widget.page
+    offer = page.locator(".wpwl-note-error").get_by_role("button")
+    answered(widget, "800.100.151")
+    page.locator(".wpwl-form-registrations .wpwl-button-pay").click()
+    expect(offer).to_have_text("Another card")
+    offer.click()
+    widget.fill()
+    answered(widget, "800.100.151")
+    widget.press()
+    expect(offer).to_contain_text("Direct debit")
+
+
+def test_a_stored_card_that_the_bank_calls_expired_is_asked_for_its_date(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Here it is good, at the bank it is not: a new card was sent before the old one ended."""
+    stored = store(api)
+    checkout_id = checkout(api, **{"registrations[0].id": stored})
     widget = open_widget(390, 900).open(shop_site.widget(site, checkout_id))
     page = widget.page
-    page.get_by_role("radio", name=re.compile("ending in")).check()
-    picture(page, "expired-card")
-    page.get_by_role("button", name="Enter a new card").click()
-    expect(page.get_by_label("Save this card for next time")).to_be_checked()
-    widget.fill().press()
+    answered(widget, "100.100.303")
+    page.locator(".wpwl-form-registrations .wpwl-button-pay").click()
+    expiry = page.locator(".wpwl-form-registrations .wpwl-control-expiry")
+    expect(expiry).to_be_focused()
+    expiry.press_sequentially("0842")
+    page.frame_locator(".wpwl-form-registrations iframe").locator("#field").fill("123")
+    picture(page, "renewed-after-decline")
+    widget.heard()
+    page.locator(".wpwl-form-registrations .wpwl-button-pay").click()
     widget.lands()
-    assert result(api, checkout_id).body["registrationId"] != old.id.hex
+    assert Registration.objects.get(pk=stored).details["card"]["expiryYear"] == "2042"
 
 
 def test_a_lost_decline_is_told_as_one(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:

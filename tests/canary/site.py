@@ -21,6 +21,7 @@ from config.launcher.postgres import Postgres
 from config.launcher.postgres_files import find_postgres_binaries
 from config.launcher.process import spawn_process
 from config.launcher.programs import WebServer
+from tests.canary.watchers import Watchers
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +60,7 @@ class Site:
     _web: subprocess.Popen[bytes] | None = None
     _postgres: Postgres | None = None
     port: int = 0
+    watchers: Watchers = field(default_factory=Watchers)
 
     @property
     def web_log(self) -> Path:
@@ -105,6 +107,7 @@ class Site:
 
     def stop(self) -> None:
         self.stop_web()
+        self.watchers.close()
         if self._postgres is not None:
             self._postgres.stop()
 
@@ -118,6 +121,7 @@ class Site:
             "CELERY_BROKER_URL": "memory://",
             "DJANGO_SECRET_KEY": "only-for-tests-" + "0123456789" * 4,
             "GATEWAY_ENVIRONMENT": "test",
+            **self.watchers.settings(),
             "GATEWAY_BASE_URL": f"http://127.0.0.1:{self.port}",
             "GATEWAY_VAULT_KEYSET_FILE": str(self.var / "vault.json"),
             "GATEWAY_LOG_LEVEL": "DEBUG",

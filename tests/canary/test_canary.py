@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import pytest
 
 from tests.canary import means, traffic
 from tests.canary.cards import WINDOW, WRITTEN, Aviary, check_digit, numbers_of
-from tests.canary.site import Site
+from tests.canary.site import PATIENCE_S, Site
 
 pytestmark = [pytest.mark.xdist_group("canary"), pytest.mark.timeout(900)]
 TEXT_TYPES = ("text", "character varying", "json", "jsonb", "bytea", "ARRAY", "character", "inet")
@@ -193,6 +194,22 @@ def test_a_cvv_waits_sealed_for_its_shopper_and_goes_with_the_answer(flown: Flow
 def test_no_answer_tells_a_card(flown: Flown) -> None:
     """Goals R8: answers, their headers and error pages among them."""
     assert leaks(in_answers(flown)) == ""
+
+
+def test_no_trace_and_no_error_report_tells_a_card(flown: Flown) -> None:
+    """docs/decisions/0101. Spans are sent every five seconds, reports at once."""
+    watchers = flown.site.watchers
+    deadline = time.monotonic() + PATIENCE_S
+    while not (b"acquirer submit" in b"".join(watchers.traces) and watchers.reports) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    traces, reports = b"".join(watchers.traces), b"".join(watchers.reports)
+    assert traces.count(b"request payment") > 20
+    assert traces.count(b"acquirer submit") > 20
+    assert reports.count(b'"type":"') > 2 or reports.count(b'"type": "') > 2
+    # Lines and statuses are numbers like any: a CVV is looked for by its name.
+    found = {"traces": traces, "error reports": reports}
+    told = {where: flown.aviary.numbers_in(sent) | flown.aviary.keyed_cvvs_in(sent) for where, sent in found.items()}
+    assert leaks(told) == ""
 
 
 def test_no_log_tells_a_card(flown: Flown) -> None:

@@ -150,6 +150,7 @@ def test_a_worker_that_stopped_before_sending_refunds_nothing_twice(
     committed: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped after the decision; the timer sends it under the same id, and then the first one wakes up."""
+    person("clara", "clerk", committed.merchant)
     alert = alerted(paid(committed))
     send = alerts.execute_follow_up
 
@@ -170,15 +171,57 @@ def test_a_refund_left_behind_is_sent_before_alerts_that_wait_are_looked_at(
 ) -> None:
     """However many of them are due earlier."""
     monkeypatch.setattr(alerts, "MAX_ALERTS_PER_RUN", 1)
+    person("clara", "clerk", shop.merchant)
     alerted(paid(shop))
-    left = alerted(paid(shop), reference="A-2", kind=DisputeAlert.Kind.INQUIRY)
-    long_ago = clock.real_now() - alerts.REFUND_ABANDONED_AFTER - timedelta(seconds=5)
-    DisputeAlert.objects.filter(pk=left.pk).update(
-        state=State.REFUNDING, refund=identifiers.row_id(), refund_by="clara", moved_at=long_ago
-    )
+    left = leave_behind(alerted(paid(shop), reference="A-2", kind=DisputeAlert.Kind.INQUIRY))
     assert alerts.work_on_alerts() == 1
     left.refresh_from_db()
     assert (left.state, refunds()) == (State.REFUNDED, ["92.00"])
+
+
+def leave_behind(alert: DisputeAlert, by: str = "clara") -> DisputeAlert:
+    """As a worker that died between the decision and the refund leaves it."""
+    DisputeAlert.objects.filter(pk=alert.pk).update(
+        state=State.REFUNDING,
+        refund=identifiers.row_id(),
+        refund_by=by,
+        moved_at=clock.real_now() - alerts.REFUND_ABANDONED_AFTER - timedelta(seconds=5),
+    )
+    return alert
+
+
+@pytest.mark.parametrize("limits", [{"four_eyes_above": Decimal("20.00")}, {"four_eyes_day": Decimal("20.00")}])
+def test_a_refund_left_behind_is_sent_within_the_limits_of_who_asked(shop: Shop, limits: dict[str, Decimal]) -> None:
+    """A worker that dies is no way around four eyes."""
+    person("clara", "clerk", shop.merchant, **limits)
+    left = leave_behind(alerted(paid(shop)))
+    alerts.work_on_alerts()
+    left.refresh_from_db()
+    assert (left.state, refunds()) == (State.OPEN, [])
+    assert "above your limit" in left.note
+
+
+def test_a_refund_left_behind_counts_towards_the_24_hours_of_who_asked(shop: Shop) -> None:
+    user = person("clara", "clerk", shop.merchant, four_eyes_day=Decimal("100.00"))
+    leave_behind(alerted(paid(shop)))
+    alerts.work_on_alerts()
+    assert refunds() == ["92.00"]
+    again = Clerk(user=user.pk, name="clara", ip=None, day=Decimal("100.00"))
+    with pytest.raises(AlertNotPossibleError, match="above your limit"):
+        alerts.refund_alert(alerted(paid(shop), reference="A-2"), again)
+    assert refunds() == ["92.00"]
+
+
+@pytest.mark.parametrize("who", ["nobody", "auditor", "switched off"])
+def test_a_refund_left_behind_by_who_may_not_refund_any_more_is_not_sent(shop: Shop, who: str) -> None:
+    if who != "nobody":
+        user = person("clara", "auditor" if who == "auditor" else "clerk", shop.merchant)
+        type(user).objects.filter(pk=user.pk).update(is_active=who != "switched off")
+    left = leave_behind(alerted(paid(shop)))
+    alerts.work_on_alerts()
+    left.refresh_from_db()
+    assert (left.state, refunds()) == (State.OPEN, [])
+    assert left.note
 
 
 def test_a_chargeback_between_the_decision_and_the_refund_stops_the_refund(
@@ -274,6 +317,10 @@ def test_the_pages_enter_show_and_decide(shop: Shop) -> None:
     assert "Let it go" in manager.get(page).content.decode()
     assert signed_in(person("ada", "auditor", shop.merchant)).post(page, {"verb": "let_go"}).status_code == 403
     manager.post(page, {"verb": "refund"})
+    assert refunds() == []
+    stale = signed_in(person("moe", "manager", shop.merchant), fresh=False)
+    asked = stale.post(page, {"verb": "refund", "sure": "yes"})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
     assert refunds() == []
     manager.post(page, {"verb": "refund", "sure": "yes"})
     alert.refresh_from_db()

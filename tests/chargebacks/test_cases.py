@@ -10,7 +10,7 @@ import pytest
 from django.core import mail
 from django.test import override_settings
 
-from chargebacks import cases, evidence, ledger, reminders
+from chargebacks import cases, deadlines, evidence, ledger, reminders
 from chargebacks.admin.manual_entry import SELECTABLE_REASONS
 from chargebacks.evidence_checklist import describe_reason, is_chargeback_reason, list_wanted_items
 from chargebacks.models import CaseEvent, Chargeback, Contact, Reminder
@@ -210,7 +210,9 @@ def test_reminders_go_out_7_3_and_1_days_before_the_deadline(shop: Shop) -> None
 def test_days_are_those_of_the_merchant_s_calendar_whatever_the_hour(shop: Shop) -> None:
     """Tomorrow at 17:00 is one day away, in the morning as in the evening."""
     case = dispute(shop)
-    told = {hours: cases.count_days_left(case, case.due_at - timedelta(hours=hours)) for hours in (1, 16, 18, 40, 42)}
+    told = {
+        hours: deadlines.count_days_left(case, case.due_at - timedelta(hours=hours)) for hours in (1, 16, 18, 40, 42)
+    }
     assert told == {1: 0, 16: 0, 18: 1, 40: 1, 42: 2}
 
 

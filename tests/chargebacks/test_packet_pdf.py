@@ -26,11 +26,14 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject, TextStringObject
 
 from chargebacks import evidence, evidence_images, ledger, packet_job, packet_pdf, packet_process
-from chargebacks.models import Chargeback, Evidence
+from chargebacks.models import Chargeback, Evidence, EvidencePiece
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
 from gateway.backoffice.kit import pdf_paper
+from gateway.core import clock
 from gateway.models import AuditEntry, Authentication, BackgroundWork
+from gateway.personal_data.erasure import forget_person
+from gateway.personal_data.people import parse_person
 from tests.fuzz.meter import measured
 from tests.support import threeds
 from tests.support.fixtures import BY, Shop
@@ -258,6 +261,27 @@ def test_the_proof_of_3_d_secure_stands_on_the_page_and_in_the_packet(shop: Shop
             assert f"ECI {eci}" in told.replace('</dt><dd class="ck-break">', " ").replace("\n", " ")
             assert directory in told.replace("\n", "")
             assert "not asked for this payment" not in told
+
+
+def test_an_erased_file_says_so_everywhere(case: Chargeback, clara: Client, shop: Shop) -> None:
+    """The page, the download, the thumbnail and the packet, in three languages."""
+    photo = added(case, "delivery", "lucja.png", picture())
+    letter = added(case, "delivery", "lucja.pdf", pdf())
+    Chargeback.objects.update(state="LOST", closed_at=clock.real_now())
+    forget_person(parse_person(shop.merchant, "email", "lucja@example.org"), by=BY)
+    assert not EvidencePiece.objects.exists()
+    for language, word in (("en", "erased"), ("de", "gelöscht"), ("fr", "effacé")):
+        page = clara.get(f"{LIST}{case.pk}/change/", headers={"accept-language": language}).content.decode()
+        for one, kind in ((photo, "image/png"), (letter, "application/pdf")):
+            assert f"{kind}: {word}" in page
+            assert f"evidence/{one.pk}/" not in page
+    assert clara.get(f"{LIST}{case.pk}/evidence/{letter.pk}/").status_code == 410
+    assert clara.get(f"{LIST}{case.pk}/evidence/{photo.pk}/small/").status_code == 410
+    assert evidence_images.render_thumbnail(Evidence.objects.get(pk=photo.pk)) is None
+    assert not EvidencePiece.objects.exists(), "no thumbnail of nothing is stored"
+    made = "".join(one.extract_text() for one in PdfReader(io.BytesIO(packet_pdf.build_packet(case))).pages)
+    assert made.count("The file was erased with the shopper's data.") == 2
+    assert "cannot be opened" not in made
 
 
 def threeds_of(chain: Any) -> tuple[str, str]:

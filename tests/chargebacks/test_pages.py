@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
+from django.urls import reverse
 
 from chargebacks import ledger
 from chargebacks.admin.disputes import count_urgent_disputes
@@ -115,6 +116,22 @@ def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Charg
     for verb in ("win", "lose", "accept", "nonsense", ""):
         do(clara, case, verb, sure="yes")
     assert state(case) == DisputeState.WON
+
+
+@pytest.mark.parametrize("verb", ["accept", "submit", "escalate", "decided_won", "decided_lost"])
+def test_who_decides_whose_the_money_is_says_who_they_are(case: Chargeback, shop: Shop, verb: str) -> None:
+    stale = signed_in(person("moe", "clerk", shop.merchant), fresh=False)
+    asked = stale.post(f"{LIST}{case.pk}/do/", {"verb": verb, "sure": "yes"})
+    assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert state(case) == DisputeState.OPEN
+
+
+def test_who_enters_a_chargeback_by_hand_says_who_they_are(shop: Shop) -> None:
+    stale = signed_in(person("mia", "manager", shop.merchant), fresh=False)
+    page = f"{LIST}by-hand/{payment_of(shop.api.pay().id).pk}/"
+    for asked in (stale.get(page), stale.post(page, {"seen": "0", "amount": "40.00", "reason": "000.100.221"})):
+        assert asked["Location"].startswith(reverse("account_reauthenticate"))
+    assert not Chargeback.objects.exists()
 
 
 def test_nobody_else_sees_or_moves_it(case: Chargeback, shop: Shop, stranger: Shop) -> None:
@@ -251,7 +268,7 @@ def test_a_red_badge_tells_of_disputes_that_must_be_answered_soon(
     badge = r"gavel.{0,900}?Disputes.{0,900}?>\s*1\s*<"
     assert re.search(badge, text(clara.get("/admin/")), re.S) is None
     for moved in (shop.merchant, stranger.merchant):
-        moved.clock_offset += timedelta(days=18)
+        moved.clock_offset += timedelta(days=10)
         moved.save(update_fields=["clock_offset"])
     assert count_urgent_disputes(user) == 1
     assert re.search(badge, text(clara.get("/admin/")), re.S)
@@ -288,7 +305,7 @@ def test_a_dispute_in_german_tells_reason_events_reminders_and_refusals_in_germa
     """What a clerk reads is in the clerk's language, and a bank's letters come with their words."""
     Contact.objects.create(merchant=shop.merchant, email="disputes@shop.example")
     clara.cookies["django_language"] = "de"
-    pass_time(shop.api, days=14)
+    pass_time(shop.api, days=6)
     page = text(clara.get(f"{LIST}{case.pk}/change/"))
     for told in (
         "Ware kam nie an",

@@ -12,7 +12,7 @@ from django.test import Client
 
 from chargebacks import cases, evidence, ledger
 from chargebacks.models import Chargeback
-from gateway.backoffice.payments.timeline import summarize_chain
+from gateway.backoffice.payments.chain_sums import summarize_chain
 from gateway.core import clock
 from gateway.models import Payment, Status
 from gateway.payments.follow_ups import load_chain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,7 +14,7 @@ from chargebacks import cases, evidence, ledger, stages
 from chargebacks.models import Chargeback
 from chargebacks.stages import DisputeStage
 from chargebacks.states import DisputeTransitionError
-from gateway.core import result_codes
+from gateway.core import clock, result_codes
 from gateway.models import Payment
 from reporting.models import ClearingInstitute, Finding, SettlementRecord
 from tests.support.fixtures import Shop
@@ -59,9 +60,9 @@ def test_every_code_of_a_scheme_means_a_reason_of_the_table() -> None:
 @pytest.mark.parametrize(
     "brand, code, stage, expected",
     [
-        ("VISA", "13.1", "FIRST", 20),
-        ("VISA", "10.4", "FIRST", 20),
-        ("VISA", "13.1", "PRE_ARBITRATION", 20),
+        ("VISA", "13.1", "FIRST", 12),
+        ("VISA", "10.4", "FIRST", 12),
+        ("VISA", "13.1", "PRE_ARBITRATION", 12),
         ("VISA", "", "ARBITRATION", 5),
         ("MASTER", "4853", "FIRST", 30),
         ("MASTER", "4853", "PRE_ARBITRATION", 20),
@@ -75,7 +76,7 @@ def test_days_are_those_of_the_scheme(brand: str, code: str, stage: str, expecte
 def test_the_settings_own_days_are_of_first_chargebacks(settings) -> None:  # type: ignore[no-untyped-def]
     settings.GATEWAY_CHARGEBACK_ANSWER_DAYS = 9
     assert stages.find_stage_rule("VISA", "", "FIRST").answer_days == 9
-    assert stages.find_stage_rule("VISA", "", "PRE_ARBITRATION").answer_days == 20
+    assert stages.find_stage_rule("VISA", "", "PRE_ARBITRATION").answer_days == 12
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,23 @@ def test_a_line_with_a_schemes_code_is_taken_in(shop: Shop, code: str, result: s
     assert (case.reason_code, case.scheme_reason) == (f"000.100.{result}", code)
     assert (case.scheme_case, case.arn, case.stage) == ("9001234567", ARN, "FIRST")
     assert (record.reason_code, record.scheme_reason, record.arn) == (f"000.100.{result}", code, ARN)
+
+
+@pytest.mark.parametrize(("ago", "left"), [(0, 12), (3, 9), (30, 1), (-4, 12)])
+def test_the_schemes_days_count_from_the_day_of_its_line(shop: Shop, ago: int, left: int) -> None:
+    """A file that comes three days late gives three days less."""
+    day = clock.real_now().date() - timedelta(days=ago)
+    facts = cases.SchemeFacts(reason="10.4", day=day)
+    case = ledger.record_chargeback(paid(shop), Decimal(100), by=BY, scheme=facts)
+    assert days(case) == left
+
+
+def test_a_line_is_counted_from_its_own_day(shop: Shop) -> None:
+    payment = paid(shop)
+    Payment.objects.filter(pk=payment.pk).update(created_at=payment.created_at - timedelta(days=5))
+    payment.refresh_from_db()
+    take_in(csv([chargeback(payment, 1, ReasonCode="10.4")], header=WIDE), institute())
+    assert days(Chargeback.objects.get()) == 7
 
 
 def test_an_institutes_own_table_comes_first(shop: Shop) -> None:
@@ -134,7 +152,7 @@ def test_a_stage_without_money_reopens_the_case_and_its_money_follows(shop: Shop
     cases.escalate_dispute(fresh(case), BY, stage=DisputeStage.PRE_ARBITRATION, scheme_case="PA-7")
     opened = fresh(case)
     assert (opened.state, opened.stage, opened.closed_at) == ("OPEN", "PRE_ARBITRATION", None)
-    assert (opened.scheme_case, days(opened), opened.reminders.count()) == ("PA-7", 20, 3)
+    assert (opened.scheme_case, days(opened), opened.reminders.count()) == ("PA-7", 12, 3)
     with pytest.raises(DisputeTransitionError):
         cases.escalate_dispute(opened, BY, stage=DisputeStage.FIRST)
     cases.accept_dispute(opened, BY, "")

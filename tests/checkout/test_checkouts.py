@@ -157,7 +157,9 @@ def test_a_browser_learns_the_state_and_no_payment(api: Api) -> None:
     """Decisions, section 7."""
     browser = open_checkout(api)
     answer = browser.pay()
-    assert set(answer.body) == {"result", "state", "redirect", "returnTo", "buildNumber", "timestamp", "ndc"}
+    assert set(answer.body) == {
+        "result", "state", "attempts", "redirect", "returnTo", "buildNumber", "timestamp", "ndc",
+    }  # fmt: skip
     assert Payment.objects.get().id.hex not in answer.text
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert answer.headers["Cache-Control"] == "no-store"
@@ -209,6 +211,15 @@ def test_after_twenty_declines_a_checkout_takes_no_more(api: Api) -> None:
         assert browser.pay(card__number=DECLINED).code == "800.100.155"
     refused = browser.pay()
     assert (refused.status, refused.code) == (400, "700.500.001")
+
+
+def test_every_answer_to_a_shopper_has_the_attempts_that_were_counted(api: Api) -> None:
+    """One refused by parameter is none. By this number a page tells a press that was lost from one that arrived."""
+    browser = open_checkout(api)
+    answers = [browser.pay(**changes) for changes in ({"card__expiryMonth": "13"}, {"card__number": DECLINED}, {}, {})]
+    assert [(one.status, one.body["attempts"]) for one in answers] == [(400, 0), (400, 1), (200, 2), (200, 2)]
+    assert browser.state().body["attempts"] == 2
+    assert "attempts" not in Browser("0" * 32 + "-node01").pay().body
 
 
 def test_the_merchant_may_submit_with_its_token(api: Api) -> None:

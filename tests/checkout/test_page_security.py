@@ -55,6 +55,7 @@ def test_it_shows_scripts_with_hashes_and_headers_as_they_are_sent(shop: Shop) -
     """6.4.3: an inventory with why; 11.6.1: the headers."""
     text = signed_in(person("ada", Role.AUDITOR, shop.merchant)).get(PAGE).content.decode()
     assert widget_hash.widget_integrity() in text
+    assert widget_hash.current_widget_build(widget_hash.SECOND_SCRIPT_NAME).integrity in text
     frame = Client().get("/v1/widget/frame.html?parent=https://shop.example")
     policy = page_inventory.fetch_page_headers(
         page_inventory.FRAME_PATH, page_inventory.INVENTORIED_PAGES[page_inventory.FRAME_PATH]
@@ -77,6 +78,8 @@ def test_a_changed_script_is_noticed_and_marked_as_seen(shop: Shop, settings: An
     client = signed_in(person("ada", Role.AUDITOR, shop.merchant))
     before = widget_hash.widget_integrity()
     client.get(PAGE)
+    second = widget_hash.current_widget_build(widget_hash.SECOND_SCRIPT_NAME).script
+    (tmp_path / widget_hash.SECOND_SCRIPT_NAME).write_bytes(second)
     (tmp_path / "paymentWidgets.js").write_text("skim()")
     settings.GATEWAY_WIDGET_DIST = str(tmp_path)
     text = client.get(PAGE).content.decode()
@@ -192,7 +195,9 @@ def test_the_page_speaks_german(shop: Shop) -> None:
 
 def test_widget_and_fields_keep_nothing_in_the_browser() -> None:
     """ASVS 8.2: no storage and no cookies."""
-    for part in (widget_hash.current_widget_build().script.decode(), widget_files.load_frame_document()):
+    names = (widget_hash.FIRST_SCRIPT_NAME, widget_hash.SECOND_SCRIPT_NAME)
+    scripts = [widget_hash.current_widget_build(name).script.decode() for name in names]
+    for part in (*scripts, widget_files.load_frame_document()):
         assert part
         assert not re.search(r"localStorage|sessionStorage|indexedDB|document\.cookie", part)
 

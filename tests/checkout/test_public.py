@@ -15,17 +15,19 @@ from django.test import Client, override_settings
 
 from checkout import csp
 from gateway.core import languages
+from tests.support.client import Api
 from tests.support.fixtures import Shop
-from tests.support.shopper import Browser
+from tests.support.shopper import Browser, open_checkout
 
 SCRIPT = b"(() => { 'use strict'; })();\n" * 100
 
 
 @pytest.fixture
 def dist(tmp_path: Path) -> Any:
-    """A built script, and a build before it."""
+    """Both built scripts, and a build before them."""
     (tmp_path / "builds").mkdir()
     (tmp_path / "paymentWidgets.js").write_bytes(SCRIPT)
+    (tmp_path / "paymentWidgetsMore.js").write_bytes(b"second")
     (tmp_path / "builds" / f"{hashlib.sha384(b'old').hexdigest()}.js").write_bytes(b"old")
     with override_settings(GATEWAY_WIDGET_DIST=str(tmp_path)):
         yield tmp_path
@@ -59,7 +61,7 @@ def test_the_script_is_not_sent_twice(dist: Path) -> None:
 def test_every_build_there_was_is_served_by_its_hash(dist: Path) -> None:
     """Issue: old builds still served."""
     client = Client()
-    for content in (SCRIPT, b"old"):
+    for content in (SCRIPT, b"second", b"old"):
         answer = client.get(f"/v1/paymentWidgets/{hashlib.sha384(content).hexdigest()}.js")
         assert answer.content == content
         assert "immutable" in answer["Cache-Control"]
@@ -203,3 +205,23 @@ def test_there_is_no_demo_shop_in_live(demo: Shop, live: None) -> None:
     client = Client()
     for call in (client.get("/demo/", secure=True), client.post("/demo/checkout", secure=True)):
         assert call.status_code == 404
+
+
+MAX_FIRST_LOAD_BYTES = 26 * 1024
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("locale", languages.LANGUAGE_CODES)
+def test_a_card_form_takes_few_bytes(api: Api, locale: str) -> None:
+    """Goal P12: script, configuration and hosted field, as they are sent. The second script is no part of it."""
+    client, zipped = Client(), {"Accept-Encoding": "gzip"}
+    checkout = open_checkout(api).checkout
+    paths = {
+        "script": f"/v1/paymentWidgets.js?checkoutId={checkout}",
+        "configuration": f"/v1/checkouts/{checkout}/config?brands=VISA%20MASTER%20AMEX&locale={locale}",
+        "field": f"/v1/widget/frame.html?checkout={checkout}&parent=https://shop.example",
+    }
+    answers = {name: client.get(path, headers=zipped) for name, path in paths.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(paths, 200)
+    bytes_of = {name: len(answer.content) for name, answer in answers.items()}
+    assert sum(bytes_of.values()) <= MAX_FIRST_LOAD_BYTES, bytes_of

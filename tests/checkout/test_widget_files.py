@@ -5,6 +5,7 @@ Source: Part A, What the service does, 8 and 10; decisions, section 7.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -17,12 +18,17 @@ from django.core.management import CommandError, call_command
 
 from checkout.widget import build
 from checkout.widget_files import compute_inline_hash
+from checkout.widget_responses import ADDRESS_TEXTS, OTHER_MEANS_TEXTS
 from gateway.core.languages import LANGUAGE_CODES, TEXTS_DIR
 
 FOLDER = TEXTS_DIR
+SCRIPTS = (build.WIDGET_SCRIPT_FILE, build.SECOND_SCRIPT_FILE)
 PLACEHOLDER = re.compile(r"\{\w+\}")
 # Words that are the same in English: by locale, the keys.
 SAME_WORDS = {
+    "optional": {"de"},
+    "page.mailSend": {"dk", "no"},
+    "page.date": {"fr"},
     "iban": set(LANGUAGE_CODES),
     "total": {"es", "fr", "pt", "ro"},
     "card": {"ro"},
@@ -31,15 +37,24 @@ SAME_WORDS = {
 }
 
 
+def script_sources() -> list[Path]:
+    """The modules of both scripts, without the hosted field's."""
+    return sorted(path for path in build.WIDGET_SOURCES_DIR.rglob("*.js") if path.parent.name != "frame")
+
+
 def texts(locale: str) -> dict[str, str]:
     found: dict[str, str] = json.loads((FOLDER / f"{locale}.json").read_text(encoding="utf-8"))
     return found
 
 
 def test_the_committed_files_were_built_from_the_sources_as_they_stand() -> None:
-    """Without Node.js: the record names the sources, the brands, esbuild's version and both built files."""
+    """Without Node.js: the record names the sources, the brands, esbuild's version and the built files."""
     recorded = json.loads(build.RECORD.read_text(encoding="utf-8"))
-    now = build.record_of(build.WIDGET_SCRIPT_FILE.read_bytes(), build.WIDGET_FRAME_FILE.read_bytes())
+    now = build.record_of(
+        build.WIDGET_SCRIPT_FILE.read_bytes(),
+        build.SECOND_SCRIPT_FILE.read_bytes(),
+        build.WIDGET_FRAME_FILE.read_bytes(),
+    )
     assert recorded == now, "run manage.py widget_build and commit what it writes"
 
 
@@ -87,11 +102,36 @@ def test_the_lock_of_the_build_s_packages_has_hashes_and_no_address() -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """docs/decisions/0055-widget-build.md: a module is ready before those that use it are read."""
     graph = {
-        path.name: set(re.findall(r'from "\./(\w+\.js)"', path.read_text(encoding="utf-8")))
-        for path in build.WIDGET_SOURCES_DIR.glob("*.js")
+        path.resolve(): {
+            (path.parent / name).resolve()
+            for name in re.findall(r'} from "(\.[\w./]+\.js)"', path.read_text(encoding="utf-8"))
+        }
+        for path in script_sources()
     }
-    assert list(TopologicalSorter(graph).static_order())[-1] == "main.js"
-    assert len(graph) > 15
+    second = build.WIDGET_SOURCES_DIR.resolve() / "more" / "main.js"
+    assert list(TopologicalSorter(graph).static_order())[-1] in (second, second.parents[1] / "main.js")
+    assert len(graph) > 20
+    firsts = [path for path in graph if path.parent != second.parent]
+    assert not [path for path in firsts if any(used.parent == second.parent for used in graph[path])]
+
+
+def test_the_second_script_stands_in_the_first_by_its_hash() -> None:
+    """The page's integrity attribute so holds for both."""
+    digest = hashlib.sha384(build.SECOND_SCRIPT_FILE.read_bytes())
+    first = build.WIDGET_SCRIPT_FILE.read_text(encoding="utf-8")
+    assert digest.hexdigest() in first
+    assert f"sha384-{base64.b64encode(digest.digest()).decode()}" in first
+
+
+def test_all_that_the_second_script_takes_of_the_first_is_used() -> None:
+    """src/shared.js: what stands there without need keeps code from being left out."""
+    shared = (build.WIDGET_SOURCES_DIR / "shared.js").read_text(encoding="utf-8")
+    given = {name for names in re.findall(r"export \{ ([^}]+) \}", shared) for name in names.split(", ")}
+    taken: set[str] = set()
+    for path in (build.WIDGET_SOURCES_DIR / "more").glob("*.js"):
+        for names in re.findall(r'import \{([^}]+)\} from "\.\./shared\.js"', path.read_text(encoding="utf-8")):
+            taken |= {name.strip() for name in names.split(",") if name.strip()}
+    assert given == taken
 
 
 def test_releases_are_named_by_their_hash() -> None:
@@ -110,7 +150,7 @@ def test_the_frame_s_policy_lets_its_own_script_and_style_run() -> None:
 
 def test_the_script_asks_nobody_else() -> None:
     """A8.11, P12: no third party: no address but the one of SVG's names stands in it."""
-    script = build.WIDGET_SCRIPT_FILE.read_text(encoding="utf-8")
+    script = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
     assert set(re.findall(r"https?://[a-z0-9.]+", script)) == {"http://www.w3.org"}
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script)
 
@@ -136,13 +176,27 @@ def test_every_language_is_complete(locale: str) -> None:
 
 def test_every_text_that_the_script_asks_for_exists() -> None:
     """A key that nobody wrote would show as itself."""
-    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(build.WIDGET_SOURCES_DIR.glob("*.js")))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in script_sources())
     asked = set(re.findall(r"""\bt\("([A-Za-z.]+)"[,)]""", source))
     asked |= set(
         re.findall(r'"((?:declined|card|expiry|iban|account|field)\w*(?:Error|Missing|Brand|Past|Bank))"', source)
     )
     assert len(asked) > 60
     assert asked <= set(texts("en"))
+
+
+def test_a_card_form_gets_every_text_that_it_can_say() -> None:
+    """What the configuration leaves out for it is asked for in the first script only where other ways to pay stand."""
+    sources = [*build.WIDGET_SOURCES_DIR.glob("*.js")]
+    source = "".join(path.read_text(encoding="utf-8") for path in sources)
+    asked = set(re.findall(r"""\bt\([^)]*?"([A-Za-z.]+)\"""", source))
+    asked |= {
+        key for key in texts("en") if f'"{key}"' in source and key.endswith(("Error", "Missing", "Past", "Brand"))
+    }
+    assert len(asked) > 40
+    refused_fields = {"accountHolderError", "accountIdError", "ibanError"}
+    assert asked & OTHER_MEANS_TEXTS == {"brand.WALLET", "otherCard"} | refused_fields
+    assert set(texts("en")) >= OTHER_MEANS_TEXTS | ADDRESS_TEXTS
 
 
 VENDORS = re.compile(
@@ -152,7 +206,7 @@ VENDORS = re.compile(
 
 def test_the_script_names_wallets_by_number_and_nobody_s_product() -> None:
     """A0.1: widgetOptions is the options' name, wpwlOptions its alias (decisions, section 7)."""
-    script = build.WIDGET_SCRIPT_FILE.read_text(encoding="utf-8")
+    script = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
     words = set(re.findall(r"\w+", script))
     assert {"widgetOptions", "wpwlOptions"} <= words
     assert {"wallet1", "wallet2", "wallet3"} <= {word.lower() for word in words}

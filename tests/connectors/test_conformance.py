@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.simulator.cards import AVS_MEANING, CVV_MEANING
 from gateway.core import result_codes
 from gateway.core.money import Money
-from gateway.payments.operations import CHAIN_FOLLOW_UP_TYPES, OPERATIONS
+from gateway.payments.operations import OPERATIONS
 from tests.connectors.rig import FAULTS, Processor, Rig
 from tests.support.database import leaves
 from tests.support.threads import at_once
@@ -43,6 +44,7 @@ def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -
     """A question of the rig's, new each time."""
     request = AcquirerRequest(
         payment=uuid4(),
+        trace_number=next(_NUMBERS),
         operation=operation or first_operation(rig),
         money=rig.money,
         brand=rig.brand,
@@ -59,6 +61,8 @@ def asked(rig: Rig, processor: Processor, operation: str = "", **changes: Any) -
     return request
 
 
+_NUMBERS = itertools.count(1, 2)
+"""Trace numbers, for connectors whose messages have one."""
 _MADE: list[UUID] = []
 """Every payment that was made up."""
 _Check = TypeVar("_Check", bound=Callable[..., None])
@@ -196,7 +200,7 @@ def test_a_decline_grants_nothing_and_says_why(rig: Rig, processor: Processor) -
 @books_agree
 def test_a_follow_up_that_it_cannot_do_is_declined(rig: Rig, processor: Processor) -> None:
     """Follow-ups go where the money is, whatever is done there: routing passes nobody over for them."""
-    others = sorted(CHAIN_FOLLOW_UP_TYPES - rig.connector.operations)
+    others = sorted({one.code for one in OPERATIONS.values() if one.follows} - rig.connector.operations)
     if not others:
         pytest.skip(f"{rig.connector.name} does them all")
     for operation in others:

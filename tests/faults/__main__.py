@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults import audit, books, duties, phases, races, report, shoppers, timing
+from tests.faults import audit, audit_accounts, audit_exemptions, books, duties, phases, races, report, shoppers, timing
 from tests.faults import faults as on_parts
 from tests.faults.client import Journal
 from tests.faults.faults import BACK_WITHIN_S, Fault, Stage, Strike
@@ -37,6 +37,24 @@ FULL_S: Final = 210.0
 SETTLED_WITHIN_S: Final = 120.0
 CALM_S: Final = (1.0, 3.0)
 RACES: Final = 4
+FIRST, SECOND = ({"connector": "stub", "merchant": f"STUB-{name}"} for name in ("plain", "second"))
+SECOND_ACQUIRER: Final = {
+    "acquirers": {"accounts": [SECOND]},
+    "routing": {
+        "rules": [
+            {
+                "name": "A second after a decline",
+                "when": {"bins": ["40000183"]},
+                "to": [FIRST, {**SECOND, "weight": 0}],
+                "maxCascades": 1,
+            },
+            {"name": "All others", "to": [FIRST]},
+        ]
+    },
+}
+"""Of the channel of plain cards: those of load.CASCADED go on to a second account, all others have one as before."""
+LOW_VALUE: Final = {"lowValue": True, "askedAt": "better"}
+"""Exemptions of the channel that authenticates: asked for in turn at the authentication and at the authorization."""
 
 
 def main(arguments: list[str]) -> int:
@@ -138,10 +156,14 @@ def run(stack: Stack, faults: Sequence[Fault], *, seconds: float, seed: int) -> 
 
 
 def shop_of(stack: Stack) -> races.Shop:
-    """The demo merchant, and the other one, whose channel is made to authenticate, too."""
+    """The demo merchant, with a second acquirer and exemptions, and the other one, whose channel is made to
+    authenticate, too."""
     demo = stack.facts("demo.json")
     other = demo["other"]["entity_id"]
-    stack.configure(other, {"threeDSecure": {"enabled": True}})
+    for entity in (other, demo["channels"]["3ds"]):
+        stack.configure(entity, {"threeDSecure": {"enabled": True, "onSoftDecline": "challenge"}})
+    stack.configure(demo["channels"]["3ds"], {"exemptions": LOW_VALUE})
+    stack.configure(demo["entity_id"], SECOND_ACQUIRER)
     return races.Shop(
         port=stack.port,
         entity=demo["entity_id"],
@@ -265,6 +287,8 @@ def judge(
         "taken back at the acquirer": f"{len(acquirer.voided)} booked, {len(acquirer.refused_later)} not yet",
         "3-D Secure, at a bank, registrations": f"{len(aside.authentications)}, {len(aside.orders)}, "
         f"{sum(len(made) for made in aside.registrations.values())}",
+        "went on to a second acquirer": audit_accounts.count_second_acquirers(payments),
+        "exemptions": audit_exemptions.count_exemptions(payments, aside),
         "keys asked, replayed": f"{len(audit.last_answers(journal))}, {len(replays)}",
         "tries by HTTP status": ", ".join(f"{name}: {statuses[name]}" for name in sorted(statuses)),
         "requests in killed web workers": phases.told(killed),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from tests.faults import audit_shoppers
+from tests.faults import audit_accounts, audit_exemptions, audit_shoppers
 from tests.faults.books import NO_MONEY, ZERO, Acquirer, Aside, Exchange, Payment, authorized, chains, hold
 from tests.faults.client import is_approved, is_pending
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY, UNANSWERED, Finding
@@ -15,6 +15,8 @@ from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OPEN, OVER, REPLAY,
 STUB: Final = "stub"
 BANK: Final = "sepa"
 UNREACHABLE: Final = "900.100.600"
+TOO_MANY_DECLINES: Final = "700.600.002"
+"""The schemes' bound on declines of one card (gateway.risk.retry_rules): a rule of ours stops a begun payment."""
 
 Books = Mapping[str, Payment]
 Lines = Sequence[Mapping[str, Any]]
@@ -41,6 +43,8 @@ def find_all(
         *replayed(replays, last_answers(journal)),
         *unanswered(journal),
         *audit_shoppers.find_all(books, acquirer, journal, keys, aside),
+        *audit_accounts.find_all(books, acquirer),
+        *audit_exemptions.find_all(books, acquirer, aside),
     ]
 
 
@@ -158,6 +162,8 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
     if last is None and (rejected := aside.authentications.get(ident)) is not None:
         step, _, code = rejected
         return "" if step == "done" and code == payment.code else f"the authentication says {step} {code or 'go on'}"
+    if last is None and payment.code == TOO_MANY_DECLINES:
+        return "stopped by our rules, yet the acquirer was asked" if ident in acquirer.first_seen else ""
     if last is None and payment.code == UNREACHABLE:
         # The account's breaker was open, or it was full: nothing was sent, so there is no exchange. Others' books are
         # asked by tests.faults.peers.
@@ -168,6 +174,8 @@ def _unfounded(payment: Payment, acquirer: Acquirer, aside: Aside) -> str:
         return "" if order[0] in ("DECLINED", "CANCELLED", "EXPIRED") else f"the bank says {order[0]}"
     if payment.connector != STUB:
         return ""
+    if any(one.event in ("step_up", "cascade") for one in payment.moves) and ident in acquirer.declined:
+        return ""  # the first attempt was declined, and the second did not arrive
     if "unreachable" in last.received:
         return "not delivered, we say, yet the acquirer has it" if ident in acquirer.first_seen else ""
     if void_attempted or ident in acquirer.declined:

@@ -11,6 +11,7 @@ from tests.faults.books import NO_MONEY, Acquirer, Aside, Payment
 from tests.faults.finding import DECIDED, REGISTRATION, SECRET, TWICE, Finding
 from tests.faults.shoppers import NEVER_PASSED, PASSED
 
+_MOST_CASCADES: Final = 2
 STUB: Final = "stub"
 AUTHENTICATED: Final = frozenset({"Y", "A", "U", "I"})
 
@@ -34,7 +35,7 @@ def find_all(
 
 def asked_twice(books: Books, acquirer: Acquirer) -> list[Finding]:
     """A payment goes to its acquirer once, by the acquirer's log and by our own events, however often its shopper
-    answers; to another one only by an event that says so."""
+    answers; to another one, or once more after a decline, only by an event that says so."""
     found = [
         Finding(kind=TWICE, what=f"the acquirer got it {count} times", payment=key)
         for key, count in acquirer.submissions.items()
@@ -43,9 +44,13 @@ def asked_twice(books: Books, acquirer: Acquirer) -> list[Finding]:
     for payment in books.values():
         events = Counter(move.event for move in payment.moves)
         sent = sum(one.kind == "submit" for one in payment.exchanges)
-        if events["resume"] > 1:
+        if events["step_up"] > 1:
+            found.append(Finding(kind=TWICE, what=f"stepped up {events['step_up']} times", payment=payment.id))
+        if events["cascade"] > _MOST_CASCADES:
+            found.append(Finding(kind=TWICE, what=f"sent on {events['cascade']} times", payment=payment.id))
+        if events["resume"] > 1 + events["step_up"]:
             found.append(Finding(kind=TWICE, what=f"resumed {events['resume']} times", payment=payment.id))
-        if sent > 1 + events["reroute"]:
+        if sent > 1 + events["reroute"] + events["step_up"] + events["cascade"]:
             found.append(Finding(kind=TWICE, what=f"{sent} exchanges submit it", payment=payment.id))
         if sum(move.status in ("APPROVED", "DECLINED") for move in payment.moves) > 1:
             found.append(Finding(kind=TWICE, what="it ended twice", payment=payment.id))
@@ -74,6 +79,18 @@ def against_bank(books: Books, aside: Aside) -> list[Finding]:
     return found
 
 
+def is_stepped_up(payment: Payment) -> bool:
+    """Whether it was declined for want of an authentication, and goes on with one."""
+    return any(move.event == "step_up" for move in payment.moves)
+
+
+def was_asked(payment: Payment, acquirer: Acquirer) -> bool:
+    """Whether the acquirer got the payment after its last authentication."""
+    again = is_stepped_up(payment)
+    key = f"{payment.id}-2" if again else payment.id
+    return key in acquirer.submissions or sum(one.kind == "submit" for one in payment.exchanges) > again
+
+
 def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Finding]:
     """Nobody is asked without an authentication, and who authenticated is not turned away by it."""
     found = []
@@ -82,7 +99,7 @@ def authenticated(books: Books, acquirer: Acquirer, aside: Aside) -> list[Findin
         if payment is None:
             found.append(Finding(kind=DECIDED, what="an authentication of no payment", payment=ident))
             continue
-        asked = ident in acquirer.submissions or any(one.kind == "submit" for one in payment.exchanges)
+        asked = was_asked(payment, acquirer)
         passed = step == "done" and not code
         if asked and not passed:
             found.append(Finding(kind=DECIDED, what=f"asked without proof: {step} {status} {code}", payment=ident))
@@ -100,7 +117,7 @@ def as_decided(books: Books, acquirer: Acquirer, journal: Lines) -> list[Finding
     for line in journal:
         if line["kind"] != "shopper" or (payment := books.get(line["id"])) is None:
             continue
-        went = payment.id in acquirer.submissions or bool(payment.exchanges)
+        went = was_asked(payment, acquirer) or (not is_stepped_up(payment) and bool(payment.exchanges))
         what = ""
         if line["what"] in NEVER_PASSED and (went or payment.status != "DECLINED"):
             what = f"{line['what']}, and it is {payment.status} {payment.code}"

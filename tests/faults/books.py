@@ -12,14 +12,21 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
 ZERO = Decimal(0)
 NO_MONEY = frozenset({"RG", "RR", "TE", "DR", "RI", "SD", "RS", "DS"})
 """Payment types that move none: registrations, schedules and what becomes of them, risk checks."""
+LOW_VALUE_FLAG = "01"
+"""threeDSecure.exemptionFlag of a payment of low value."""
+ISSUER_AUTHENTICATED = frozenset({"Y", "A"})
+"""transStatus of an issuer that authenticated, so that an exemption was not applied."""
 RENEWS = "REAUTHORIZATION"
 """The practice of a PA that adds no amount."""
+FURTHER_ATTEMPT = frozenset({"step_up", "cascade"})
+"""Events after which a declined payment is authorized again, with a proof or at another account."""
 REDIRECTED = frozenset({"ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE"})
 
 
@@ -47,7 +54,8 @@ class Move:
 class Payment:
     """One payment of our books. ``order``: the merchantTransactionId, which the clients use once for each intent.
     ``keeps_number``: its sealed account is still there. ``clock_moved``: its times are not those of the world.
-    ``entity``: its channel's id; ``practice``: what a further PA does to its authorization."""
+    ``entity``: its channel's id; ``practice``: what a further PA does to its authorization; ``account``: the
+    merchant id at its acquirer."""
 
     id: str
     order: str
@@ -69,6 +77,13 @@ class Payment:
     clock_moved: bool = False
     entity: str = ""
     practice: str = ""
+    account: str = ""
+
+    @property
+    def attempt(self) -> str:
+        """The acquirer's key of its last authorization attempt: each decline that led on began another."""
+        further = sum(move.event in FURTHER_ATTEMPT for move in self.moves)
+        return f"{self.id}-{further + 1}" if further else self.id
 
     @property
     def is_open(self) -> bool:
@@ -80,12 +95,40 @@ class Payment:
         return self.brand in REDIRECTED and not self.referenced
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exempted:
+    """A payment that asked for an exemption by rule. ``card``: merchant and the card's fingerprint; ``euros``: its
+    amount; ``payments``, ``amount``: what the card had used then, this payment too, None where no limit counts it;
+    ``authentications``: how many the card had had."""
+
+    payment: str
+    card: str
+    exemption: str
+    euros: Decimal | None = None
+    payments: int | None = None
+    amount: Decimal | None = None
+    authentications: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardUse:
+    """What our books say a card has used of the limits of low value since its last authentication."""
+
+    payments: int
+    amount: Decimal
+    authentications: int
+
+
+NO_USE = CardUse(payments=0, amount=ZERO, authentications=0)
+
+
 @dataclass(slots=True, kw_only=True)
 class Aside:
     """What stands beside the payments, by payment id. ``orders``: the simulated bank's own state and amount;
-    ``authentications``: step, transStatus and the code that ended the payment ('' where it goes on);
+    ``authentications``: of the last one, step, transStatus and the code that ended the payment ('' where it goes on);
     ``registrations``: those that the payment made; ``waiting``: suspensions, ``secrets``: those that hold a sealed
-    security code; ``numbers``: authentications that hold a sealed card number."""
+    security code; ``numbers``: authentications that hold a sealed card number; ``exempted``: payments that asked for an
+    exemption; ``used``: by card, what is counted; ``challenged``: by card, how many challenges were passed."""
 
     orders: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
     authentications: dict[str, tuple[str, str, str]] = field(default_factory=dict)
@@ -93,14 +136,19 @@ class Aside:
     waiting: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
     numbers: set[str] = field(default_factory=set)
+    exempted: list[Exempted] = field(default_factory=list)
+    used: dict[str, CardUse] = field(default_factory=dict)
+    challenged: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
 class Acquirer:
     """The acquirer's side by payment id. ``standing``: approved and not voided, with the amount; ``twice``: booked
     more than once; ``short``: pools that went below zero; ``first_seen``: when its first submission came;
-    ``submissions``: how many were sent, those that got lost among them; ``holds``: what is held for an authorization,
-    neither captured nor released."""
+    ``submissions``: how many of each attempt of a payment were sent, by the acquirer's key, those that got lost among
+    them; ``holds``: what is held for an authorization, neither captured nor released; ``booked``: payment → attempts
+    that stand, with the merchant id of each; ``early``: attempts that came although the one before was not declined;
+    ``exempted``: payments that stand with the low value exemption, whose issuer did not authenticate instead."""
 
     standing: dict[str, Decimal] = field(default_factory=dict)
     approved: set[str] = field(default_factory=set)
@@ -113,6 +161,9 @@ class Acquirer:
     submissions: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
     holds: dict[str, Decimal] = field(default_factory=dict)
+    booked: dict[str, dict[str, str]] = field(default_factory=dict)
+    early: list[str] = field(default_factory=list)
+    exempted: set[str] = field(default_factory=set)
 
 
 def hold(first: Payment, members: Iterable[Payment]) -> Decimal:
@@ -146,6 +197,7 @@ def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
     pools: dict[str, Decimal] = {}
     pool_of: dict[str, str] = {}
     moves: dict[str, list[tuple[str, Decimal]]] = {}
+    refused: set[str] = set()  # attempts
 
     def move(key: str, sign: int) -> None:
         for pool, change in moves.get(key, []):
@@ -154,33 +206,53 @@ def acquirer(entries: Iterable[Mapping[str, Any]]) -> Acquirer:
                 books.short.append(f"{pool} at {pools[pool]} after {key}")
 
     for entry in entries:
-        kind, outcome, key = entry["kind"], entry.get("outcome"), str(entry.get("key"))
+        kind, outcome, attempt = entry["kind"], entry.get("outcome"), str(entry.get("key"))
+        key = attempt.partition("-")[0]  # a payment that is authorized again has a key per attempt
         if fault := entry.get("fault"):
             books.faults[fault] = books.faults.get(fault, 0) + 1
         # The fault "duplicate" is the network's: one message, which comes twice.
         if kind == "submit" and not (fault == "duplicate" and outcome == "duplicate"):
-            books.submissions[key] = books.submissions.get(key, 0) + 1
+            books.submissions[attempt] = books.submissions.get(attempt, 0) + 1
         if kind == "submit" and outcome != "lost":
+            if (before := _attempt_before(attempt)) and before not in refused and attempt not in books.early:
+                books.early.append(attempt)
             books.first_seen.setdefault(key, datetime.fromisoformat(entry["at"]).timestamp())
         if (kind, outcome) == ("submit", "approved"):
             if key in books.approved:
                 books.twice.append(key)
             books.approved.add(key)
             books.standing[key] = Decimal(entry["answer"]["approvedAmount"])
+            books.booked.setdefault(key, {})[attempt] = entry.get("merchant", "")
+            if (
+                entry.get("exemptionFlag") == LOW_VALUE_FLAG
+                and entry["authenticationStatus"] not in ISSUER_AUTHENTICATED
+            ):
+                books.exempted.add(key)
             moves[key] = [(pool, Decimal(change)) for pool, change in entry.get("moves", [])]
             move(key, +1)
             if entry.get("operation") == "PA" and not entry.get("reference"):
                 pool_of[key] = moves[key][0][0]
         elif (kind, outcome) == ("submit", "declined"):
             books.declined.add(key)
+            refused.add(attempt)
         elif (kind, outcome) == ("void", "reversed"):
             books.standing.pop(key, None)
+            books.booked.get(key, {}).pop(attempt, None)
+            books.exempted.discard(key)
             books.voided.add(key)
             move(key, -1)
         elif (kind, outcome) == ("void", "tombstone"):
             books.refused_later.add(key)
     books.holds = {key: pools.get(pool, ZERO) for key, pool in pool_of.items()}
     return books
+
+
+def _attempt_before(attempt: str) -> str:
+    """The key of the attempt before this one of the same payment; empty for the first."""
+    payment, _, number = attempt.partition("-")
+    if not number:
+        return ""
+    return payment if number == "2" else f"{payment}-{int(number) - 1}"
 
 
 def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
@@ -206,7 +278,8 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
         "SELECT p.id, merchant_transaction_id, chain, referenced, payment_type, status, amount, approved_amount,"
         " connector, result_code, p.created_at, completed_at, "
         "EXISTS (SELECT FROM gateway_openpayment o WHERE o.payment_id = p.id),"
-        " brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id, practice"
+        " brand, means_sealed IS NOT NULL, clock_offset <> interval '0', channel_id, practice,"
+        " acquirer_merchant_id"
         " FROM gateway_payment p JOIN gateway_merchant m ON m.id = p.merchant_id"
     )
     return {
@@ -229,6 +302,7 @@ def ours(connection: psycopg.Connection[Any]) -> dict[str, Payment]:
             clock_moved=row[15],
             entity=row[16].hex if row[16] else "",
             practice=row[17],
+            account=row[18],
             moves=tuple(moves.get(row[0].hex, ())),
             exchanges=tuple(exchanges.get(row[0].hex, ())),
         )
@@ -244,7 +318,7 @@ def aside(connection: psycopg.Connection[Any]) -> Aside:
         found.orders[payment.hex] = (state, amount)
     for payment, step, status, code, holds in run(
         "SELECT payment, step, trans_status, code, number_sealed IS NOT NULL FROM gateway_authentication"
-        " WHERE payment IS NOT NULL"
+        " WHERE payment IS NOT NULL ORDER BY attempt"
     ):
         found.authentications[payment.hex] = (step, status, code)
         if holds:
@@ -255,7 +329,34 @@ def aside(connection: psycopg.Connection[Any]) -> Aside:
         found.waiting.add(payment.hex)
         if holds:
             found.secrets.add(payment.hex)
+    _add_exemptions(connection, found)
     return found
+
+
+def _add_exemptions(connection: psycopg.Connection[Any], found: Aside) -> None:
+    run = connection.execute
+    for payment, merchant, card, *rest in run(
+        "SELECT r.payment_id, p.merchant_id, p.means_fingerprint, exemption, euros, payments, r.amount, authentications"
+        " FROM gateway_exemptionrequest r JOIN gateway_payment p ON p.id = r.payment_id"
+    ):
+        names = ("exemption", "euros", "payments", "amount", "authentications")
+        facts = dict(zip(names, rest, strict=True))
+        found.exempted.append(Exempted(payment=payment.hex, card=_card(merchant, card), **facts))
+    for merchant, card, payments, amount, authentications in run(
+        "SELECT merchant_id, key, payments, amount, authentications FROM gateway_exemptioncount"
+    ):
+        use = CardUse(payments=payments, amount=amount, authentications=authentications)
+        found.used[_card(merchant, card)] = use
+    for merchant, card, passed in run(
+        "SELECT p.merchant_id, p.means_fingerprint, count(DISTINCT a.payment)"
+        " FROM gateway_authentication a JOIN gateway_payment p ON p.id = a.payment"
+        " WHERE a.flow IN ('challenge', 'decoupled') AND a.trans_status = 'Y' GROUP BY 1, 2"
+    ):
+        found.challenged[_card(merchant, card)] = passed
+
+
+def _card(merchant: UUID, fingerprint: bytes | None) -> str:
+    return f"{merchant.hex} {bytes(fingerprint or b'').hex()}"
 
 
 def keys(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:

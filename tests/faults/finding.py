@@ -17,8 +17,10 @@ OPEN: Final = "still open"
 REPLAY: Final = "replayed differently"
 UNANSWERED: Final = "never answered"
 TOO_EARLY: Final = "before its time"
+EXEMPTION: Final = "exemption miscounted"
 KINDS: Final = (
     LOST, DOUBLED, TWICE, OVER, NO_EVIDENCE, DECIDED, REGISTRATION, SECRET, OPEN, REPLAY, UNANSWERED, TOO_EARLY,
+    EXEMPTION,
 )  # fmt: skip
 
 

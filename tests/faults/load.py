@@ -24,8 +24,10 @@ PAUSE_S: Final = (0.01, 0.06)
 SETTLED_WITHIN_S: Final = 25.0
 ASK_EVERY_S: Final = 0.5
 EXTERNAL_SHARE: Final = 0.8
-# Card → how often: approved, approved for half of the amount, declined.
-CARDS: Final = (("4200000000000000", 88), ("4000050000000007", 5), ("4000015500000005", 7))
+CASCADED: Final = (("4000018301000000", 4), ("4000018302000009", 2), ("4000018303000008", 2))
+"""Declined by a rule's first account; then approved, declined, approved without an answer (docs/routing.md)."""
+# Card → how often: approved, approved for half of the amount, declined, and those that go on to a second account.
+CARDS: Final = (("4200000000000000", 80), ("4000050000000007", 5), ("4000015500000005", 7), *CASCADED)
 CENT: Final = Decimal("0.01")
 PRACTICES: Final = ("INCREMENTAL_AUTH", "REAUTHORIZATION")
 

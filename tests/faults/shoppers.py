@@ -22,6 +22,12 @@ CHALLENGE_OVER_S: Final = 601
 THINKS_S: Final = (0.05, 2.0)
 CHALLENGED: Final = "4200000000000042"
 FRICTIONLESS: Final = "4200000000000091"
+SOFT_DECLINED: Final = "4000030002000007"
+"""The bank wants an authentication: challenged after its decline, where the channel says so."""
+UNAVAILABLE: Final = "4012001037461114"
+"""The issuer cannot authenticate: an exemption is applied, and no challenge ever sets the card's count back."""
+LOW_VALUES: Final = (5, 30)
+"""EUR, from and to: what an exemption of low value may be asked for."""
 BANKS: Final = ("ONLINETRANSFER", "WEBWALLET", "SHOPWALLET", "INVOICE")
 OUTCOMES: Final = ("approve", "approve", "decline", "cancel")
 PAGE: Final = {
@@ -82,15 +88,15 @@ class Visit:
         who.read(told.id, self.entity if who is self.client and "challenge" in what else "")
 
 
-def _answers(visit: Visit, what: str, move: Mapping[str, str]) -> None:
-    client, told = visit.challenge()
+def _answers(visit: Visit, what: str, move: Mapping[str, str], card: str = CHALLENGED) -> None:
+    client, told = visit.challenge(card=card)
     if told is not None:
         landed = visit.browser.answer(told.body["redirect"], move)
         visit.did(what, told, landed=bool(landed), client=client)
 
 
-def _two_tabs(visit: Visit, what: str) -> None:
-    client, told = visit.challenge()
+def _two_tabs(visit: Visit, what: str, card: str = CHALLENGED) -> None:
+    client, told = visit.challenge(card=card)
     if told is not None:
         tabs = [Browser(port=visit.browser.port) for _ in range(3)]
         at_once([partial(tab.answer, told.body["redirect"], PASS) for tab in tabs])
@@ -190,6 +196,19 @@ def _frictionless(visit: Visit, what: str) -> None:
         visit.did(what, told)
 
 
+def _pays_low_value(visit: Visit, what: str) -> None:
+    """An exemption is asked for until the card has used up its limits; a shopper who is challenged passes."""
+    card = visit.dice.choice((CHALLENGED, CHALLENGED, SOFT_DECLINED, FRICTIONLESS, UNAVAILABLE))
+    mode = "EXTERNAL" if visit.dice.random() < 0.8 else "INTERNAL"
+    fields = payment("DB", f"{visit.dice.randint(*LOW_VALUES)}.00", mode=mode, order=visit.order, card=card)
+    told = visit.client.pay(visit.order, fields | PAGE | {"entityId": visit.entity})
+    if told is None or not told.id:
+        return
+    if "redirect" in told.body:
+        visit.browser.answer(told.body["redirect"], PASS)
+    visit.did(what, told)
+
+
 def _registers(visit: Visit, what: str) -> None:
     """A direct registration, which may be in doubt at first; then two payments by it."""
     card = payment("DB", "1.00", mode="EXTERNAL", order=visit.order)
@@ -225,28 +244,40 @@ def move_clock(late: Client) -> None:
 Act = Callable[[Visit, str], None]
 BEHAVIOURS: Final[Mapping[str, tuple[int, Act]]] = {
     # what the shopper does                      how often
-    "challenge: passed":                          (4, partial(_answers, move=PASS)),
-    "challenge: failed":                          (1, partial(_answers, move=FAIL)),
-    "challenge: answered in three tabs at once":  (3, _two_tabs),
-    "challenge: passed, returned twice, failed":  (2, _returns_twice),
-    "challenge: left":                            (2, _leaves),
+    "challenge: passed": (4, partial(_answers, move=PASS)),
+    "challenge: failed": (1, partial(_answers, move=FAIL)),
+    "challenge: answered in three tabs at once": (3, _two_tabs),
+    "challenge: passed, returned twice, failed": (2, _returns_twice),
+    "challenge: left": (2, _leaves),
+    "challenge after a soft decline: passed": (2, partial(_answers, move=PASS, card=SOFT_DECLINED)),
+    "challenge after a soft decline: failed": (1, partial(_answers, move=FAIL, card=SOFT_DECLINED)),
+    "challenge after a soft decline: answered in three tabs at once": (2, partial(_two_tabs, card=SOFT_DECLINED)),
     "challenge: answered as the deadline passes": (2, partial(_races_the_deadline, first=False)),
-    "challenge: answered after the deadline":     (1, partial(_races_the_deadline, first=True)),
-    "no challenge, card registered":              (1, _frictionless),
-    "bank: decided, returned":                    (4, _decides),
-    "bank: four decisions in four tabs at once":  (2, _decides_twice),
-    "bank: decided, never returned":              (2, _stays_away),
-    "bank: decided, returned in three tabs":      (2, _comes_twice),
-    "bank: left":                                 (1, _leaves_the_bank),
-    "bank: decided as the deadline passes":       (1, partial(_too_late, after_s=SHOPPER_DEADLINE_S - 2)),
-    "bank: decided after the deadline":           (1, partial(_too_late, after_s=SHOPPER_DEADLINE_S + 3)),
-    "registered, paid by one click twice":        (2, _registers),
-}  # fmt: skip
-NEVER_PASSED: Final = frozenset({"challenge: failed", "challenge: left", "challenge: answered after the deadline"})
-"""Behaviours after which no acquirer may have heard of the payment."""
+    "challenge: answered after the deadline": (1, partial(_races_the_deadline, first=True)),
+    "no challenge, card registered": (1, _frictionless),
+    "no challenge up to the limits of low value": (6, _pays_low_value),
+    "bank: decided, returned": (4, _decides),
+    "bank: four decisions in four tabs at once": (2, _decides_twice),
+    "bank: decided, never returned": (2, _stays_away),
+    "bank: decided, returned in three tabs": (2, _comes_twice),
+    "bank: left": (1, _leaves_the_bank),
+    "bank: decided as the deadline passes": (1, partial(_too_late, after_s=SHOPPER_DEADLINE_S - 2)),
+    "bank: decided after the deadline": (1, partial(_too_late, after_s=SHOPPER_DEADLINE_S + 3)),
+    "registered, paid by one click twice": (2, _registers),
+}
+NEVER_PASSED: Final = frozenset(
+    {
+        "challenge: failed", "challenge: left", "challenge: answered after the deadline",
+        "challenge after a soft decline: failed",
+    }
+)  # fmt: skip
+"""Behaviours after which no acquirer may have heard of the payment, or not again."""
 PASSED: Final = frozenset(
-    {"challenge: passed", "challenge: answered in three tabs at once", "challenge: passed, returned twice, failed"}
-)
+    {
+        "challenge: passed", "challenge: answered in three tabs at once", "challenge: passed, returned twice, failed",
+        "challenge after a soft decline: passed", "challenge after a soft decline: answered in three tabs at once",
+    }
+)  # fmt: skip
 """Behaviours after which the acquirer was asked, unless there was no line to it."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -200,6 +201,28 @@ def test_settling_counts_the_time_in_which_the_acquirer_could_be_asked() -> None
     slow = {A: ours(A, moves=(move("IN_DOUBT", 10.0),), completed=100.0)}
     assert timing.settlements(slow, []).over == 1
     assert timing.settlements(slow, [(10.0, 50.0), (40.0, 60.0)]).most_s == 40.0
+
+
+@pytest.mark.parametrize("log, kinds", [([], []), ([booked(A, outcome="declined")], [audit.NO_EVIDENCE])])
+def test_a_card_that_was_declined_too_often_is_stopped_by_a_rule_of_ours(
+    log: list[dict[str, Any]], kinds: list[str]
+) -> None:
+    stopped = ours(A, "DECLINED", code=audit.TOO_MANY_DECLINES, exchanges=())
+    assert found([stopped], log) == kinds
+
+
+@pytest.mark.parametrize("event", ["step_up", "cascade"])
+@pytest.mark.parametrize("log, kinds", [([booked(A, outcome="declined")], []), ([booked(A)], [audit.NO_EVIDENCE])])
+def test_a_second_attempt_that_did_not_arrive_leaves_the_decline(
+    log: list[dict[str, Any]], kinds: list[str], event: str
+) -> None:
+    step_up = replace(move("DECLINED"), event=event, status="STARTED")
+    away = ours(
+        A, "DECLINED", code="900.100.600", moves=(step_up, move("DECLINED")),
+        exchanges=(asked("submit", {"outcome": "declined"}), asked("submit", {"unreachable": "refused"})),
+    )  # fmt: skip
+    assert set(kinds) <= set(found([away], log))
+    assert kinds or found([away], log) == []
 
 
 @pytest.mark.parametrize("log, kinds", [([], []), ([booked(A, outcome="declined")], ["declined without evidence"])])

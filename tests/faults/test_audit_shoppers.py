@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.faults import audit, books
-from tests.faults.books import Aside, Payment
+from tests.faults.books import Aside, Move, Payment
 from tests.faults.finding import DECIDED, NO_EVIDENCE, REGISTRATION, SECRET, TWICE
 from tests.faults.test_audit import A, asked, booked, move, ours
 
@@ -65,6 +65,43 @@ def test_an_order_that_the_bank_tells_otherwise_is_found(payment: Payment, order
 
 def test_money_without_an_order_at_the_bank_is_found() -> None:
     assert kinds(bank(), []) == {DECIDED}
+
+
+def stepped_up(status: str, *, submits: int, times: int = 1) -> Payment:
+    """A payment that its bank declined for want of an authentication."""
+    again = tuple(Move(event="step_up", status="STARTED", at=1.0) for _ in range(times))
+    exchanges = tuple(asked("submit", {"outcome": "declined"}) for _ in range(submits))
+    payment = ours(A, status)
+    return replace(payment, moves=(move("STARTED"), *again, *payment.moves), exchanges=exchanges)
+
+
+def test_a_second_attempt_after_a_soft_decline_is_no_finding_and_a_third_is() -> None:
+    second = {**booked(A), "key": f"{A}-2"}
+    first = {**booked(A), "outcome": "declined", "answer": {}}
+    paid = stepped_up("APPROVED", submits=2)
+    passed = did("challenge after a soft decline: passed")
+    assert kinds(paid, [first, second], passed, authentications={A: PASSED}) == set()
+    left = replace(stepped_up("DECLINED", submits=1), code=TIMED_OUT)
+    assert kinds(left, [first], did("challenge: left"), authentications={A: FAILED}) == set()
+    assert DECIDED in kinds(paid, [first, second], authentications={A: FAILED})
+    assert TWICE in kinds(stepped_up("APPROVED", submits=3), [first, second], authentications={A: PASSED})
+    assert TWICE in kinds(stepped_up("APPROVED", submits=2, times=2), [first, second], authentications={A: PASSED})
+    assert "doubled" in kinds(paid, [booked(A), second], authentications={A: PASSED})
+
+
+def test_attempts_at_further_acquirers_are_no_finding_and_one_without_its_event_is() -> None:
+    def cascaded(status: str, *, submits: int, times: int) -> Payment:
+        payment = stepped_up(status, submits=submits, times=times)
+        moves = tuple(replace(one, event="cascade") if one.event == "step_up" else one for one in payment.moves)
+        return replace(payment, moves=moves)
+
+    declined = {**booked(A), "outcome": "declined", "answer": {}}
+    second, third = ({**booked(A), "key": f"{A}-{number}"} for number in (2, 3))
+    assert kinds(cascaded("APPROVED", submits=2, times=1), [declined, second]) == set()
+    assert kinds(cascaded("APPROVED", submits=3, times=2), [declined, {**declined, "key": f"{A}-2"}, third]) == set()
+    assert TWICE in kinds(cascaded("APPROVED", submits=3, times=1), [declined, second])
+    assert TWICE in kinds(cascaded("APPROVED", submits=4, times=3), [declined, second])
+    assert "doubled" in kinds(cascaded("APPROVED", submits=2, times=1), [booked(A), second])
 
 
 def test_an_acquirer_that_was_asked_without_a_proof_is_found() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.faults.books import Move, Payment
+from tests.faults.books import RENEWS, Move, Payment
 from tests.faults.finding import DOUBLED, LOST, NO_EVIDENCE, OVER, TWICE
 from tests.faults.peers import bank_books, card_books, iso_books
 from tests.faults.peers.bank_books import BankBooks
@@ -112,6 +113,24 @@ def test_captures_of_more_than_the_host_held_are_found(units: int, kinds: list[s
     ]
     ours = by_id(payment(kind="PA"), payment(SECOND, kind="CP", amount=str(Decimal(units) / 100), of=FIRST))
     assert [one.kind for one in iso_books.compare(ours, iso_books.stories([*held, *taken]))] == kinds
+
+
+@pytest.mark.parametrize("units, kinds", [(2_000, []), (2_001, [OVER])])
+def test_a_capture_that_names_a_renewal_is_of_the_authorization(units: int, kinds: list[str]) -> None:
+    """docs/decisions/0093: the renewal's own amount is no ceiling, the authorization's is."""
+    renewal = "3" * 32
+    lines = [
+        line("handed", "0100"),
+        line("answered", "0110", **{"39": "00"}),
+        line("handed", "0100", renewal, units=500, stan="000003", **{"48.33": "3901"}),
+        line("answered", "0110", renewal, stan="000003", **{"39": "00"}),
+        line("handed", "0220", SECOND, units=units, stan="000002", **{"90": "0100" + "000003" + "0" * 32}),
+        line("answered", "0230", SECOND, stan="000002", **{"39": "00"}),
+    ]
+    first = payment(kind="PA")
+    again = replace(payment(renewal, kind="PA", amount="5.00", of=FIRST), practice=RENEWS)
+    taken = payment(SECOND, kind="CP", amount=str(Decimal(units) / 100), of=FIRST)
+    assert [one.kind for one in iso_books.compare(by_id(first, again, taken), iso_books.stories(lines))] == kinds
 
 
 THIRD = "3" * 32

@@ -40,7 +40,7 @@ REFUSED: Final = Bound(cpu_s=0.005, memory=2 * MB, files=False)
 """A stranger's request that is turned away."""
 ADMITTED: Final = Bound(cpu_s=1.0, memory=64 * MB, files=True)
 """A request of a token, a session or a checkout, and a public page."""
-STRANGERS: Final = 0.6
+STRANGERS: Final = 0.75
 """Of all requests. The others of an API route carry a token, those of a page the session of a superuser."""
 API_ROUNDS: Final = 4
 """The routes of the API are a tenth of all, and have the most to parse: they come so often in a round."""

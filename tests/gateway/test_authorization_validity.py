@@ -12,6 +12,7 @@ import pytest
 from gateway.core.authorization_validity import (
     AUTHORIZATION_VALIDITIES,
     ESTIMATED_AUTHORIZATION,
+    EVERY_OTHER_BRAND,
     FINAL_AUTHORIZATION,
     AuthorizationValidity,
     resolve_authorization_validity,
@@ -67,3 +68,29 @@ def test_each_row_says_where_it_is_from_and_can_be_reached() -> None:
 def test_the_first_row_that_fits_holds(brand: str, method: str, kind: str, country: str, days: int | None) -> None:
     found = resolve_authorization_validity(brand, method, {}, kind=kind, country=country)
     assert found == (timedelta(days=days) if days is not None else None)
+
+
+@pytest.mark.parametrize(
+    ("mcc", "days"),
+    [
+        *[(code, 30) for code in ("3351", "3500", "3501", "3999", "4411", "7011", "7512", "7513")],
+        *[(code, 10) for code in ("3350", "4000", "4410", "4412", "7010", "7012", "7511", "7514", "", "x", "²")],
+    ],
+)
+def test_the_ranges_of_travel_end_with_their_last_code(mcc: str, days: int) -> None:
+    found = resolve_authorization_validity("VISA", "CC", {}, kind=ESTIMATED_AUTHORIZATION, mcc=mcc)
+    assert found == timedelta(days=days)
+
+
+@pytest.mark.parametrize(("country", "days"), [("IN", 4), ("DE", 7), ("", 7)])
+def test_a_row_of_a_country_is_for_that_country_alone(country: str, days: int) -> None:
+    found = resolve_authorization_validity("MASTER", "CC", {}, kind=FINAL_AUTHORIZATION, country=country)
+    assert found == timedelta(days=days)
+
+
+def test_what_a_channel_sets_for_a_brand_goes_before_what_it_sets_for_every_other() -> None:
+    own: dict[str, int | None] = {EVERY_OTHER_BRAND: 3, "VISA": 9, "AMEX": None}
+    found = [
+        resolve_authorization_validity(brand, "CC", own, kind=FINAL_AUTHORIZATION) for brand in ("VISA", "AMEX", "JCB")
+    ]
+    assert found == [timedelta(days=9), None, timedelta(days=3)]

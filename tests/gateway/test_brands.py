@@ -14,7 +14,7 @@ from gateway.core.brands import (
     detect_brand,
     detect_brands,
     find_issuer,
-    fits_brand,
+    prefix_fits_brand,
 )
 from gateway.core.card_number import CardNumber
 from gateway.core.luhn import compute_check_digit, is_luhn_valid
@@ -61,7 +61,7 @@ def test_a_whole_number_names_its_brand_and_fits_it(number: str, code: str) -> N
     """Part A, paymentBrand: card brand detection."""
     assert is_luhn_valid(number)
     assert detect_brand(number) == code
-    assert fits_brand(code, number)
+    assert prefix_fits_brand(code, number, len(number))
     assert CardNumber.of(Secret(number)).has_right_check_digit(code)
 
 
@@ -69,7 +69,7 @@ def test_a_whole_number_names_its_brand_and_fits_it(number: str, code: str) -> N
 def test_a_number_of_a_wrong_length_has_no_brand(number: str) -> None:
     """A brand is a prefix and a length."""
     assert detect_brands(number) == ()
-    assert not fits_brand("VISA", number)
+    assert not prefix_fits_brand("VISA", number, len(number))
 
 
 def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:
@@ -96,7 +96,7 @@ def test_a_brand_that_shares_a_schemes_numbers_comes_after_the_scheme() -> None:
 )
 def test_a_number_fits_the_brands_that_may_carry_it(code: str, number: str, expected: bool) -> None:
     """Result code 100.100.700 answers a number that does not fit."""
-    assert fits_brand(code, number) is expected
+    assert prefix_fits_brand(code, number, len(number)) is expected
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_every_brand_code_has_the_form_of_payment_brand() -> None:
         assert max(card.lengths) <= 19
         assert set(card.beside) <= set(CARD_BRANDS)
         assert all(low <= high and (low + high).isdecimal() for low, high in card.ranges + card.detected)
-        assert all(fits_brand(code, low.ljust(max(card.lengths), "0")) for low, _ in card.detected)
+        assert all(prefix_fits_brand(code, low, max(card.lengths)) for low, _ in card.detected)
 
 
 @pytest.mark.parametrize(

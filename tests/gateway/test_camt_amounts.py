@@ -49,3 +49,19 @@ def test_a_charge_is_taken_off_a_credit() -> None:
 def test_an_amount_of_an_entry_with_several_transactions_is_none_of_theirs() -> None:
     found = read_camt_amounts({}, BOOKED | INCLUDED, into=False, alone=False)
     assert (found.booked, found.order_amount, found.charges) == ("", ("", ""), "")
+
+
+def test_an_order_in_another_currency_is_not_compared_with_what_was_booked() -> None:
+    """Neither is taken for the other, and their difference is no charge."""
+    for text in ("80.00", "120.00"):
+        for into in (True, False):
+            found = read_camt_amounts(BOOKED | amount("AmtDtls/InstdAmt/Amt", text, "USD"), {}, into=into)
+            assert (found.order_amount, found.booked_currency, found.charges) == ((text, "USD"), "EUR", "")
+
+
+@pytest.mark.parametrize(
+    ("mark", "ordered"), [("true", "100.00"), ("1", "100.00"), ("false", "103.00"), ("0", "103.00")]
+)
+def test_a_charge_is_within_the_amount_however_the_bank_writes_yes(mark: str, ordered: str) -> None:
+    details = BOOKED | {"Chrgs/Rcrd/Amt": ["3.00"], "Chrgs/Rcrd/ChrgInclInd": [mark]}
+    assert read_camt_amounts(details, {}, into=False).order_amount == (ordered, "EUR")

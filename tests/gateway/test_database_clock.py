@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -41,10 +41,8 @@ Claim = Callable[[], int]
 
 
 @pytest.fixture(autouse=True)
-def compared_anew() -> Iterator[None]:
-    database_clock.forget_clock_comparison()
-    yield
-    database_clock.forget_clock_comparison()
+def compared_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_clock._last, "found", None)
 
 
 def a_webhook(shop: Shop) -> Claim:

@@ -85,6 +85,32 @@ def test_a_database_of_an_unknown_history_is_refused_in_one_sentence(older: None
         call_command("tick", stdout=StringIO())
 
 
+@pytest.mark.parametrize(
+    "rename",
+    [
+        ("TABLE gateway_tracesequence RENAME TO {}", "earlier", "TABLE earlier RENAME TO {}", "gateway_tracesequence"),
+        (
+            "TABLE gateway_payment RENAME COLUMN returned_at TO {}",
+            "earlier",
+            "TABLE gateway_payment RENAME COLUMN earlier TO {}",
+            "returned_at",
+        ),
+    ],
+)
+def test_a_database_of_earlier_sources_of_the_first_migration_is_refused(rename: tuple[str, str, str, str]) -> None:
+    """Before the first release that migration is edited in place: it has run, and never runs again."""
+    there, earlier, back, now = rename
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER {there.format(earlier)}")
+    try:
+        with pytest.raises(ImproperlyConfigured, match="the tables of gateway come from migrations that are not here"):
+            environment.require_usable_database()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER {back.format(now)}")
+    environment.require_usable_database()
+
+
 def test_a_database_of_a_newer_version_is_none_of_an_unknown_history() -> None:
     """The sources of the release before run on it: docs/running.md, Deploy and upgrade."""
     with connection.cursor() as cursor:

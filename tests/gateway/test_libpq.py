@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -17,6 +18,7 @@ from django.db import (
     OperationalError,
     ProgrammingError,
     connection,
+    connections,
     transaction,
 )
 from psycopg.types.json import Jsonb
@@ -43,10 +45,18 @@ VALUES: tuple[tuple[str, Any], ...] = (
     ("timestamptz", datetime.max.replace(tzinfo=UTC)),
     ("date", date(2026, 5, 14)),
     ("interval", timedelta(days=3, seconds=5)),
+    ("interval", timedelta(microseconds=-1)),
+    ("interval", timedelta(0)),
+    ("interval", timedelta(days=-400, hours=5, microseconds=7)),
     ("bytea", b"\x00\xff'\\"),
     ("text[]", ["a", "b,c", '"']),
     ("bytea[]", [b"\x00", b"\xff", bytes(range(256)), b"'\\\""]),
     ("uuid[]", [UUID(int=1), UUID(int=2)]),
+    ("integer[]", [7, -(2**31), 0]),
+    ("integer[]", []),
+    ("integer[]", [7, None]),
+    ("bigint[]", [2**40]),
+    ("boolean[]", [True, False]),
     ("text", None),
     ("jsonb", Jsonb({"street": "Zoë", "items": [1, None, "\u2028"]})),
 )
@@ -157,3 +167,24 @@ def test_a_lost_connection_is_an_operational_error() -> None:
         execute_sql("SELECT 1", [])
     connection.close()
     assert execute_sql("SELECT 1", []) == [(1,)]
+
+
+def test_rows_read_again_have_the_types_of_the_first_time() -> None:
+    """What reads a statement's rows is kept with it."""
+    sql = "SELECT %s::numeric, %s::timestamptz, %s::jsonb, %s::uuid, n FROM generate_series(1, %s::int) n"
+    values = (Decimal("1.50"), datetime(2026, 1, 1, tzinfo=UTC), Jsonb({"a": 1}), UUID(int=7))
+    once = execute_sql(sql, (*values, 2))
+    assert execute_sql(sql, (*values, 0)) == []
+    assert [row[:4] for row in execute_sql(sql, (*values, 3))] == [once[0][:4]] * 3
+    assert once[0][:2] == values[:2]
+
+
+def test_a_connection_that_was_closed_is_not_kept_by_what_read_its_rows(db: None) -> None:
+    """Its statements go with it."""
+    own = connections["default"].copy()
+    own.connect()
+    libpq.execute_prepared(own.connection, "SELECT 1", ())
+    gone = weakref.ref(own.connection)
+    own.close()
+    own.connection = None
+    assert gone() is None

@@ -47,6 +47,7 @@ def test_a_random_key_is_taken() -> None:
         ({"GATEWAY_SESSION_HOURS": 25}, "tollhouse.E024"),
         ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 0}, "tollhouse.E027"),
         ({"GATEWAY_UNUSED_ACCOUNT_DAYS": 91}, "tollhouse.E027"),
+        ({"GATEWAY_PASSWORD_CHECKS_PER_MINUTE": 0}, "tollhouse.E030"),
         ({"GATEWAY_STUB_ACQUIRER": "127.0.0.1:7000"}, "tollhouse.E021"),
         ({"SECRET_KEY": "a" * 40}, "tollhouse.E012"),
         ({"SECRET_KEY": "x" * 39}, "tollhouse.E012"),
@@ -67,6 +68,7 @@ def test_what_is_less_safe_is_refused(changed: dict[str, Any], fault: str) -> No
     assert found(**changed) == [fault]
 
 
+@pytest.mark.processes
 def test_live_is_safe_by_default(tmp_path: Path) -> None:
     """Nothing has to be set for it but what nobody else can know."""
     import os

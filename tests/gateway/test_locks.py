@@ -14,7 +14,8 @@ PROJECT = ("gateway", "reporting", "chargebacks", "checkout", "config")
 
 CLAIMS = {
     "checkout/result_calls.py": 1,
-    "checkout/expiry.py": 1,
+    "checkout/expiry.py": 2,
+    "checkout/receipts.py": 1,
     "chargebacks/alert_reminders.py": 1,
     "chargebacks/reminders.py": 1,
     "gateway/connectors/iso8583/batch_planning.py": 1,
@@ -40,6 +41,7 @@ CLAIMS = {
 
 HELD = {
     "gateway/background/queue.py": 1,
+    "checkout/receipts.py": 1,
     "chargebacks/admin/manual_entry.py": 1,
     "chargebacks/evidence.py": 2,
     "chargebacks/ledger.py": 1,
@@ -54,12 +56,15 @@ HELD = {
     "gateway/connectors/sepa/order_records.py": 4,
     "gateway/connectors/sepa/file_planning.py": 1,
     "gateway/backoffice/follow_ups/approvals.py": 2,
+    "gateway/backoffice/follow_ups/bulk_follow_ups.py": 1,
+    "gateway/backoffice/kit/saved_views.py": 1,
     "gateway/backoffice/access/independence.py": 1,
+    "gateway/payments/exemption_counts.py": 1,
     "gateway/payments/token_limits.py": 1,
     "gateway/management/commands/wallet_key.py": 1,
     "gateway/notifications/endpoints.py": 6,
     "gateway/payments/bank_order_outcomes.py": 1,
-    "gateway/scheduling/job_runs.py": 4,
+    "gateway/scheduling/job_runs.py": 6,
     "gateway/payments/process.py": 2,
     "gateway/threeds/server.py": 1,
 }

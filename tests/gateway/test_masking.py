@@ -6,7 +6,7 @@ import pytest
 
 from gateway.connectors.simulator.cards import INVALID_NUMBER, SIMULATED_CARDS
 from gateway.core.luhn import compute_check_digit, is_luhn_valid
-from gateway.core.masking import looks_like_pan, mask_iban, mask_pan, mask_text
+from gateway.core.masking import contains_card_number, looks_like_pan, mask_iban, mask_pan, mask_text
 
 
 @pytest.mark.parametrize(
@@ -156,3 +156,22 @@ def test_no_time_ordered_id_is_masked() -> None:
 def test_codes_pins_and_tokens_are_masked_by_their_name(text: str, shown: str) -> None:
     """Issue: values of card.cvv, tokenAccount.dtvc, giftCard.pin and bearer tokens."""
     assert mask_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("4200000000000000", True),
+        ("4200 0000 0000 0000", True),
+        ("4200.0000.0000.0000", True),
+        ("paid with 4200000000000000 today", True),
+        ("card.number=4200000000000000", True),
+        ("cvv 123", True),
+        ("4200000000000001", False),
+        ("order 4711", False),
+        ("0000", False),
+        (uuid.UUID(int=4200000000000000).hex, False),
+    ],
+)
+def test_a_typed_text_with_a_card_number_or_a_code_is_known_in_any_notation(text: str, found: bool) -> None:
+    assert contains_card_number(text) is found

@@ -9,6 +9,7 @@ from gateway.core.money import (
     CurrencyMismatchError,
     Money,
     currency_exponent,
+    currency_number,
     fits_currency,
     format_amount,
     is_known_currency,
@@ -154,3 +155,22 @@ def test_money_is_no_float() -> None:
     assert format_amount(Decimal("1E+2")) == "100.00"
     with pytest.raises(ValueError):
         format_amount(Decimal("1.005"))
+
+
+def test_an_amount_stays_below_its_limit() -> None:
+    limit = Decimal(10) ** 18
+    for sign in (1, -1):
+        assert Money(sign * (limit - Decimal("0.01")), "EUR").amount == sign * (limit - Decimal("0.01"))
+        with pytest.raises(ValueError, match="below"):
+            Money(sign * limit, "EUR")
+
+
+@pytest.mark.parametrize(("currency", "number"), [("EUR", "978"), ("ALL", "008"), ("AUD", "036"), ("BHD", "048")])
+def test_a_currencys_number_has_three_digits(currency: str, number: str) -> None:
+    assert currency_number(currency) == number
+
+
+def test_equal_amounts_are_neither_below_nor_above_each_other() -> None:
+    one, same, more = (Money(Decimal(amount), "EUR") for amount in ("1.00", "1", "1.01"))
+    assert (one <= same, one >= same, one < same, one > same) == (True, True, False, False)
+    assert (one <= more, one >= more, one < more, one > more) == (True, False, True, False)

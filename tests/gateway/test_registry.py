@@ -186,11 +186,11 @@ def test_what_the_back_office_changed_stays(add: Add) -> None:
     beat.sync_periodic_tasks()
     slower = IntervalSchedule.objects.create(every=30, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.filter(name="recovery").update(interval=slower, expire_seconds=90)
-    PeriodicTask.objects.filter(name="request log").update(enabled=False)
+    PeriodicTask.objects.filter(name="wallet tokens").update(enabled=False)
     beat.sync_periodic_tasks()
     rows = ticks()
     assert (rows["recovery"].interval, rows["recovery"].expire_seconds) == (slower, 90)
-    assert not rows["request log"].enabled
+    assert not rows["wallet tokens"].enabled
 
 
 def test_ticks_of_no_timer_vanish_and_others_are_nobodys_business(add: Add) -> None:

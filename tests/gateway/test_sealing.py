@@ -137,6 +137,17 @@ def test_a_keyset_is_never_written_over(keyset: Path) -> None:
     assert list(keyset.parent.iterdir()) == [keyset]
 
 
+def test_a_keyset_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Nobody may take a key for kept that is not: what it sealed would be lost."""
+    (tmp_path / "file").touch()
+    for change in (
+        lambda place: keysets.create_keyset_file(place),
+        lambda place: keysets.change_keyset_file(place, lambda document: document),
+    ):
+        with pytest.raises(VaultError, match=r"vault\.json.* cannot be written"):
+            change(KeysetLocation(path=tmp_path / "file" / "below" / "vault.json"))
+
+
 def test_of_several_that_make_the_keyset_at_once_one_makes_it(tmp_path: Path) -> None:
     """Goals R9: web workers and their threads start together."""
     path = tmp_path / "vault.json"

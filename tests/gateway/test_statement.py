@@ -13,7 +13,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from gateway.core import clock, identifiers
-from gateway.db.statement import WriteStatement, execute_sql
+from gateway.db.statement import WriteStatement, build_new_row, execute_sql
 from gateway.models import Channel, Payment, PaymentEvent, RequestLog, Status
 from tests.support.database import statements
 from tests.support.fixtures import Shop
@@ -273,3 +273,29 @@ def test_a_third_guard_or_one_after_an_insert_is_a_mistake(shop: Shop) -> None:
     late.insert(PaymentEvent, **event(row))
     with pytest.raises(ValueError, match="updates come first"):
         late.update(row, {"follow_ups": 1})
+
+
+def test_a_new_row_is_what_the_models_constructor_makes(shop: Shop) -> None:
+    """Every column with its default, and the objects of its foreign keys."""
+    values = {**payment_row(shop), "channel": shop.channel}
+    del values["channel_id"]
+    made = Payment(**values)
+    built = build_new_row(Payment, related={"channel": values.pop("channel")}, **values)
+    columns = {field.attname for field in Payment._meta.concrete_fields} - {"number"}
+    assert {name: built.__dict__[name] for name in columns} == {name: made.__dict__[name] for name in columns}
+    assert built.__dict__.keys() == made.__dict__.keys()
+    assert (built._state.adding, built._state.db) == (made._state.adding, made._state.db)
+    assert built.channel is shop.channel
+    built.save()
+    assert Payment.objects.get(pk=built.pk).number > 0
+    del values["request"], values["id"]
+    again, other = build_new_row(Payment, **values), build_new_row(Payment, **values)
+    assert again.request == {}
+    assert again.request is not other.request
+    assert again.id != other.id
+
+
+def test_a_new_row_with_a_name_that_is_no_column_is_an_error(shop: Shop) -> None:
+    """As of the model's constructor."""
+    with pytest.raises(TypeError, match="Payment has no colour"):
+        build_new_row(Payment, **payment_row(shop), colour="red")

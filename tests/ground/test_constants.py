@@ -102,10 +102,11 @@ def _lines(name: str, value: Any, seen: set[int]) -> Iterator[str]:
 def _list_constants() -> list[str]:
     found: list[str] = []
     seen: set[int] = set()
-    for module in _modules():
-        imported = importlib.import_module(module)
+    # All are imported before any is read: some enter themselves into another's table.
+    imported = {module: importlib.import_module(module) for module in _modules()}
+    for module, loaded in imported.items():
         for name in dict.fromkeys(_constants(module)):
-            found += _lines(f"{module}.{name}", getattr(imported, name, None), seen)
+            found += _lines(f"{module}.{name}", getattr(loaded, name, None), seen)
     return found
 
 

@@ -43,6 +43,15 @@ def test_a_server_killed_with_kill_9_comes_back_at_the_same_address_with_its_row
     assert rows(url) == [(42,)]
 
 
+def test_programs_reach_the_server_by_its_unix_socket(var: Path, server: Postgres) -> None:
+    """Less CPU than TCP; a server of others, and a folder too long for a socket's name, keep their address."""
+    url = server.start()
+    with psycopg.connect(server.local_url(url)) as connection:
+        assert connection.execute("SELECT inet_server_addr(), current_database()").fetchone() == (None, "tollhouse")
+    assert Postgres(var, url=url).local_url(url) == url
+    assert Postgres(var / ("long" * 20)).local_url(url) == url
+
+
 def test_a_later_run_finds_the_rows_of_an_earlier_one(var: Path, server: Postgres) -> None:
     """Data is kept in var/ between runs, with its password and port."""
     write_row(server.start())

@@ -24,11 +24,12 @@ def main(arguments: list[str], out: TextIO = sys.stdout) -> int:
     parser.add_argument("--seed", type=int, default=1, help="which sample (default: 1)")
     parser.add_argument("--sample", type=int, default=SAMPLE, help=f"how many mutants (default: {SAMPLE})")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"start no other after (default: {MINUTES:g})")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many: an earlier run has tried them")
     parser.add_argument("--only", nargs="*", metavar="PATTERN", help="other modules, e.g. 'gateway/backoffice/*.py'")
     parser.add_argument("--list", action="store_true", help="show the sample, try nothing")
     options = parser.parse_args(arguments)
     parts = {"chosen": tuple(options.only)} if options.only else HEART
-    chosen = choose(ROOT, modules(ROOT, parts), options.sample, options.seed)
+    chosen = choose(ROOT, modules(ROOT, parts), options.sample, options.seed)[options.skip :]
     if options.list:
         for mutant in chosen:
             print(f"{mutant.name}\n{mutant.diff}\n", file=out)

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 
 from chargebacks import cases, ledger
 from chargebacks.models import Chargeback
+from gateway.db.database_clock import read_database_time
 from gateway.models import Payment, RequestLog
 from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
 from reporting.settlement import chargeback_booking, exception_queue, files, intake
@@ -152,6 +153,21 @@ def test_a_reversal_that_comes_before_its_chargeback_is_entered_after_it(shop: S
     take_in(csv([reversal(payment, "60.00"), disputed(payment, "60.00")]), institute())
     assert chain_of(shop, payment) == [("CB", "60.00"), ("CR", "60.00"), ("DB", "60.00")]
     assert (found(), Finding.objects.get().note) == ([], chargeback_booking.BOOKED_LATER_NOTE)
+
+
+def test_what_a_clerk_closed_keeps_its_note_when_the_line_is_booked_later(shop: Shop) -> None:
+    payment, own = paid(shop, "60.00"), institute()
+    take_in(csv([reversal(payment, "60.00")]), own)
+    assert found() == ["NOT_BOOKED"]
+    seen = Finding.objects.get()
+    seen.pk, seen.kind, seen.closed_at, seen.closed_by, seen.note = None, "TWICE", read_database_time(), "Ada", "seen"
+    seen.save()
+    take_in(csv([disputed(payment, "60.00")]), own)
+    assert chain_of(shop, payment) == [("CB", "60.00"), ("CR", "60.00"), ("DB", "60.00")]
+    assert dict(Finding.objects.values_list("kind", "note")) == {
+        "NOT_BOOKED": chargeback_booking.BOOKED_LATER_NOTE,
+        "TWICE": "seen",
+    }
 
 
 def test_a_line_finds_the_chargeback_that_was_entered_by_hand_after_it(shop: Shop) -> None:

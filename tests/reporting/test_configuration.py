@@ -67,7 +67,13 @@ def test_a_source_is_what_the_document_says_and_its_secret_is_sealed(
     assert apply(target, source(folder="out", pattern="*.csv", moveTo="done", everySeconds=60)) == ["settlementSources"]
     row = SftpSource.objects.get()
     assert (row.institute, row.host, row.port, row.username) == (acme, "sftp.acme.example", 22, "shop")
-    assert (row.folder, row.pattern, row.then, row.moved_to, row.every_s) == ("out", "*.csv", "move", "done", 60)
+    assert (row.folder, row.pattern, row.after_download, row.moved_to, row.every_s) == (
+        "out",
+        "*.csv",
+        "move",
+        "done",
+        60,
+    )
     assert current_vault().open(row.secret_sealed, row.id).reveal() == PASSWORD
     shown = export_configuration(target)["settlementSources"]
     assert PASSWORD not in str(shown)

@@ -116,7 +116,7 @@ def test_a_time_that_is_not_said_is_that_of_the_file(shop: Shop) -> None:
     """B19.7: defaults to the time the acquirer file was parsed."""
     file = take_in(csv([line(payment_of(shop.api.pay().id))]), institute())
     record = SettlementRecord.objects.get()
-    assert (record.presented, record.presented_at) == (False, file.received_at)
+    assert (record.presented_at_known, record.presented_at) == (False, file.received_at)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 import stat
 from datetime import timedelta
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,25 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from gateway.access.permissions import FULL_ACCESS
+from gateway.backoffice.payments import payment_search
 from gateway.core import clock
 from gateway.models import AuditEntry, Payment
 from reporting.admin import exception_queue as exceptions_page
 from reporting.admin import home_settlements
-from reporting.models import ClearingInstitute, Finding, LineError, Match, MatchState, SettlementFile, SettlementRecord
+from reporting.models import (
+    ClearingInstitute,
+    Finding,
+    LineError,
+    Match,
+    MatchState,
+    Settlement,
+    SettlementFile,
+    SettlementRecord,
+)
 from reporting.reconciliation import daily_files
 from reporting.reconciliation.models import ReconciliationFile, SftpTarget
 from reporting.settlement import exception_queue, intake, missing_settlements, pending_uploads
@@ -219,10 +232,10 @@ def test_a_line_without_payment_is_searched_for_and_linked_or_marked(
     assert PAN not in text(asked)
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "mark"})
     record.refresh_from_db()
-    assert record.marked is False
+    assert record.without_payment is False
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "mark", "note": "a test of the bank's"})
     record.refresh_from_db()
-    assert record.marked is True
+    assert record.without_payment is True
     assert str(record.pk) not in text(clara.get(LINES))
     assert str(record.pk) in text(clara.get(LINES, {"list": "marked"}))
     clara.post(f"{LINES}{record.pk}/do/", {"verb": "undo"})
@@ -255,8 +268,8 @@ def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: Cle
     _two, second = paid_line(shop, SettlementAmount="90.25", SettlementFee="1.75")
     take_in(csv([first, second]), of)
     page = text(clara.get("/admin/reporting/settlement/"))
-    assert "<dd>180.75</dd>" in page
-    assert "<dd>3.25</dd>" in page
+    assert ">180.75</a></dd>" in page
+    assert ">3.25</a></dd>" in page
     assert "As a table" in page
     address = re.search(r"/admin/reporting/settlement/[0-9a-f-]{36}/change/", page)
     assert address
@@ -265,6 +278,69 @@ def test_payouts_show_the_sums_of_their_lines(clara: Client, shop: Shop, of: Cle
     assert inside.count("/admin/reporting/settlementrecord/") >= 2
     for odd in ("?day=x", "?to=9999-99-99", "?to=0001-01-01", "?day=2030-01-01", "?to=9999-12-31"):
         assert clara.get(f"/admin/reporting/settlement/{odd}").status_code == 200, odd
+
+
+_NUMBER_LINK = re.compile(r'<a href="([^"]*list=[^"]*|\?currency[^"]*)">(?:<strong>)?([0-9,.-]+)(?: [A-Z]{3})?<')
+_LISTED_SUM = re.compile(r"<dd>(-?[0-9,.]+)(?: [A-Z]{3})?</dd>")
+
+
+def linked_numbers(page: str) -> list[tuple[str, str]]:
+    """Address and number of each number that leads to a list of lines."""
+    return [(unescape(address), number) for address, number in _NUMBER_LINK.findall(page)]
+
+
+def test_the_list_behind_a_sum_of_a_file_or_a_payout_sums_to_it(
+    clara: Client, max_: Client, shop: Shop, of: ClearingInstitute
+) -> None:
+    """In and out, failed lines and fees, of two currencies: what is listed has the number that was clicked."""
+    chance = random.Random(29)
+    lines = []
+    for _each in range(12):
+        amount = f"{chance.randint(100, 99_999) / 100:.2f}"
+        _payment, made = paid_line(
+            shop,
+            SettlementAmount=amount,
+            SettlementFee=f"{chance.randint(0, 99) / 100:.2f}",
+            Cashflow=chance.choice(("POS", "NEG")),
+            SettlementCurrency=chance.choice(("EUR", "GBP")),
+            SettlementStatus=chance.choice(("SUCCESS", "SUCCESS", "FAILED")),
+            SettlementFxRate="1.1",
+        )
+        lines.append(made)
+    file = take_in(csv(lines), of)
+    pages = [f"{FILES}{file.pk}/change/", "/admin/reporting/settlement/"]
+    pages += [f"/admin/reporting/settlement/{one}/change/" for one in Settlement.objects.values_list("pk", flat=True)]
+    for address in pages:
+        client = max_ if address.startswith(FILES) else clara
+        found = linked_numbers(text(client.get(address)))
+        assert len(found) >= 5, address
+        for target, number in found:
+            target = f"{address}{target}" if target.startswith("?") else target
+            behind = client.get(target)
+            assert behind.status_code == 200
+            if "currency=" in target and target.startswith(LINES):
+                assert number in _LISTED_SUM.findall(text(behind)), (address, target, number)
+            elif target.startswith(LINES):
+                assert text(behind).count(f'href="{LINES}') >= int(number), (address, target, number)
+
+
+def test_lines_are_listed_by_file_or_by_at_most_a_month(clara: Client, shop: Shop, of: ClearingInstitute) -> None:
+    """Bad addresses list what is to be done, and never every line there is."""
+    _payment, first = paid_line(shop, SettlementDate="2030-01-02")
+    take_in(csv([first]), of)
+    for query, listed in (
+        ("from=2030-01-01&to=2030-01-31", True),
+        ("from=2030-01-02&to=2030-01-02&matched=yes&currency=EUR&flow=POS&failed=no", True),
+        ("from=2030-01-03&to=2030-01-31", False),
+        ("from=2030-01-01&to=2030-01-31&currency=GBP", False),
+        ("from=2029-01-01&to=2030-01-31", False),
+        ("from=2030-01-31&to=2030-01-01", False),
+        ("from=x&to=2030-01-31", False),
+        ("from=2030-01-01", False),
+        ("from=2030-01-01&to=2030-01-31&flow=x&failed=y&currency=eur", True),
+    ):
+        page = text(clara.get(f"{LINES}?list=lines&{query}"))
+        assert (re.search(f'href="{LINES}[0-9a-f-]+/change/"', page) is not None) is listed, query
 
 
 def test_a_payout_below_zero_is_pictured_and_fees_have_no_idle_decimals(
@@ -285,11 +361,11 @@ def test_a_payout_below_zero_is_pictured_and_fees_have_no_idle_decimals(
     file = take_in(csv([paid, taken]), of, "f1.csv")
     page = text(clara.get("/admin/reporting/settlement/"))
     assert "Nothing in this time." not in page
-    assert "<dd>-91.50</dd>" in page
+    assert ">-91.50</a></dd>" in page
     assert '<td class="th-num">-91.50</td>' in page
     assert "taken back" in page
-    assert "<dd>1.5055</dd>" in page
-    assert "<dd>0.00</dd>" in page
+    assert ">1.5055</a></dd>" in page
+    assert ">0.00</a></dd>" in page
     earlier = text(clara.get("/admin/reporting/settlement/?to=2020-01-01"))
     assert "Nothing was settled in these days." in earlier
     assert "Later" in earlier
@@ -464,6 +540,91 @@ def test_the_preview_says_what_the_file_makes_before_it_is_read(
     assert cells(text(max_.get(f"{FILES}{file.pk}/change/"))) == cells(preview)
 
 
+def test_many_lines_are_marked_and_many_findings_accepted_by_a_fixed_number_of_statements(
+    clara: Client, shop: Shop, stranger: Shop, of: ClearingInstitute
+) -> None:
+    """What was picked, and of one's own merchants; undone as it was done."""
+    paid = [payment_of(shop.api.pay(amount="92.00").id) for _ in range(3)]
+    theirs = payment_of(stranger.api.pay(amount="20.00").id)
+    rows = [line(one, Amount=f"{one.amount - number}") for number, one in enumerate(paid, start=1)]
+    unknown = {"ClearingInstituteMerchantId": shop.channel.pk.hex, "Amount": "7.77"}
+    rows += [line(**unknown, ConnectorTxId1=f"unknown-{number}") for number in (1, 2)]
+    take_in(csv([*rows, line(theirs, Amount="19.00")]), of)
+    findings = Finding.objects.filter(kind="AMOUNT", record__merchant=shop.merchant)
+    foreign = Finding.objects.get(kind="AMOUNT", record__merchant=stranger.merchant)
+    picked = {"list": "findings", "pick": [*findings.values_list("pk", flat=True), foreign.pk, "x"]}
+    assert "say why this is accepted" in text(clara.post(f"{LINES}many/", {**picked, "note": " "}, follow=True))
+    answer = clara.post(f"{LINES}many/", {**picked, "note": "agreed fees"}, follow=True)
+    assert "3 findings were closed with your note." in text(answer)
+    foreign.refresh_from_db()
+    assert foreign.closed_at is None
+    clara.post(f"{LINES}accept/", {"accepted": answer.redirect_chain[-1][0].split("accepted=")[1]})
+    assert findings.filter(closed_at=None).count() == 3
+    lines = SettlementRecord.objects.filter(state=MatchState.NOT_MATCHED, merchant=shop.merchant)
+    keys = [one.hex for one in lines.values_list("pk", flat=True)]
+    assert len(keys) == 2
+    clara.post(f"{LINES}many/", {"list": "unmatched", "pick": keys, "note": "a test of the bank"})
+    assert lines.filter(without_payment=True).count() == 2
+    assert AuditEntry.objects.filter(action="mark", actor="clara").count() == 2
+    clara.post(f"{LINES}many/", {"list": "marked", "pick": keys})
+    assert lines.filter(without_payment=True).count() == 0
+    assert "Select lines first" in text(clara.post(f"{LINES}many/", {"list": "open", "note": "x"}, follow=True))
+
+
+def test_what_is_accepted_or_picked_is_of_the_days_of_the_list(
+    clara: Client, shop: Shop, of: ClearingInstitute
+) -> None:
+    """The list was narrowed by days, so the form below it is, too; days that are none narrow nothing away."""
+    days = ("2030-01-02", "2030-01-02", "2030-01-20")
+    paid = [payment_of(shop.api.pay(amount="92.00").id) for _ in days]
+    rows = [line(one, Amount="91.00", SettlementDate=day) for one, day in zip(paid, days, strict=True)]
+    take_in(csv(rows), of)
+    findings = Finding.objects.filter(kind="AMOUNT", closed_at=None)
+    assert findings.count() == 3
+    place = {"from": "2030-01-01", "to": "2030-01-05"}
+    page = text(clara.get(LINES, {"list": "findings", **place}))
+    assert "2 lines differ by the same -1.00 EUR" in page
+    (card,) = re.findall(r'<form[^>]*/accept/".*?</form>', page, re.DOTALL)
+    for name, value in place.items():
+        assert f'<input type="hidden" name="{name}" value="{value}">' in card
+        assert page.count(f'<input type="hidden" name="{name}" value="{value}">') == 2, "the picked ones' form, too"
+    form = {"currency": "EUR", "difference": "-1.00", "note": "a fee of one euro"}
+    for odd in ({"from": "2030-01-01"}, {"from": "x", "to": "y"}, {"from": "2029-01-01", "to": "2030-01-31"}):
+        assert "from, to: two days" in text(clara.post(f"{LINES}accept/", {**form, **odd}, follow=True))
+    assert "there is no such file" in text(clara.post(f"{LINES}accept/", {**form, "file": "x"}, follow=True))
+    assert findings.all().count() == 3
+    answer = clara.post(f"{LINES}accept/", {**form, **place}, follow=True)
+    assert "2 findings were closed with your note." in text(answer)
+    assert "from=2030-01-01&to=2030-01-05" in answer.redirect_chain[-1][0]
+    left = findings.get()
+    assert left.record.settlement_date.isoformat() == "2030-01-20"
+    picked = {"list": "findings", "pick": [left.pk], "note": "agreed"}
+    clara.post(f"{LINES}many/", {**picked, **place})
+    assert findings.count() == 1, "not of these days"
+    answer = clara.post(f"{LINES}many/", {**picked, "from": "2030-01-20", "to": "2030-01-20"})
+    assert "from=2030-01-20&to=2030-01-20" in answer["Location"]
+    assert findings.count() == 0
+
+
+def test_a_list_of_too_many_lines_says_so(
+    clara: Client, shop: Shop, of: ClearingInstitute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _payment, made = paid_line(shop, SettlementDate="2030-01-02")
+    take_in(csv([made]), of)
+    monkeypatch.setattr(payment_search, "SEARCH_TIMEOUT_MS", 50)
+
+    def sleep_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if '"date" BETWEEN' in sql:
+            execute("SELECT pg_sleep(10)", None, False, context)
+        return execute(sql, params, many, context)
+
+    for name in ("lines", "findings", "open"):
+        with connection.execute_wrapper(sleep_first):
+            page = text(clara.get(LINES, {"list": name, "from": "2030-01-01", "to": "2030-01-31"}))
+        assert "Choose fewer days, or one file." in page
+        assert "Nothing to do" not in page
+
+
 def test_equal_differences_are_accepted_together_and_taken_back(
     clara: Client, shop: Shop, stranger: Shop, of: ClearingInstitute
 ) -> None:
@@ -476,7 +637,7 @@ def test_equal_differences_are_accepted_together_and_taken_back(
     assert "2 lines differ by the same -1.00 EUR. Why is that right?" in page
     form = {"currency": "EUR", "difference": "-1.00"}
     answer = clara.post(f"{LINES}accept/", {**form, "note": ""}, follow=True)
-    assert "say why the difference is accepted" in text(answer)
+    assert "say why this is accepted" in text(answer)
     answer = clara.post(f"{LINES}accept/", {**form, "note": "a fee of one euro"}, follow=True)
     closed = Finding.objects.filter(kind="AMOUNT", closed_by="clara", note="a fee of one euro")
     assert {one.payment for one in closed} == {one.pk for one in payments[:2]}

@@ -205,7 +205,7 @@ def test_payouts_and_the_lines_of_one(max_: Client, shop: Shop, of: ClearingInst
     payout = Settlement.objects.get()
     goes_page_by_page(max_, f"{base}{payout.pk}/change/", "", LINE, lambda n: lines(shop, of, n, "new.csv"))
     settlements(shop, of, many - 1)
-    mark = base + r"([0-9a-f-]{36})/change/"
+    mark = base + r"([0-9a-f-]{36})/change/\">\d{4}-"  # by its day; what is to do links there, too
     goes_page_by_page(max_, base, "?to=2030-01-02", mark, lambda n: settlements(shop, of, n))
 
 

@@ -164,7 +164,7 @@ def test_the_same_file_twice_is_refused_and_a_new_one_of_the_same_name_taken_in(
 def test_what_was_taken_in_is_moved_where_that_is_wanted(
     shop: Shop, of: ClearingInstitute, server: sshd.Server, moving: Moving
 ) -> None:
-    source = fetch(of, server, then="move", moved_to="read")
+    source = fetch(of, server, after_download="move", moved_to="read")
     done = server.inbox / "read"
     for amount in ("92.00", "93.00"):
         (server.inbox / "daily.csv").write_bytes(one_line(shop, Amount=amount))
@@ -226,7 +226,7 @@ def test_what_goes_wrong_is_seen_and_tried_again_less_and_less_often(
 def test_a_file_that_cannot_be_moved_is_told_of_and_keeps_no_other_waiting(
     shop: Shop, of: ClearingInstitute, server: sshd.Server, moving: Moving
 ) -> None:
-    source = fetch(of, server, pattern="*.csv", then="move")
+    source = fetch(of, server, pattern="*.csv", after_download="move")
     in_the_way = server.inbox / "done"
     in_the_way.write_text("no folder")
     for number, name in enumerate(("a.csv", "b.csv"), 1):
@@ -274,7 +274,7 @@ def test_the_secret_is_sealed_and_every_change_is_in_the_audit_trail(of: Clearin
     for wrong in (
         {"host_key": "ssh-new AAAA"},
         {"secret": Secret("x")},
-        {"then": "move", "moved_to": "../.."},
+        {"after_download": "move", "moved_to": "../.."},
         {"every_s": 1},
     ):
         with pytest.raises(ValueError, match=r"key|moved to|looks"):
@@ -295,15 +295,21 @@ def test_the_page_sets_a_source_up_tries_it_and_switches_it_off_and_on(
         "kind": "key",
         "secret": server.private_key.replace("\n", "\r\n"),
         "pattern": "*.csv",
-        "then": "leave",
+        "after_download": "leave",
         "moved_to": "",
         "every_s": "300",
         "verb": "save",
     }
-    for name, value in (("host_key", "AAAA"), ("secret", "none"), ("every_s", "1"), ("then", "eat"), ("host", "")):
+    for name, value in (
+        ("host_key", "AAAA"),
+        ("secret", "none"),
+        ("every_s", "1"),
+        ("after_download", "eat"),
+        ("host", ""),
+    ):
         answer = max_.post(page, {**form, name: value})
         assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (400, True), name
-    assert max_.post(page, {**form, "then": "move"}).status_code == 400
+    assert max_.post(page, {**form, "after_download": "move"}).status_code == 400
     assert not SftpSource.objects.exists()
     assert max_.post(page, form).status_code == 302
     (server.inbox / "may.csv").write_bytes(one_line(shop))

@@ -54,6 +54,7 @@ UNSAFE: Final = (
     Unsafe(check="E025", settings={"GATEWAY_OIDC_ISSUER": "http://id.example", **OIDC_CLIENT}),
     Unsafe(check="E026", settings={"GATEWAY_OIDC_ISSUER": "https://id.example"}),
     Unsafe(check="E027", settings={"GATEWAY_UNUSED_ACCOUNT_DAYS": "0"}),
+    Unsafe(check="E030", settings={"GATEWAY_PASSWORD_CHECKS_PER_MINUTE": "0"}),
 )
 
 

@@ -32,12 +32,14 @@ class Killed(BaseException):
 
 class Acquirer(SimulatorConnector):
     """``behaviour``: approves, declines, "down" (nobody is reached), "silent" (before it books) or "silent after".
-    ``before``, ``after``: what a test does when a payment arrives, and when it is booked."""
+    ``decline_code``, ``decline_details``: of a decline. ``before``, ``after``: what a test does when a payment arrives,
+    and when it is booked."""
 
     redirects = False
 
     def __init__(self, name: str, behaviour: str = "approves", settings: tuple[ConnectorSetting, ...] = ()) -> None:
         self.name, self.behaviour, self.settings = name, behaviour, settings
+        self.decline_code, self.decline_details = DECLINED, {"AcquirerResponse": "51"}
         self.booked: dict[str, AcquirerReply] = {}
         self.asked: list[tuple[str, str]] = []
         self.requests: list[AcquirerRequest] = []
@@ -56,7 +58,9 @@ class Acquirer(SimulatorConnector):
         if self.behaviour == "silent":
             raise OutcomeUnknownError("no answer", sent)
         if self.behaviour == "declines":
-            return AcquirerReply(code=DECLINED, sent=sent, received={"outcome": "declined"})
+            return AcquirerReply(
+                code=self.decline_code, sent=sent, received={"outcome": "declined"}, details=self.decline_details
+            )
         reply = AcquirerReply(
             code=APPROVED,
             approved=request.money,

@@ -86,7 +86,7 @@ def record(where: Settlement, file: SettlementFile, payment: Payment | None = No
         "fx_rate": Decimal(1),
         "settlement_date": where.date,
         "settlement_status": "SUCCESS",
-        "presented": True,
+        "presented_at_known": True,
         "presented_at": datetime(2026, 5, 13, 18, tzinfo=UTC),
         "state": "" if fee else state,
         "recorded_at": at,

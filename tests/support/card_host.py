@@ -33,9 +33,16 @@ DECLINES = {
 """Card number → decline code; every other card is approved."""
 WRONG_CVC = "999"
 AUTHENTICATES = "4000002760003184"
+"""Approved with the proof of an authentication only."""
 BEFORE = ("silent_before", "hangs_up_before", "429", "500_before", "503", "401", "redirect")
 AFTER = ("silent_after", "hangs_up_after", "garbled", "html", "huge", "drip", "500_after", "409")
 HANG_S = 30.0
+_PROOF = "payment_method_options[card][three_d_secure]"
+_SETUP_PROOF = {
+    f"{_PROOF}[{name}]"
+    for name in ("ares_trans_status", "cryptogram", "electronic_commerce_indicator", "transaction_id", "version")
+}
+"""What the API knows of an authentication made elsewhere when a card is verified: no exemption."""
 
 
 @dataclass(slots=True)
@@ -60,13 +67,16 @@ class CardApi:
     faults: list[tuple[str, str]] = field(default_factory=list)
     page: int = 100
     holds_s: int | None = None
+    allows_multicapture: bool = True
     advice: dict[str, str] = field(default_factory=dict)
+    declines: dict[str, str] = field(default_factory=dict)
     gone: threading.Event = field(default_factory=threading.Event)
     lock: threading.RLock = field(default_factory=threading.RLock)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     vanish: Callable[[], None] = lambda: None
     """From then on nobody listens any more. ``holds_s``: how long it says that an authorization can be captured;
-    ``advice``: what it says besides the reason of a decline."""
+    ``allows_multicapture``: whether cards can be captured in parts; ``advice``: what it says besides the reason of a
+    decline; ``declines``: as DECLINES, of this server alone."""
 
     @property
     def url(self) -> str:
@@ -143,6 +153,8 @@ class CardApi:
             "cvc_check": {"": None, WRONG_CVC: "fail"}.get(cvc, "pass"),
         }
         card: dict[str, Any] = {"checks": checks, "network_transaction_id": "016153570198200"}
+        if self.allows_multicapture and intent["wants_multicapture"]:
+            card["multicapture"] = {"status": "available"}
         if self.holds_s is not None and intent["capture_method"] == "manual":
             card["capture_before"] = int(time.time()) + self.holds_s
         return self.make(
@@ -157,6 +169,8 @@ class CardApi:
 
     def intents(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
         amount, manual = int(form["amount"]), form.get("capture_method") == "manual"
+        if not self.plain and form.get("confirm") == "true" and _may_redirect(form):
+            return _refused("parameter_missing")
         intent = self.make(
             "payment_intent",
             "pi",
@@ -169,17 +183,18 @@ class CardApi:
             amount_received=0,
             latest_charge=None,
             last_payment_error=None,
+            wants_multicapture=form.get("payment_method_options[card][request_multicapture]") == "if_available",
         )
         number, cvc = self._card(form)
         if form.get("confirm") != "true":
             return 200, intent
-        if number == AUTHENTICATES:
+        if number == AUTHENTICATES and "payment_method_options[card][three_d_secure][cryptogram]" not in form:
             if form.get("error_on_requires_action") == "true":
                 return self._declined(intent, "authentication_required", "authentication_required")
             intent["status"] = "requires_action"
             return 200, intent
-        if number in DECLINES:
-            return self._declined(intent, "card_declined", DECLINES[number])
+        if code := self.declines.get(number) or DECLINES.get(number):
+            return self._declined(intent, "card_declined", code)
         intent["latest_charge"] = self._charge(intent, cvc)
         intent["status"] = "requires_capture" if manual else "succeeded"
         intent["amount_capturable" if manual else "amount_received"] = amount
@@ -197,6 +212,10 @@ class CardApi:
         return 402, {"error": {**error, intent["object"]: dict(intent)}}
 
     def setups(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        if not self.plain and form.get("confirm") == "true" and _may_redirect(form):
+            return _refused("parameter_missing")
+        if not _SETUP_PROOF.issuperset(name for name in form if name.startswith(_PROOF)):
+            return _refused("parameter_unknown")
         setup = self.make("setup_intent", "seti", form, status="requires_payment_method", latest_attempt=None)
         number, _ = self._card(form)
         if form.get("confirm") == "true" and number in DECLINES:
@@ -234,6 +253,9 @@ class CardApi:
             if thing["status"] != "requires_capture":
                 return _refused("payment_intent_unexpected_state")
             amount = int(form["amount_to_capture"])
+            card = thing["latest_charge"]["payment_method_details"]["card"]
+            if form.get("final_capture") == "false" and "multicapture" not in card:
+                return _refused("payment_intent_invalid_parameter")
             if amount > thing["amount_capturable"]:
                 return _refused("amount_too_large")
             more = form.get("final_capture") == "false" and amount < thing["amount_capturable"]
@@ -297,6 +319,12 @@ class CardApi:
         if key and (status in (200, 402)):
             self.keys[key] = (path, dict(call.form), status, json.loads(json.dumps(body)))
         return status, body
+
+
+def _may_redirect(form: dict[str, str]) -> bool:
+    """Whether the intent takes every payment method of the account, of which some redirect: it does since the API's
+    version of 16 August 2023 unless the types are named, and is then refused without a return_url."""
+    return "payment_method_types[]" not in form and "return_url" not in form
 
 
 def _metadata(form: dict[str, str]) -> dict[str, str]:

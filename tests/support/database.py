@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from gateway.models import OpenPayment, Payment
+from tests.support.chance import strip_values_by_chance
 from tests.support.threads import PATIENCE_S
 
 
@@ -36,7 +37,7 @@ def places_of(*needles: str) -> set[str]:
 def places_of_word(word: str) -> set[str]:
     """The columns in which ``word`` stands on its own: not inside a longer number or an id, where it may by chance."""
     alone = re.compile(f"(?<![0-9A-Za-z]){re.escape(word)}(?![0-9A-Za-z])")
-    return {place for place, text in every_cell() if alone.search(text)}
+    return {place for place, text in every_cell() if alone.search(strip_values_by_chance(text))}
 
 
 def leaves(value: Any) -> list[str]:

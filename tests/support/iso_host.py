@@ -70,7 +70,8 @@ class IsoHost:
     DE60 → the payments of its captures → minor units, by which it answers 0500 (``tells_sums``: with its own sums, or
     with DE39 and DE66 alone); ``answers``: fields added to every
     answer; ``network``: DE39 of every 0810, '' for silence; ``duplicate``: DE39 for a request that is known, '' for the
-    same answer again."""
+    same answer again; ``renewals_apart``: a renewal is an amount of its own beside what it renews;
+    ``captures_alone``: the reversal of a capture gives back the capture and goes on holding what it captured."""
 
     def __init__(self, wire: MessageCodec | None = None) -> None:
         self.wire = wire or MessageCodec()
@@ -79,6 +80,8 @@ class IsoHost:
         self.network = "00"
         self.duplicate = "94"
         self.refuses: dict[int, str] = {}
+        self.renewals_apart = False
+        self.captures_alone = False
         self.batches: dict[str, dict[str, int]] = {}
         self.tells_sums = True
         self.log: list[Message] = []
@@ -155,7 +158,7 @@ class IsoHost:
 
     def of(self, payment: str) -> Booked:
         """What is booked for a payment, by the id in DE63."""
-        (found,) = [row for row in self.booked.values() if row.payment == payment]
+        (found,) = [row for row in self.booked.values() if row.payment == payment and row.mti != "0420"]
         return found
 
     @property
@@ -262,14 +265,14 @@ class IsoHost:
         elif first == "0220":
             pass
         elif first == "0420":
-            original.reason = message.get("39", "")
-            self._taken_back(original)
-        elif amount != original.total:
+            self._taken_back(original, message)
+        elif amount != (original := _find_held(original)).total:
             code = "13"  # a reversal has the amount of all that was authorized
         else:
-            original.reason = message.get("39", "")
-            original.left = int(message["95"][:12]) if "95" in message else 0
-            original.reversed = original.left == 0
+            before = original.left
+            _reverse(original, message)
+            if self.captures_alone and original.mti == "0220" and original.behind is not None:
+                original.behind.captured -= before - original.left
         changes: Message = {}
         if code == "10":
             changes["4"], left = f"{amount // 2:012}", amount // 2
@@ -300,11 +303,19 @@ class IsoHost:
 
     def _authorization(self, message: Message) -> Booked | None:
         """The authorization that a further 0100 with its reference number raises or renews."""
-        rows = (row for (_, rrn), row in self.booked.items() if rrn == message["37"])
-        return next((row for row in rows if row.mti == "0100" and row.behind is None), None)
+        rows = [row for (_, rrn), row in self.booked.items() if rrn == message["37"]]
+        held = [row for row in rows if row.mti == "0100" and row.behind is None]
+        if not self.renewals_apart:
+            return held[0] if held else None
+        standing = [row for row in held if row.answer["39"] == "00" and not row.reversed]
+        return standing[-1] if standing and RAISES in message.get("48", "") else None
 
-    def _taken_back(self, original: Booked) -> None:
-        """A request or a capture never happened."""
+    def _taken_back(self, original: Booked, message: Message) -> None:
+        """A request or a capture never happened, or only what DE95 says of it."""
+        original.reason = message.get("39", "")
+        if "95" in message:
+            _reverse(original, message)
+            return
         if original.mti == "0220" and original.behind is not None and not original.reversed:
             original.behind.captured -= original.amount
         elif original.mti == "0100" and original.behind is not None and not original.reversed and original.raises:
@@ -341,6 +352,17 @@ class IsoHost:
         if message["t"][1] in "12" and code in ("00", "10"):
             answer["38"] = f"A{message['11'][:5]}"
         return answer | (self.answers if message["t"] != "0800" else {})
+
+
+def _reverse(original: Booked, message: Message) -> None:
+    original.reason = message.get("39", "")
+    original.left = int(message["95"][:12]) if "95" in message else 0
+    original.reversed = original.left == 0
+
+
+def _find_held(original: Booked) -> Booked:
+    """Of an increment or renewal, the authorization that holds its amount; anything else itself."""
+    return original.behind if original.mti == "0100" and original.behind is not None else original
 
 
 def _find_fault(message: Message) -> str:

@@ -94,6 +94,7 @@ def status(
     orders: Mapping[str, tuple[str, str]] | None = None,
     batches: Mapping[str, tuple[str, str]] | None = None,
     number: int = 1,
+    made_on: str = "2026-01-05",
 ) -> str:
     """A pain.002. ``orders``, ``batches``: id → (status, reason)."""
 
@@ -113,7 +114,7 @@ def status(
         parts += f"<OrgnlPmtInfAndSts><OrgnlPmtInfId>{file}-1</OrgnlPmtInfId>{lines}</OrgnlPmtInfAndSts>"
     return (
         '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"><CstmrPmtStsRpt>'
-        f"<GrpHdr><MsgId>STATUS-{number}</MsgId><CreDtTm>2026-01-05T10:00:00</CreDtTm></GrpHdr>"
+        f"<GrpHdr><MsgId>STATUS-{number}</MsgId><CreDtTm>{made_on}T10:00:00</CreDtTm></GrpHdr>"
         f"<OrgnlGrpInfAndSts><OrgnlMsgId>{file}</OrgnlMsgId><OrgnlMsgNmId>pain.008</OrgnlMsgNmId>"
         f"<GrpSts>{group}</GrpSts>{because(reason)}</OrgnlGrpInfAndSts>{parts}</CstmrPmtStsRpt></Document>"
     )

@@ -45,6 +45,7 @@ class Shopfront:
         body: str = WIDGET,
         integrity: str = "",
         lang: str = "en",
+        direction: str = "ltr",
         head: str = "",
         csp: str | None = None,
         path: str = "/pay",
@@ -54,7 +55,7 @@ class Shopfront:
         check = f' integrity="{integrity}" crossorigin="anonymous"' if integrity else ""
         return self.show(
             path,
-            f'<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>Shop</title>'
+            f'<!doctype html><html lang="{lang}" dir="{direction}"><head><meta charset="utf-8"><title>Shop</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">{head}'
             f'<script nonce="{NONCE}">window.widgetOptions = {json.dumps(options or {})};{code}</script></head>'
             f"<body><main><h1>Pay</h1>{body.format(brands=brands)}</main>"

@@ -25,25 +25,36 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from gateway.threeds.required_fields import find_areq_faults
+from gateway.threeds_protocol.required_fields import find_areq_faults
 
 SECRET = "fake-3ds-server-secret-0123456789abcdef"
 SCENARIOS = {
     "0091": "frictionless", "0042": "challenge", "0067": "decoupled refusal", "0026": "method", "0075": "unavailable",
     "0083": "silent", "0109": "malformed", "0117": "erro", "0125": "not enrolled", "0133": "proof missing",
-    "0141": "fails once", "0158": "old version", "0166": "html",
+    "0141": "fails once", "0158": "old version", "0166": "html", "0174": "exempted", "0182": "exempted by 2.1",
+    "0190": "slow second",
 }  # fmt: skip
+ENDS: dict[str, dict[str, str]] = {
+    "decoupled refusal": {"transStatus": "N", "transStatusReason": "25", "eci": "", "authenticationValue": ""},
+    "exempted": {"transStatus": "I", "eci": ""},
+    "exempted by 2.1": {"transStatus": "N", "transStatusReason": "81", "eci": "06"},
+    "unavailable": {"transStatus": "U", "transStatusReason": "22", "eci": "07", "authenticationValue": ""},
+    "malformed": {"transStatus": "Q"},
+    "proof missing": {"authenticationValue": ""},
+}
+"""What the answer of a scenario has in place of an authentication."""
 SILENCE_S = 30.0
+SLOW_S = 1.5
 ISSUER_PAGES = ("/method", "/acs", "/acs/answer")
 
 
-def card_of(scenario: str) -> str:
-    """A Visa number whose end names the scenario."""
+def card_of(scenario: str, start: str = "42") -> str:
+    """A Visa number (or one of another ``start``) whose end names the scenario."""
     end = next(end for end, name in SCENARIOS.items() if name == scenario)
     for filling in range(10):
-        digits = [int(digit) for digit in reversed(f"42000000000{filling}{end}")]
+        digits = [int(digit) for digit in reversed(f"{start}000000000{filling}{end}")]
         if (sum(digits[0::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])) % 10 == 0:
-            return f"42000000000{filling}{end}"
+            return f"{start}000000000{filling}{end}"
     raise AssertionError(scenario)
 
 
@@ -112,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
         answer: dict[str, Any] = {
             "enrolled": scenario != "not enrolled",
             "acsStartProtocolVersion": "2.1.0",
-            "acsEndProtocolVersion": "2.1.0" if scenario == "old version" else "2.2.0",
+            "acsEndProtocolVersion": "2.1.0" if scenario in ("old version", "exempted by 2.1") else "2.2.0",
             "threeDSServerRefNumber": "3DS_LOA_SER_FAKE_020200_00001",
             "threeDSServerOperatorID": "fake-operator",
             "threeDSServerURL": "https://threeds.example/results",
@@ -129,6 +140,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if scenario == "silent":
             time.sleep(SILENCE_S)
+        if scenario == "slow second" and areq.get("threeDSRequestorChallengeInd") == "04":
+            time.sleep(SLOW_S)
         if scenario == "fails once" and ident not in self.server.failed:
             self.server.failed.add(ident)
             self.say(503, {})
@@ -152,14 +165,7 @@ class Handler(BaseHTTPRequestHandler):
         if scenario in ("challenge", "method"):
             port = self.server.server_address[1]
             ares |= {"transStatus": "C", "acsURL": f"http://127.0.0.1:{port}/acs", "eci": "", "authenticationValue": ""}
-        elif scenario == "decoupled refusal":
-            ares |= {"transStatus": "N", "transStatusReason": "25", "eci": "", "authenticationValue": ""}
-        elif scenario == "unavailable":
-            ares |= {"transStatus": "U", "transStatusReason": "22", "eci": "07", "authenticationValue": ""}
-        elif scenario == "malformed":
-            ares["transStatus"] = "Q"
-        elif scenario == "proof missing":
-            ares["authenticationValue"] = ""
+        ares |= ENDS.get(scenario, {})
         self.server.asked[ident] = ares
         self.server.ways_back[ident] = areq.get("notificationURL", "")
         self.say(200, ares)

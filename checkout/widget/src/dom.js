@@ -59,13 +59,25 @@ const BARE =
   ":where(.wpwl-mark){width:36px;height:24px}:where(.wpwl-icon){width:20px;height:20px;fill:currentColor}:where(.wpwl-spinner){display:none}" +
   ":where(.wpwl-control-iframe){display:flex;align-items:center;height:44px;border:1px solid}:where(.wpwl-frame){flex:1;min-width:0;height:42px;border:0}:where(.wpwl-sheet-frame){width:100%;height:70vh;border:0}";
 
+let bare = false;
+let moreRules = "";
+// Rules of what the second script draws, behind those of the first.
+/** @param {string} rules */
+export function addMoreRules(rules) {
+  moreRules = rules;
+  if (sheetOfRules && !bare) sheetOfRules.replaceSync(RULES + moreRules);
+}
+
 // One sheet of rules for all widgets of a page. Constructed sheets need no 'unsafe-inline'.
 /** @type {CSSStyleSheet | null} */
 export let sheetOfRules = null;
 /** @param {boolean} on @param {string} [style] */
 export function addRules(on, style) {
   if (sheetOfRules === null) sheetOfRules = new CSSStyleSheet();
-  if (on) sheetOfRules.replaceSync(style === "none" ? BARE : RULES);
+  if (on) {
+    bare = style === "none";
+    sheetOfRules.replaceSync(bare ? BARE : RULES + moreRules);
+  }
   const others = Array.from(document.adoptedStyleSheets).filter((one) => one !== sheetOfRules);
   // First, so that a page's own constructed sheets win.
   document.adoptedStyleSheets = on ? [sheetOfRules, ...others] : others;

@@ -133,14 +133,16 @@ export const holderField = (view, value) =>
     check: (text) => (/\d{6}/.test(text) || text.length < 3 ? "cardHolderError" : ""),
   });
 
+// ISO 3166 codes: the first letter, then every second one.
 const REGIONS =
-  "AD AE AF AG AI AL AM AO AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GT GU GW GY HK HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW";
+  "A:DEFGILMORSTUWXZ B:ABDEFGHIJLMNOQRSTWYZ C:ACDFGHIKLMNORUVWXYZ D:EJKMOZ E:CEGRST F:IJKMOR G:ABDEFGHILMNPQRTUWY H:KNRTU I:DELMNOQRST J:EMOP K:EGHIMNPRWYZ L:ABCIKRSTUVY M:ACDEFGHKLMNOPQRSTUVWXYZ N:ACEFGILOPRUZ O:M P:AEFGHKLMNRSTWY Q:A R:EOSUW S:ABCDEGHIJKLMNORSTVXYZ T:CDGHJKLMNORTVWZ U:AGSYZ V:ACEGINU W:FS X:K Y:ET Z:AMW";
 
 /** @param {View} view @param {string} [value] */
 export function countryField(view, value) {
   const names = new Intl.DisplayNames([view.words.iso, "en"], { type: "region" });
   const order = new Intl.Collator(view.words.iso);
-  const all = REGIONS.split(" ").map((code) => /** @type {[string, string]} */ ([code, names.of(code)])).sort((a, b) => order.compare(a[1], b[1]));
+  const all = REGIONS.split(" ").flatMap(([first, , ...seconds]) => seconds.map((second) => first + second))
+    .map((code) => /** @type {[string, string]} */ ([code, names.of(code)])).sort((a, b) => order.compare(a[1], b[1]));
   const home = value || (navigator.language.match(/-([A-Z]{2})$/) || [])[1] || "";
   const select = h("select", { class: "wpwl-control wpwl-control-country", autocomplete: "country" },
     h("option", { value: "" }, "–"), all.map(([code, name]) => h("option", { value: code, selected: code === home }, name)));

@@ -1,12 +1,15 @@
 // From "Pay" to the answer. Results come from the server only: from its answers and its state.
 import { freshId, h, wait } from "./dom.js";
 import { shopperParameters } from "./fields.js";
+import { loadMore } from "./later.js";
 import { callPage } from "./options.js";
 import { Lost, browserFacts } from "./server.js";
-import { frameSheet, openSheet } from "./sheet.js";
 import { complain } from "./start.js";
 import { CANCELLED, MAY_OPEN, SUCCESS, WAITING, declineKey } from "./view.js";
-/** @import { Answer, Fields, NoteKind, Part, Redirect, State, View } from "./types.js" */
+/** @import { Answer, Fields, NoteAction, NoteKind, Part, Redirect, State, View } from "./types.js" */
+
+// How long after "Pay" a lost press is repeated by itself. Later the shopper may be paying elsewhere, and presses again.
+const REPEAT_MS = 60_000;
 
 /** @param {View} view @param {Part} part */
 export async function submit(view, part) {
@@ -34,9 +37,13 @@ export async function submit(view, part) {
     if (go === false) return view.setBusy(null, false);
   }
   if (part.opensWindow) part.popup = window.open("about:blank", freshId("window"), "popup,width=480,height=720");
-  const sending = part.send({ ...commonFields(view), ...shopperParameters() });
+  const pressed = Date.now();
+  const send = () => part.send({ ...commonFields(view), ...shopperParameters() });
+  const sending = send();
+  // A bank's challenge opens in a sheet: it is there when the answer comes.
+  if (view.config.threeDSecure) loadMore(view.base).catch(() => {});
   callPage("onAfterSubmit", { brand: part.brand() });
-  await follow(view, part, sending);
+  await follow(view, part, sending, () => (part.popup || Date.now() - pressed > REPEAT_MS ? null : send()));
 }
 
 /** @param {View} view */
@@ -48,17 +55,21 @@ export function commonFields(view) {
   return fields;
 }
 
-/** @param {View} view @param {Part} part @param {Promise<Answer<State>>} sending @returns {Promise<void>} */
-export async function follow(view, part, sending) {
+// `repeat` sends once more what the gateway never got; null: it is too late for that.
+/** @param {View} view @param {Part} part @param {Promise<Answer<State>>} sending @param {() => Promise<Answer<State>> | null} [repeat] @returns {Promise<void>} */
+export async function follow(view, part, sending, repeat) {
   let answer;
   try {
     answer = await sending;
   } catch (fault) {
     if (!(fault instanceof Lost)) throw fault;
     answer = await whatHappened(view);
+    const again = !answer && !view.over && repeat && repeat();
+    if (again) return follow(view, part, again);
     if (!answer) return back(view, part, "error", view.t("offline"), "network");
   }
-  view.attempts = answer.body.attempts || view.attempts + 1;
+  // Not known after an answer that is not the gateway's own, as a proxy's: the next press is then not repeated by itself.
+  view.attempts = answer.body.attempts;
   if (view.over) return;
   const { status, body } = answer;
   const code = (body.result && body.result.code) || "";
@@ -74,8 +85,16 @@ export async function follow(view, part, sending) {
   if (body.state === "open" && WAITING.test(code)) return back(view, part, "error", view.t("stopped"), "stopped");
   wrong.forEach((one) => complain(`${one.name}: ${one.message}`));
   if (part.clear) part.clear();
-  back(view, part, "error", view.t(declineKey(code)), "declined", { code });
+  const key = declineKey(code);
+  part.declined = !AGAIN.includes(key);
+  back(view, part, "error", view.t(key), "declined", { code }, part.declined && view.another ? view.another(part, key) : null);
+  if (key === "declinedExpired" && part.renew) part.renew();
+  const field = { declinedCvv: part.cvv, declinedExpired: part.expiry }[key];
+  if (field && !field.node.hidden) field.focus();
 }
+
+// After these the same means may do: corrected, confirmed, or simply once more.
+const AGAIN = ["declinedCvv", "declinedExpired", "declinedThreeds", "declinedTechnical"];
 
 // Where the page's form leads, for an answer that names no address.
 /** @param {View} view */
@@ -91,7 +110,7 @@ function ownReturn(view) {
 /** @param {Part} part */
 const closeWindow = (part) => part.popup && part.popup.close();
 
-// Back to the form, which keeps what was filled in (never the security code).
+// Back to the form, which keeps what was filled in. The security code only where nothing of it has arrived.
 /**
  * @param {View} view
  * @param {Part} part
@@ -99,24 +118,26 @@ const closeWindow = (part) => part.popup && part.popup.close();
  * @param {string} text
  * @param {string} name
  * @param {object} [more]
+ * @param {NoteAction | null} [action]
  */
-export function back(view, part, kind, text, name, more) {
+export function back(view, part, kind, text, name, more, action) {
   closeWindow(part);
-  if (part.clearCvv) part.clearCvv();
+  if (part.clearCvv && name !== "network") part.clearCvv();
   view.setBusy(null, false);
-  view.say(kind, text);
+  view.say(kind, text, action);
   view.error(name, text, more);
 }
 
 // The answer got lost: money may have moved. Ask the state until it can be told. null: the gateway has no payment of
-// this press, nor had it a moment before. One that still comes is the checkout's only one: nobody pays twice.
+// this press, nor had it a moment before. One that still comes is the checkout's only one: nobody pays twice. Where the
+// page does not know what the gateway had counted before the press, an open checkout's state is the answer.
 /** @param {View} view @returns {Promise<Answer<State> | null>} */
 async function whatHappened(view) {
   let none = 0;
   for (let tries = 0; !view.over; tries++) {
     const state = await view.gateway.state().catch(() => null);
-    if (state && state.body.state === "open" && !(/** @type {number} */ (state.body.attempts) > view.attempts)) {
-      if (++none > 1) return null;
+    if (state && state.body.state === "open" && !(/** @type {number} */ (state.body.attempts) > (view.attempts ?? Infinity))) {
+      if (++none > 1) return view.attempts === undefined ? state : null;
       await wait(1000);
       continue;
     }
@@ -172,7 +193,14 @@ async function redirected(view, part, redirect) {
   // The authentication of a card stays inside the page; so does whatever the page wants inline.
   if (ours && redirect.method !== "POST" && (part.kind === "card" || part.kind === "saved" || part.kind === "wallet")) {
     const url = withParameters({ ...redirect, parameters: [...(redirect.parameters || []), { name: "embedded", value: "true" }, { name: "locale", value: view.words.locale }] });
-    const how = await frameSheet(view, url, view.t("challenge"));
+    const more = await loadMore(view.base).catch((fault) => complain(fault.message));
+    if (view.over) return;
+    // The whole page can go there as well: the bank leads back to the shop then.
+    if (!more) {
+      view.leaving = true;
+      return go(redirect, null);
+    }
+    const how = await more.frameSheet(view, url, view.t("challenge"));
     if (view.over) return;
     return ended(view, part, how);
   }
@@ -182,46 +210,8 @@ async function redirected(view, part, redirect) {
     return go(redirect, null);
   }
   go(redirect, part.popup);
+  const { windowClosed } = await loadMore(view.base);
   ended(view, part, await windowClosed(view, part.popup));
-}
-
-// While another window is open: say so, and watch both the window and the state. A bank's page may cut the tie to its
-// opener; the window then looks closed at once, though it still has the focus: from then on only the state counts.
-const TIE_CUT_MS = 2500;
-
-/** @param {View} view @param {Window} popup */
-async function windowClosed(view, popup) {
-  let left = false;
-  const show = h("button", { type: "button", class: "wpwl-button wpwl-button-pay", onclick: () => popup.focus() }, view.t("windowShow"));
-  const leave = () => {
-    left = true;
-    popup.close();
-  };
-  const sheet = openSheet(view, {
-    name: "window", title: view.t("windowOpen"), onClose: leave,
-    content: h("div", { class: "wpwl-stack" }, show,
-      h("button", { type: "button", class: "wpwl-button wpwl-button-plain", onclick: leave }, view.t("cancel"))),
-  });
-  const began = Date.now();
-  let cut = false;
-  let how = "closed";
-  for (let looks = 1; !left && !view.over; looks++) {
-    await wait(300);
-    if (popup.closed && !cut) {
-      cut = Date.now() - began < TIE_CUT_MS && !document.hasFocus();
-      show.hidden = cut;
-      if (!cut) break;
-    }
-    if (looks % 4) continue;
-    const state = await view.gateway.state().catch(() => null);
-    if (state && state.body.state && !["action", "processing"].includes(state.body.state)) {
-      how = "done";
-      break;
-    }
-  }
-  popup.close();
-  sheet.close("done");
-  return how;
 }
 
 // After a sheet or window: the server says how it went. One that was left early leads back to the filled form.

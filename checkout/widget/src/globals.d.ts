@@ -1,5 +1,8 @@
 // What the widget finds around it: constants that the build puts in, and names of the merchant's page.
 declare const RULES: string;
+declare const MORE_RULES: string;
+/** The second script: SHA-384, as its name and as an integrity attribute. */
+declare const MORE_SCRIPT: { digest: string; integrity: string };
 declare const CARD_BRANDS: CardBrand[];
 
 /** A row of the card brands' table: patterns of its numbers. */
@@ -20,6 +23,8 @@ interface Window {
   widgetOptions?: PageOptions;
   wpwlOptions?: PageOptions;
   wpwl?: Published;
+  /** The second script as it stands for a moment, until the first one has taken it. */
+  wpwlMore?(require: (name: string) => unknown, module: { exports: any }): void;
   hostedField?: { group: string; field: string; value(): string; fill(value: string): void };
 }
 

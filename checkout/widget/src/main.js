@@ -1,26 +1,24 @@
 // Finding the forms, drawing them, and taking them away again.
-import { arrange, awaitProviders, newContainer, noBrands } from "./arrange.js";
 import { cardPart } from "./card.js";
-import { addRules, h, sheetOfRules, wait } from "./dom.js";
-import { checkAmount, fastCheckout } from "./fast.js";
+import { addRules, h, sheetOfRules } from "./dom.js";
+import { insist, loadMore, share } from "./later.js";
 import { mark } from "./marks.js";
-import { bankPart, redirectPart, virtualPart } from "./means.js";
-import { OPTIONS, callPage, checkOptions, styleOf } from "./options.js";
-import { savedPart } from "./saved.js";
+import { OPTIONS, callPage, checkOptions, mistake, mistakes, styleOf } from "./options.js";
 import { gateway, textsWithout } from "./server.js";
+import * as shared from "./shared.js";
 import { baseOf, checkoutOf, complain, pageOptions, warn } from "./start.js";
 import { localeOf, speech } from "./texts.js";
-import { endOfTime, makeView, paidBefore } from "./view.js";
-import { walletPart } from "./wallets.js";
-/** @import { Brand, CardPart, Checkout, Config, Part, View, Words } from "./types.js" */
+import { checkAmount, endOfTime, makeView, newContainer, noBrands, paidBefore } from "./view.js";
+/** @import { More } from "./later.js" */
+/** @import { CardPart, Checkout, Config, Part, View, Words } from "./types.js" */
+
+share(shared);
 
 /** @param {HTMLFormElement} form */
 const brandsOf = (form) => (form.getAttribute("data-brands") || "").split(/\s+/).filter(Boolean);
 // Before the configuration has come: does this brand want a card form?
 /** @param {string} code */
 const looksLikeCard = (code) => !/^(DIRECTDEBIT|CREDITTRANSFER|INVOICE|PREPAYMENT|CASHON|INSTALMENTS|GIFTCARD)|WALLET|TRANSFER|ACCOUNT/.test(code);
-const TRAP =
-  'A <form> stands around <form class="paymentWidgets">. Browsers drop a form inside a form, so nothing of it would be sent. Move the widget out of the outer form.';
 
 const before = window.wpwl;
 /** @type {{ view: View, form: HTMLFormElement }[]} */
@@ -60,29 +58,17 @@ const publish = {
 /** @param {string} id */
 const publishId = (id) => (publish.checkout.id = id);
 
-/** @param {string} text */
-function banner(text) {
-  addRules(true);
-  document.body.prepend(h("div", { class: "wpwl-banner", role: "alert" }, `Test: ${text}`));
+// A page may take words that the form does not have. What it has instead, the gateway says.
+/** @param {PageOptions} options @param {string} taken */
+function checkLocale(options, taken) {
+  if (options.locale && localeOf(options) !== taken) {
+    mistake(`widgetOptions.locale "${options.locale}" is none of the form's languages. Taking ${taken}.`);
+  }
 }
 
-// The parser drops the inner form without a trace: what is left is a page with a form, and none of ours.
-/** @param {string} base @param {Checkout} checkout */
-async function explainMissing(base, checkout) {
-  if (document.querySelector("[data-wpwl]")) return;
-  if (!document.forms.length) return complain('There is no <form class="paymentWidgets" data-brands="…"> in this page.');
-  complain(TRAP);
-  const answer = checkout.id && (await gateway(base, checkout).config([], "en").catch(() => null));
-  if (answer && answer.body.test) banner(TRAP);
-}
-
-/** @param {View} view @param {Brand} brand */
-function partOf(view, brand) {
-  if (brand.kind === "bank") return bankPart(view, brand);
-  if (brand.kind === "virtual") return virtualPart(view, brand);
-  if (/^wallet\d$/.test(brand.kind) || brand.code === "SHOPWALLET") return walletPart(view, brand);
-  return redirectPart(view, brand);
-}
+// What is wrong with the page is said by the second script, which right pages need not load for it.
+/** @param {string} base @param {(more: More) => unknown} say */
+const explain = (base, say) => void loadMore(base).then(say).catch((fault) => complain(fault.message));
 
 /** @param {View} view @param {Words} words */
 function setWords(view, words) {
@@ -116,7 +102,7 @@ async function wordsWithout(base, locale, options) {
 async function draw(form, base, checkout, options, style) {
   const codes = brandsOf(form);
   const nested = /** @type {HTMLElement} */ (form.parentElement).closest("form");
-  if (nested) complain(TRAP);
+  if (nested) explain(base, (more) => more.explainNested());
   form.dataset.wpwl = "on";
   form.hidden = true;
   const locale = localeOf(options);
@@ -132,18 +118,24 @@ async function draw(form, base, checkout, options, style) {
     card.container = newContainer(card);
     view.body.append(card.container);
   }
-  let answer = null;
-  for (let tries = 0; tries < 4 && !answer; tries++) {
-    if (tries) await wait(300 * 3 ** tries);
-    if (view.over) return;
-    answer = await view.gateway.config(codes, locale).catch(() => null);
+  if (!codes.every(looksLikeCard)) loadMore(base).catch(() => {});
+  let answer = await insist(() => (view.over ? Promise.resolve(null) : view.gateway.config(codes, locale))).catch(() => null);
+  let more = null;
+  if (answer && answer.status === 200 && needsMore(answer.body)) {
+    more = await loadMore(base).catch((fault) => (complain(fault.message), null));
+    if (!more) answer = null;
   }
   if (view.over) return;
   view.root.removeAttribute("aria-busy");
   view.root.classList.remove("wpwl-waiting");
-  if (answer && answer.status === 200) return configure(view, answer.body, card, codes, options, nested);
+  if (answer && answer.status === 200) return configure(view, answer.body, card, codes, options, nested, more);
   setWords(view, await wordsWithout(base, locale, options));
   if (answer && answer.status === 404) return endOfTime(view);
+  failToLoad(view);
+}
+
+/** @param {View} view */
+function failToLoad(view) {
   view.end("error", view.t("loadFailed"));
   /** @type {Element} */ (view.body.firstChild).append(h("button", { type: "button", class: "wpwl-button wpwl-button-small", onclick: again }, view.t("tryAgain")));
   view.error("load", view.t("loadFailed"));
@@ -154,6 +146,11 @@ function again() {
   begin();
 }
 
+// Anything but a card to type in?
+/** @param {Config} config */
+const needsMore = (config) =>
+  !config.checkout.paid && ((config.registrations || []).length > 0 || config.brands.some((one) => one.kind !== "card"));
+
 /**
  * @param {View} view
  * @param {Config} config
@@ -161,8 +158,9 @@ function again() {
  * @param {string[]} codes
  * @param {PageOptions} options
  * @param {Element | null} nested
+ * @param {More | null} more the second script, where anything but a card is offered
  */
-function configure(view, config, card, codes, options, nested) {
+function configure(view, config, card, codes, options, nested, more) {
   setWords(view, speech(config.locale, config.dir, config.texts, options));
   view.config = config;
   view.attempts = config.checkout.attempts;
@@ -175,13 +173,13 @@ function configure(view, config, card, codes, options, nested) {
   }
   if (config.checkout.paid) return paidBefore(view);
   const wishes = options.registrations || {};
-  const saved = view.checkout.registration ? [] : (config.registrations || []).map((one) => savedPart(view, one));
+  const saved = !more || view.checkout.registration ? [] : (config.registrations || []).map((one) => more.savedPart(view, one));
   const onlySaved = saved.length && wishes.hideInitialPaymentForms === true;
   const cards = config.brands.filter((one) => one.kind === "card");
   /** @type {Part[]} */
   const others = [];
   for (const brand of onlySaved ? [] : config.brands) {
-    if (brand.kind !== "card") others.push(partOf(view, brand));
+    if (brand.kind !== "card") others.push(/** @type {More} */ (more).partOf(view, brand));
     else if (card && !others.includes(card)) others.push(card);
   }
   view.parts = [...saved, ...others];
@@ -193,16 +191,22 @@ function configure(view, config, card, codes, options, nested) {
     complain(`None of data-brands="${codes.join(" ")}" is offered in this checkout.`);
     return noBrands(view);
   }
-  if (card) {
-    card.title = view.t(saved.length ? "otherCard" : "card");
-    card.badges = cards.slice(0, 4).map((one) => mark(one.code, "", true));
-    card.configure(config, cards);
+  if (card) card.configure(config, cards);
+  if (more) {
+    if (card) {
+      card.title = view.t(saved.length ? "otherCard" : "card");
+      card.badges = cards.slice(0, 4).map((one) => mark(one.code, "", true));
+    }
+    more.arrange(view, card);
+    more.awaitProviders(view);
   }
-  arrange(view, card);
-  awaitProviders(view);
   saved.forEach((part) => part.configure());
   view.setSecondsLeft(config.checkout.secondsLeft);
-  if (config.test && nested) banner(TRAP);
+  checkLocale(options, config.locale);
+  if (config.test && (nested || mistakes.length)) {
+    const faults = mistakes.slice();
+    explain(view.base, (second) => view.over || second.showMistakes(faults, Boolean(nested)));
+  }
   checkAmount(view);
   if (view.configured) view.configured();
   callPage("onReady", view.parts.map((part) => part.container));
@@ -211,6 +215,7 @@ function configure(view, config, card, codes, options, nested) {
 async function begin() {
   stopped = false;
   const options = pageOptions();
+  mistakes.length = 0;
   checkOptions(options, OPTIONS, "widgetOptions");
   if (window.widgetOptions && window.wpwlOptions && window.widgetOptions !== window.wpwlOptions) {
     warn("Both window.widgetOptions and window.wpwlOptions are set: the first is read.");
@@ -221,7 +226,7 @@ async function begin() {
   } catch (fault) {
     complain(fault.message);
     callPage("onError", { name: "baseUrl", message: fault.message });
-    return;
+    return explain(baseOf({}), (more) => more.explainBase(options, fault.message));
   }
   const style = styleOf(options);
   const checkout = checkoutOf(options);
@@ -230,18 +235,22 @@ async function begin() {
   const forms = /** @type {HTMLFormElement[]} */ (
     Array.from(document.querySelectorAll("form.paymentWidgets:not([data-wpwl])"))
   );
-  if (!forms.length) return explainMissing(base, checkout);
+  if (!forms.length) return void (document.querySelector("[data-wpwl]") || explain(base, (more) => more.explainMissing(base, checkout)));
   addRules(true, style);
   if (checkout.id) return void forms.forEach((form) => draw(form, base, checkout, options, style));
   forms.forEach((form) => (form.dataset.wpwl = "on"));
-  const words = await wordsWithout(base, localeOf(options), options);
+  const [words, more] = await Promise.all([
+    wordsWithout(base, localeOf(options), options), loadMore(base).catch((fault) => complain(fault.message)),
+  ]);
   if (stopped) return;
   const views = forms.map((form) => {
     form.hidden = true;
-    const view = fastCheckout(form, base, words, { style, publishId }, brandsOf(form));
+    const wishes = { style, publishId };
+    const view = more ? more.fastCheckout(form, base, words, wishes, brandsOf(form)) : makeView(form, base, checkout, words, wishes);
     drawn.push({ view, form });
     return view;
   });
+  if (!more) return views.forEach(failToLoad);
   callPage("onReady", views.flatMap((view) => view.parts.map((part) => part.container)));
 }
 

@@ -32,6 +32,16 @@ export const OPTIONS = {
   shopWallet: SHOP_OPTIONS, webWallet: SHOP_OPTIONS,
 };
 
+// Mistakes of the page: told in the console, and in the test environment on the page, where nobody overlooks them.
+/** @type {string[]} */
+export const mistakes = [];
+
+/** @param {string} text */
+export function mistake(text) {
+  warn(text);
+  if (!mistakes.includes(text)) mistakes.push(text);
+}
+
 // How many letters must change to make one word of the other.
 /** @param {string} from @param {string} to */
 function distance(from, to) {
@@ -69,13 +79,13 @@ export function checkOptions(given, known, path) {
     const wanted = known[name];
     const full = `${path}.${name}`;
     if (wanted === undefined) {
-      warn(`${full} is not an option.${nearest(name, Object.keys(known))}`);
+      mistake(`${full} is not an option.${nearest(name, Object.keys(known))}`);
     } else if (typeof wanted === "object") {
       if (value && typeof value === "object") checkOptions(value, wanted, full);
-      else warn(`${full} must be an object, not ${JSON.stringify(value)}.`);
+      else mistake(`${full} must be an object, not ${JSON.stringify(value)}.`);
     } else if (!(FITS[wanted] ? FITS[wanted](value) : typeof value === wanted)) {
       const allowed = wanted === AN_OBJECT && value === true && name === "billingAddress";
-      if (!allowed) warn(`${full} must be of type ${wanted}, not ${JSON.stringify(value)} (${typeof value}).`);
+      if (!allowed) mistake(`${full} must be of type ${wanted}, not ${JSON.stringify(value)} (${typeof value}).`);
     }
   }
 }
@@ -83,7 +93,7 @@ export function checkOptions(given, known, path) {
 /** @param {PageOptions} options */
 export function styleOf(options) {
   if (options.style === undefined || STYLES.includes(options.style)) return options.style || "card";
-  warn(`widgetOptions.style "${options.style}" is none of ${STYLES.join(", ")}.${nearest(options.style, STYLES)} Taking card.`);
+  mistake(`widgetOptions.style "${options.style}" is none of ${STYLES.join(", ")}.${nearest(options.style, STYLES)} Taking card.`);
   return "card";
 }
 
@@ -98,15 +108,4 @@ export function callPage(name, ...values) {
     complain(`widgetOptions.${name} threw: ${fault && fault.stack ? fault.stack : fault}`);
     return undefined;
   }
-}
-
-// The name of each wallet's own options, and of its sheet.
-/** @type {Record<string, string>} */
-export const SHEET_OF = { WALLET1: "wallet1", WALLET2: "wallet2", WALLET3: "wallet3", SHOPWALLET: "shopWallet", WEBWALLET: "webWallet" };
-
-// Options of one wallet, under its name or under the brand's code.
-/** @param {string} code */
-export function walletOptions(code) {
-  const options = pageOptions();
-  return options[SHEET_OF[code]] || options[code] || {};
 }

@@ -5,6 +5,8 @@ const script = /** @type {HTMLScriptElement | null} */ (
   Array.from(document.scripts).reverse().find((one) => /\/paymentWidgets[./]/.test(one.src)) ||
   null
 );
+// Given on to the second script, where the page's policy wants one of every script.
+export const nonce = (script && script.nonce) || null;
 const scriptUrl = new URL(script && script.src ? script.src : location.href, location.href);
 
 export const pageOptions = () => window.widgetOptions || window.wpwlOptions || {};

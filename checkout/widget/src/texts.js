@@ -30,8 +30,12 @@ export function speech(locale, dir, texts, options) {
   /** @param {string} amount @param {string} currency */
   const money = (amount, currency) => {
     try {
-      const whole = new Intl.NumberFormat(tag, { style: "currency", currency });
-      return whole.format(Number(amount));
+      /** @type {Intl.NumberFormatOptions} */
+      const form = { style: "currency", currency };
+      const usual = new Intl.NumberFormat(tag, form);
+      // Some currencies are written without decimals; those that are charged are shown all the same.
+      const rounds = Number(amount) % 1 && !usual.resolvedOptions().maximumFractionDigits;
+      return (rounds ? new Intl.NumberFormat(tag, { ...form, minimumFractionDigits: 2 }) : usual).format(Number(amount));
     } catch {
       return `${amount} ${currency}`;
     }

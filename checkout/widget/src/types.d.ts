@@ -1,7 +1,7 @@
 // Shapes that the widget's modules share. Read by tsc alone; nothing of it is built.
 import type { gateway } from "./server.js";
 import type { hostedField } from "./frames.js";
-import type { openSheet } from "./sheet.js";
+import type { openSheet } from "./more/sheet.js";
 import type { speech } from "./texts.js";
 
 export type Child = Node | string | null | undefined | false | 0 | "";
@@ -43,6 +43,7 @@ export type OtherBrand = Pick<Brand, "code" | "kind" | "label">;
 /** A card or account that the shopper has stored at this merchant. */
 export interface Saved {
   id: string;
+  kind: string;
   brand: string;
   label?: string;
   last4: string;
@@ -87,6 +88,7 @@ export interface Config {
   billing: string[];
   cvvRequired?: boolean;
   createRegistration?: boolean;
+  threeDSecure?: boolean;
   test?: boolean;
   locale: string;
   dir: string;
@@ -186,6 +188,11 @@ export interface Part {
   radio?: HTMLInputElement;
   saved?: Saved;
   cvv?: FramedField;
+  expiry?: TextField;
+  /** A stored card: ask for its new expiry date. */
+  renew?(): void;
+  /** The bank said no to it, since the form stands. */
+  declined?: boolean;
   keep?: HTMLInputElement;
   number?: FramedField;
   /** Whether the wallet's provider says that this shopper can pay. */
@@ -212,6 +219,7 @@ export interface SavedPart extends Part {
   form: HTMLFormElement;
   saved: Saved;
   configure(): void;
+  renew(): void;
 }
 
 export interface FormPart extends Part {
@@ -261,8 +269,8 @@ export interface View {
   t2(key: string): string;
   gateway: Gateway;
   config: Config;
-  /** Attempts to pay that the gateway has counted. */
-  attempts: number;
+  /** Attempts to pay that the gateway had counted by its last answer; undefined if that did not say. */
+  attempts: number | undefined;
   later(job: () => void, ms: number): number;
   announce(text: string): void;
   say(kind: NoteKind, text: string, action?: NoteAction | null, quiet?: boolean): void;
@@ -277,6 +285,8 @@ export interface View {
   darken(): void;
   remove(): void;
   choose(part: Part): void;
+  /** Where there are several ways to pay: what is offered after a decline of one. */
+  another?(refused: Part, key: string): NoteAction | null;
   configured?: (() => void) | null;
   pressing?: boolean;
   leaving?: boolean;

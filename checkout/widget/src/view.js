@@ -2,7 +2,7 @@
 import { ICONS, h, icon, isDarkBehind } from "./dom.js";
 import { callPage } from "./options.js";
 import { gateway } from "./server.js";
-import { complain } from "./start.js";
+import { complain, pageOptions } from "./start.js";
 import { isolated } from "./texts.js";
 /** @import { Checkout, Config, Gateway, HostedField, Part, Sheet, View, ViewOptions, Words } from "./types.js" */
 
@@ -93,6 +93,7 @@ export function makeView(place, base, checkout, words, options) {
   };
   view.expire = () => {
     view.end("error", view.t("expiredTitle"), view.t("expiredText"));
+    /** @type {Element} */ (body.firstChild).append(h("a", { class: "wpwl-button wpwl-button-small", href: shopAddress() }, view.t("toShop")));
     view.error("expired", "The checkout has expired.");
   };
 
@@ -183,6 +184,12 @@ export function payWords(view) {
   return amount ? view.t("pay", { amount: isolated(view.words.money(amount, currency)) }) : view.t("payNow");
 }
 
+// The page that the shopper came from, if it is this shop's, else its front page: this page has nothing more to pay.
+function shopAddress() {
+  const before = document.referrer ? new URL(document.referrer) : null;
+  return before && before.origin === location.origin && before.href !== location.href ? before.href : `${location.origin}/`;
+}
+
 // Nobody may read that they were not charged who was: another tab may have paid, or this one before it was left.
 /** @param {View} view */
 export async function endOfTime(view) {
@@ -201,4 +208,32 @@ export async function paidBefore(view) {
   if (url && MAY_OPEN.test(url)) {
     /** @type {Element} */ (view.body.firstChild).append(h("a", { class: "wpwl-button wpwl-button-small", href: url }, view.t("toShop")));
   }
+}
+
+/** @param {Part} part */
+export function newContainer(part) {
+  /** @type {Record<string, string>} */
+  const kinds = { saved: "registration", bank: "directDebit", virtual: "virtualAccount", redirect: "onlineTransfer" };
+  const wanted = part.kind === "card" ? "card" : part.saved ? `registration-${part.saved.id}` : part.brand();
+  let id = `wpwl-container-${wanted}`;
+  for (let n = 2; document.getElementById(id); n++) id = `wpwl-container-${wanted}-${n}`;
+  return h("div", { class: `wpwl-container wpwl-container-${kinds[part.kind] || part.kind}`, id }, part.form);
+}
+
+/** @param {View} view */
+export function noBrands(view) {
+  view.end("error", view.t("noBrands"));
+  view.error("brands", view.t("noBrands"));
+}
+
+// The amount the page shows must be the one that is charged.
+/** @param {View} view */
+export function checkAmount(view) {
+  const { checkout } = pageOptions();
+  const charged = view.config.checkout.amount;
+  if (!checkout || checkout.amount === undefined || !charged || Number(checkout.amount) === Number(charged)) return true;
+  complain(`widgetOptions.checkout.amount is ${checkout.amount}, the checkout's amount is ${charged}.`);
+  view.say("error", view.t("amountChanged"), null, true);
+  view.error("amount", view.t("amountChanged"), { page: String(checkout.amount), checkout: charged });
+  return false;
 }

@@ -4,14 +4,15 @@ declare(strict_types=1);
 
 namespace Tollhouse;
 
-use Psr\Http\Client\ClientExceptionInterface;
 use Psr\Http\Client\ClientInterface;
 use Psr\Http\Message\RequestFactoryInterface;
-use Psr\Http\Message\RequestInterface;
-use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamFactoryInterface;
 use Tollhouse\Exception\ApiException;
 use Tollhouse\Exception\NoAnswerException;
+use Tollhouse\Http\PsrTransport;
+use Tollhouse\Http\Response;
+use Tollhouse\Http\Transport;
+use Tollhouse\Http\TransportException;
 
 /** A gateway. Its token must never reach a browser. */
 final class Client
@@ -24,21 +25,21 @@ final class Client
 
     public readonly Resource\Payments $payments;
     public readonly Resource\Checkouts $checkouts;
+    public readonly Resource\PaymentLinks $paymentLinks;
     public readonly Resource\Registrations $registrations;
     public readonly Resource\Schedules $schedules;
     public readonly Resource\Authentications $authentications;
     public readonly Resource\Transactions $transactions;
     public readonly Resource\Reports $reports;
     public readonly Resource\TestTools $test;
-    private readonly ClientInterface $http;
-    private readonly RequestFactoryInterface $requests;
-    private readonly StreamFactoryInterface $streams;
+    private readonly Transport $transport;
 
     /**
      * @param string $entityId the channel's
      * @param int $maxRetries further tries of what is safe to repeat
      * @param float $timeout seconds for one try; used only where no $http is passed
      * @param ?ClientInterface $http Guzzle, if it is installed and nothing is passed
+     * @param ?Transport $transport what sends requests where there is no client of PSR-18
      */
     public function __construct(
         private readonly string $baseUrl,
@@ -49,6 +50,7 @@ final class Client
         ?ClientInterface $http = null,
         ?RequestFactoryInterface $requests = null,
         ?StreamFactoryInterface $streams = null,
+        ?Transport $transport = null,
     ) {
         if (!preg_match('#^https?://[^/]#', $baseUrl)) {
             throw new \InvalidArgumentException('baseUrl is no address of a gateway: https://…');
@@ -56,14 +58,10 @@ final class Client
         if ($token === '') {
             throw new \InvalidArgumentException('token is empty');
         }
-        if (($http === null || $requests === null || $streams === null) && !class_exists(\GuzzleHttp\Client::class)) {
-            throw new \LogicException('Pass http, requests and streams (PSR-18, PSR-17), or install guzzlehttp/guzzle.');
-        }
-        $this->http = $http ?? new \GuzzleHttp\Client(['timeout' => $timeout]);
-        $this->requests = $requests ?? new \GuzzleHttp\Psr7\HttpFactory();
-        $this->streams = $streams ?? new \GuzzleHttp\Psr7\HttpFactory();
+        $this->transport = $transport ?? PsrTransport::of($http, $requests, $streams, $timeout);
         $this->payments = new Resource\Payments($this);
         $this->checkouts = new Resource\Checkouts($this);
+        $this->paymentLinks = new Resource\PaymentLinks($this);
         $this->registrations = new Resource\Registrations($this);
         $this->schedules = new Resource\Schedules($this);
         $this->authentications = new Resource\Authentications($this);
@@ -100,28 +98,28 @@ final class Client
             $pairs += ['entityId' => $this->entityId];
         }
         $key = $key === '' ? bin2hex(random_bytes(16)) : (string) $key;
-        $request = $this->prepare($method, $path, http_build_query($pairs), $key);
+        $query = http_build_query($pairs);
+        $posts = $method === 'POST';
+        $url = rtrim($this->baseUrl, '/') . $path . ($posts || $query === '' ? '' : "?$query");
+        $headers = $this->listHeaders($posts, $key);
         $repeatable = $key !== '' || $method === 'GET';
         for ($tried = 1;; ++$tried) {
             $response = null;
             $reason = '';
             try {
-                $response = $this->http->sendRequest($request);
-                $text = (string) $response->getBody();
-            } catch (ClientExceptionInterface | \RuntimeException $fault) {
-                $response = null;
-                $reason = $fault::class . ': ' . $fault->getMessage();
+                $response = $this->transport->send($method, $url, $headers, $posts ? $query : '');
+            } catch (TransportException $fault) {
+                $reason = $fault->getMessage();
             }
             $pause = $repeatable ? $this->findPause($response, $tried) : null;
             if ($pause !== null) {
                 usleep((int) ($pause * 1_000_000));
-                $request->getBody()->rewind();
                 continue;
             }
             if ($response === null) {
                 throw new NoAnswerException($reason, $key);
             }
-            return self::read($response, $text, $key, $answer);
+            return self::read($response, $key, $answer);
         }
     }
 
@@ -169,27 +167,21 @@ final class Client
         return $found;
     }
 
-    private function prepare(string $method, string $path, #[\SensitiveParameter] string $query, string $key): RequestInterface
+    /** @return array<string, string> */
+    private function listHeaders(bool $posts, string $key): array
     {
-        $posts = $method === 'POST';
-        $url = rtrim($this->baseUrl, '/') . $path . ($posts || $query === '' ? '' : "?$query");
-        $request = $this->requests->createRequest($method, $url)
-            ->withHeader('Authorization', "Bearer $this->token")
-            ->withHeader('Accept', 'application/json')
-            ->withHeader('User-Agent', 'tollhouse-php/' . self::VERSION);
-        if ($key !== '') {
-            $request = $request->withHeader('Idempotency-Key', $key);
-        }
-        if (!$posts) {
-            return $request;
-        }
-        return $request->withHeader('Content-Type', 'application/x-www-form-urlencoded')
-            ->withBody($this->streams->createStream($query));
+        return [
+            'Authorization' => "Bearer $this->token",
+            'Accept' => 'application/json',
+            'User-Agent' => 'tollhouse-php/' . self::VERSION,
+            ...($key === '' ? [] : ['Idempotency-Key' => $key]),
+            ...($posts ? ['Content-Type' => 'application/x-www-form-urlencoded'] : []),
+        ];
     }
 
-    private function findPause(?ResponseInterface $response, int $tried): ?float
+    private function findPause(?Response $response, int $tried): ?float
     {
-        $passing = $response === null || in_array($response->getStatusCode(), self::REPEATED_STATUSES, true);
+        $passing = $response === null || in_array($response->status, self::REPEATED_STATUSES, true);
         if ($tried > $this->maxRetries || !$passing) {
             return null;
         }
@@ -200,9 +192,9 @@ final class Client
         return min(self::FIRST_PAUSE_S * 2 ** ($tried - 1), self::MAX_PAUSE_S) * random_int(500, 1000) / 1000;
     }
 
-    private static function findRetryAfter(ResponseInterface $response): ?int
+    private static function findRetryAfter(Response $response): ?int
     {
-        $text = $response->getHeaderLine('Retry-After');
+        $text = $response->header('Retry-After');
         return ctype_digit($text) ? (int) $text : null;
     }
 
@@ -213,17 +205,17 @@ final class Client
      *
      * @return T
      */
-    private static function read(ResponseInterface $response, string $text, string $key, string $answer): Answer
+    private static function read(Response $response, string $key, string $answer): Answer
     {
-        $status = $response->getStatusCode();
-        $body = json_decode($text, true);
+        $status = $response->status;
+        $body = json_decode($response->body, true);
         $body = is_array($body) ? $body : [];
         // A payment that exists was answered, whatever became of it; a refusal by limit has an id, too.
         if ($status < 400 || ($status === 400 && !empty($body['id']))) {
             if ($body === []) {
                 throw new NoAnswerException("HTTP $status without JSON: is this a gateway?", $key);
             }
-            return (new $answer($body))->withMeta($status, $key, $response->getHeaderLine('Idempotent-Replayed') === 'true');
+            return (new $answer($body))->withMeta($status, $key, $response->header('Idempotent-Replayed') === 'true');
         }
         throw ApiException::of($status, $body, self::findRetryAfter($response));
     }

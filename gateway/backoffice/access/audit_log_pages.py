@@ -37,22 +37,22 @@ _TONES: Final = {
 
 
 class LooksFilter(admin.SimpleListFilter):
-    """Entries about looks are hidden unless they are asked for: they change nothing, and are every second one."""
+    """List filter that hides entries of views unless asked for: they change nothing, and are half of all entries."""
 
     title = _("looks")
     parameter_name = "looks"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """What can be chosen besides hiding them."""
+        """The choices besides hiding views."""
         return [("all", _("Show looks, too")), ("only", _("Looks alone"))]
 
     def choices(self, changelist: Any) -> Any:
-        """The choices, of which the first one, without a value, hides them."""
+        """All choices; the first one, without a value, hides views."""
         for number, choice in enumerate(super().choices(changelist)):
             yield choice if number else {**choice, "display": gettext("Hidden")}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        """Without looks, unless they, or an action, are asked for."""
+        """Without views, unless they, or an action, are asked for."""
         if self.value() == "only":
             return queryset.filter(action__in=LOOK_ACTIONS)
         if self.value() == "all" or "action__exact" in request.GET or "action" in request.GET:
@@ -148,7 +148,7 @@ class AuditEntryAdmin(ReadOnlyPage):
     @admin.display(description=_("seal"))
     def seal(self, entry: AuditEntry) -> str:
         found = AuditSeal.objects.filter(entry=entry.pk).first()
-        return f"{found.number}: {found.digest}" if found is not None else gettext("not sealed yet")
+        return found.digest if found is not None else gettext("not sealed yet")
 
     @admin.display(description=_("action"), ordering="action")
     def what(self, entry: AuditEntry) -> str:

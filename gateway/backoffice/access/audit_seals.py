@@ -28,6 +28,7 @@ SEAL_BATCH: Final = 2_000
 """Entries that one run seals; the next run continues."""
 LATE_COMMIT_WINDOW: Final = 10_000
 """Keys before the highest sealed one in which entries are looked for that were committed after it."""
+MAX_KEY: Final = 2**62
 CHAIN_START: Final = "0" * 64
 """The digest before the first seal."""
 _SEAL_LOCK: Final = 0x61756469745345
@@ -63,14 +64,22 @@ def compute_digest(before: str, entry: AuditEntry) -> str:
 
 def seal_new_entries(merchant: Merchant | None = None) -> int:
     """Seal committed entries that have no seal yet; returns how many. Real time only."""
-    if merchant is not None:
-        return 0
+    return _seal_entries(LATE_COMMIT_WINDOW) if merchant is None else 0
+
+
+def seal_late_entries(merchant: Merchant | None = None) -> int:
+    """Seal entries without a seal wherever they are: of transactions that were open while thousands of others wrote.
+    All keys are read, so that it is done seldom. Real time only."""
+    return _seal_entries(None) if merchant is None else 0
+
+
+def _seal_entries(window: int | None) -> int:
     with transaction.atomic():
         execute_sql("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": _SEAL_LOCK})
         last = AuditSeal.objects.order_by("-number").first()
         number, digest = (last.number, last.digest) if last is not None else (0, CHAIN_START)
         now, seals = clock.real_now(), []
-        for entry in _list_unsealed(SEAL_BATCH):
+        for entry in _list_unsealed(SEAL_BATCH, window):
             number, digest = number + 1, compute_digest(digest, entry)
             seals.append(AuditSeal(number=number, entry=entry.pk, digest=digest, sealed_at=now))
         AuditSeal.objects.bulk_create(seals)
@@ -79,13 +88,14 @@ def seal_new_entries(merchant: Merchant | None = None) -> int:
     return len(seals)
 
 
-def _list_unsealed(most: int) -> list[AuditEntry]:
+def _list_unsealed(most: int, window: int | None) -> list[AuditEntry]:
+    """Entries without a seal, at most ``window`` keys before the highest sealed one (None: all)."""
     found = AuditEntry.objects.raw(
         """SELECT e.* FROM gateway_auditentry e
         WHERE e.id > (SELECT coalesce(max(entry), 0) - %(window)s FROM gateway_auditseal)
             AND NOT EXISTS (SELECT 1 FROM gateway_auditseal s WHERE s.entry = e.id)
         ORDER BY e.id LIMIT %(most)s""",
-        {"window": LATE_COMMIT_WINDOW, "most": most},
+        {"window": window if window is not None else MAX_KEY, "most": most},
     )
     return list(found)
 
@@ -158,7 +168,13 @@ TIMER: Final = Timer(
     # Bounded like the search: entries are few, and most often the last one is sealed.
     earliest_due="""
         SELECT min(e.at) FROM gateway_auditentry e
-        WHERE e.id > (SELECT coalesce(max(entry), 0) - 100 FROM gateway_auditseal)
+        WHERE e.id > (SELECT coalesce(max(entry), 0) - 1000 FROM gateway_auditseal)
             AND NOT EXISTS (SELECT 1 FROM gateway_auditseal s WHERE s.entry = e.id)""",
     every_s=5.0,
+)
+LATE_SEAL_TIMER: Final = Timer(
+    name="late audit seals",
+    about="Seal entries of the audit trail that were committed very late.",
+    run=seal_late_entries,
+    every_s=3600.0,
 )

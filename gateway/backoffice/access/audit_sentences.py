@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from gateway.backoffice.kit.formatting import format_money
-from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core.masking import mask_text
 from gateway.models import AccessToken, Approval, AuditEntry, Channel, Division, Merchant, Payment, Psp
 from gateway.payments.operations import OPERATIONS
@@ -34,6 +34,7 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "delete": lazy("%(actor)s deleted %(what)s"),
     "configure": lazy("%(actor)s set up %(what)s"),
     "issue": lazy("%(actor)s issued %(what)s"),
+    "run sample": lazy("%(actor)s ran a sample of the docs with %(what)s"),
     "revoke": lazy("%(actor)s revoked %(what)s"),
     "rotate": lazy("%(actor)s rotated the secret of %(what)s"),
     "approve": lazy("%(actor)s approved %(what)s"),
@@ -46,6 +47,12 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "approval rejected": lazy("%(actor)s rejected %(what)s, asked by %(asker)s"),
     "approval withdrawn": lazy("%(actor)s withdrew %(what)s"),
     "approval carried out": lazy("%(what)s was carried out, approved by %(actor)s, asked by %(asker)s"),
+    "forget shopper": lazy("%(actor)s erased a shopper's data at %(what)s"),
+    "export shopper": lazy("%(actor)s exported a shopper's data at %(what)s"),
+    "erasure asked": lazy("%(actor)s asked to erase the data of %(what)s"),
+    "erasure carried out": lazy("%(actor)s approved and erased the data of %(what)s"),
+    "erasure rejected": lazy("%(actor)s rejected erasing the data of %(what)s"),
+    "erasure withdrawn": lazy("%(actor)s withdrew the request to erase the data of %(what)s"),
     "month prepared": lazy("%(actor)s prepared the closing of %(what)s"),
     "month signed": lazy("%(actor)s signed and closed %(what)s"),
     "month returned": lazy("%(actor)s returned the closing of %(what)s"),

@@ -71,7 +71,7 @@ def export_audit_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callab
         cursor["scopes"] = [*cursor["scopes"], serialized]
     found = list(rows.filter(pk__gt=cursor["after"], pk__lte=cursor["until"]).order_by("pk")[:AUDIT_SLICE_ENTRIES])
     lines = [
-        json.dumps(_render_entry(entry, seal, before), sort_keys=True, ensure_ascii=False)
+        json.dumps(_render_entry(entry, seal, before, scope.everything), sort_keys=True, ensure_ascii=False)
         for entry, seal, before in audit_seals.list_sealed_entries(found)
     ]
     cursor["parts"] = folder.append(cursor["parts"], ENTRIES_FILE, "".join(f"{line}\n" for line in lines).encode())
@@ -83,7 +83,11 @@ def export_audit_slice(row: BackgroundWork, folder: AttemptFolder, alive: Callab
     return queue.SliceResult(done=cursor["rows"], cursor=cursor, total=cursor["rows"], finished=True, file=name)
 
 
-def _render_entry(entry: AuditEntry, seal: AuditSeal | None, before: str) -> dict[str, Any]:
+def _render_entry(entry: AuditEntry, seal: AuditSeal | None, before: str, whole: bool) -> dict[str, Any]:
+    """An entry with its seal; the seal's number, which tells how many entries others have, only in an export of all."""
+    sealed: dict[str, Any] | None = None
+    if seal is not None:
+        sealed = {"digestBefore": before, "digest": seal.digest} | ({"number": seal.number} if whole else {})
     return {
         "id": entry.pk,
         "at": entry.at.astimezone(UTC).isoformat(timespec="microseconds"),
@@ -95,7 +99,7 @@ def _render_entry(entry: AuditEntry, seal: AuditSeal | None, before: str) -> dic
         "before": entry.before,
         "after": entry.after,
         "merchant": entry.merchant.hex if entry.merchant is not None else None,
-        "seal": None if seal is None else {"number": seal.number, "digestBefore": before, "digest": seal.digest},
+        "seal": sealed,
     }
 
 
@@ -117,6 +121,7 @@ def _assemble_export(
 
 
 def _sign_manifest(row: BackgroundWork, cursor: Mapping[str, Any], digest: str) -> tuple[bytes, str]:
+    whole = all(scope["everything"] for scope in cursor["scopes"])
     key, private = load_signing_key()
     last = AuditSeal.objects.order_by("-number").first()
     manifest = {
@@ -124,7 +129,7 @@ def _sign_manifest(row: BackgroundWork, cursor: Mapping[str, Any], digest: str) 
         "sha256": digest,
         "madeAt": clock.real_now().isoformat(timespec="seconds"),
         "madeBy": row.owner.get_username(),
-        "lastSeal": last.number if last is not None else 0,
+        **({"lastSeal": last.number if last is not None else 0} if whole else {}),
         "lastDigest": last.digest if last is not None else audit_seals.CHAIN_START,
         "publicKey": key.public,
     }

@@ -21,7 +21,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from unfold.decorators import display
 
 from gateway.access import permissions, tokens
@@ -33,6 +33,7 @@ from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
+from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import TOKEN_SCOPES, AccessToken
 from gateway.payments.operations import OPERATIONS
@@ -46,14 +47,13 @@ MAX_COUNTED_TOKEN_CALLS: Final = 10_000
 """A day's calls of a token are counted up to this number."""
 
 _CALLS: Final = """
-SELECT day::date, (
+SELECT day, (
     SELECT count(*) FROM (
         SELECT 1 FROM gateway_requestlog
-        WHERE entity_id = ANY(%(entities)s::uuid[]) AND at >= day AND at < day + interval '1 day'
-          AND token = %(token)s::uuid
+        WHERE entity_id = ANY(%(entities)s::uuid[]) AND id >= low AND id < high AND token = %(token)s::uuid
         LIMIT %(most)s
     ) AS counted
-) FROM generate_series(%(first)s::timestamptz, %(last)s::timestamptz, interval '1 day') AS day ORDER BY day
+) FROM unnest(%(days)s::date[], %(lows)s::uuid[], %(highs)s::uuid[]) AS days(day, low, high) ORDER BY day
 """
 
 
@@ -164,16 +164,17 @@ class AccessTokenAdmin(MerchantPage):
     @admin.display(description=gettext_lazy("calls per day"))
     def calls(self, token: AccessToken) -> SafeString:
         today = clock.real_now().replace(hour=0, minute=0, second=0, microsecond=0)
-        entities = [token.merchant_id, *token.merchant.channels.values_list("pk", flat=True)]
+        days = [today - timedelta(days=back) for back in reversed(range(CALL_CHART_DAYS))]
         values = {
-            "entities": entities,
+            "entities": [token.merchant_id, *token.merchant.channels.values_list("pk", flat=True)],
             "token": token.pk,
             "most": MAX_COUNTED_TOKEN_CALLS,
-            "first": today - timedelta(days=CALL_CHART_DAYS - 1),
-            "last": today,
+            "days": days,
+            "lows": [first_id_at(day) for day in days],
+            "highs": [first_id_at(day + timedelta(days=1)) for day in days],
         }
-        days = [(f"{day:%d.%m.}", int(count)) for day, count in execute_sql(_CALLS, values)]
-        return charts.draw_bars(days, title=_("Calls per day, the last %d days") % CALL_CHART_DAYS)
+        bars = [(f"{day:%d.%m.}", int(count)) for day, count in execute_sql(_CALLS, values)]
+        return charts.draw_bars(bars, title=_("Calls per day, the last %d days") % CALL_CHART_DAYS)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
@@ -327,7 +328,7 @@ class AccessTokenAdmin(MerchantPage):
         for token in chosen:
             tokens.revoke_token(token, by=actor_from_request(request))
             count += 1
-        messages.success(request, _("%d tokens were revoked.") % count)
+        messages.success(request, ngettext("%d token was revoked.", "%d tokens were revoked.", count) % count)
         return None
 
     def _show_once(self, request: HttpRequest, made: list[tuple[AccessToken, str]]) -> HttpResponse:

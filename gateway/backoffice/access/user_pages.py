@@ -17,7 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from unfold.admin import StackedInline
 from unfold.decorators import display
 
@@ -290,7 +290,7 @@ class UserAdmin(BackofficePage):
 
     @display(description=gettext_lazy("use"))
     def use(self, user: User) -> str:
-        """What will happen to an account that is not used (PCI DSS 8.2.6)."""
+        """When an unused account will be deactivated (PCI DSS 8.2.6)."""
         if (at := unused_accounts.disabled_at(user)) is not None:
             return _("Switched off on %s: it was not used. Switch it on to let the user in again.") % f"{at:%Y-%m-%d}"
         if (at := unused_accounts.ends_at(user)) is not None:
@@ -386,7 +386,7 @@ class UserAdmin(BackofficePage):
         elif verb == "end sessions":
             count = signin.end_sessions(SignIn.objects.filter(user=user.pk), by=request.user.get_username())
             self.record(request, "end sessions", user, after={"sessions": count})
-            messages.success(request, _("%d sessions were ended.") % count)
+            messages.success(request, ngettext("%d session was ended.", "%d sessions were ended.", count) % count)
         return HttpResponseRedirect(back)
 
     def _confirm_independence(self, request: HttpRequest, user: User) -> None:

@@ -45,7 +45,8 @@ MAX_FAULTS_READ: Final = 500
 MAX_CIRCUIT_CHANGES_READ: Final = 500
 
 FAILED_OVER: Final = "LEFT"
-"""Counted beside statuses, at an account that a payment failed over from."""
+"""Counted beside statuses, at an account that a payment failed over from; one that it was declined at before a cascade
+counts a decline."""
 
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
@@ -61,7 +62,8 @@ _PAYMENTS: Final = f"""{_RECENT}
 SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, count(*) FROM recent
 GROUP BY 1, 2, 3, 4, 5
 UNION ALL
-SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'), '{FAILED_OVER}', count(*)
+SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'),
+    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' ELSE '{FAILED_OVER}' END, count(*)
 FROM recent, jsonb_array_elements(tried) AS way
 WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
 GROUP BY 1, 2, 3, 4, 5
@@ -129,12 +131,12 @@ class AcquirerHealth:
 
     @property
     def left(self) -> int:
-        """Payments it certainly did not accept and that failed over to another account."""
+        """Number of payments that failed over to another account."""
         return self.sum(3)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether its line in the table says everything."""
+        """Whether there is nothing to show but its line in the table."""
         return not (self.hours or self.breakers or self.links or self.batches or self.faults)
 
     @property

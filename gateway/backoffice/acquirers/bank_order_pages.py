@@ -97,7 +97,7 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("gives back or cancels"))
     def gives_back(self, row: BankOrder) -> str:
-        return _link_payment(row.about) if row.about is not None else ""
+        return _link_payment(row.original_payment) if row.original_payment is not None else ""
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[BankOrder], search_term: str

@@ -1,4 +1,4 @@
-"""Capture batches and their captures: viewed, and sent before their hour.
+"""Capture batches and their captures: viewed, and sent before their scheduled time.
 
 Source: docs/connectors/iso8583.md, captures by batch.
 """
@@ -68,7 +68,7 @@ def list_latest_batches(channels: Iterable[UUID], scope: AccessScope) -> dict[tu
 
 @admin.register(CaptureBatch)
 class CaptureBatchAdmin(ReadOnlyPage):
-    """Capture batches: viewed, and sent before their hour."""
+    """Capture batches: viewed, and sent before their scheduled time."""
 
     nothing = lazy(
         "Only accounts that present captures by batch have them; a batch opens with the first capture there."

@@ -36,7 +36,7 @@ class SepaMandateAdmin(ReadOnlyPage):
     ordering = ("-id",)
     fields = (
         "mandate", "merchant", "creditor", "creditor_name", "instrument", "state", "why", "state_at", "signed_on",
-        "used_on", "lapses_on", "own", "recurring", "changed", "debtor_address",
+        "used_on", "lapses_on", "named_by_merchant", "recurring", "changed", "debtor_address",
     )  # fmt: skip
     readonly_fields = fields
     actions = ("end_mandates", "release_mandates")

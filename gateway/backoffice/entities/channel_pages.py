@@ -12,7 +12,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, URLPattern, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,15 +21,16 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminSelectWidget
 
+from gateway.backoffice.entities.exemption_fields import ExemptionsWidget
+from gateway.backoffice.entities.exemption_trial_pages import TRY_PAGE, build_trial_urls
 from gateway.backoffice.entities.limit_fields import AuthorizationDaysField, CardTestingWidget, RequestLimitsWidget
 from gateway.backoffice.entities.requestor_fields import RequestorsWidget
 from gateway.backoffice.kit import composite_field, config_backed_form
 from gateway.backoffice.kit.base import MerchantPage
 from gateway.backoffice.kit.composite_field import CompositeField, use_one_line_inputs
 from gateway.core import document as d
-from gateway.core.brands import PAYMENT_BRANDS
-from gateway.core.money import CURRENCY_CODES
 from gateway.models import Channel, RiskSet, ThreeDSecureConfiguration, WalletKey, WebhookEndpoint
+from gateway.payments.exempting import loses_soft_declines
 from gateway.threeds.server_setup import (
     find_server_secret_fault,
     find_server_url_fault,
@@ -50,19 +51,9 @@ _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
     "challengeIndicator": "challenge_indicator", "challengeMinutes": "challenge_minutes", "method": "method",
     "website": "requestor_url", "merchantCategoryCode": "merchant_category_code",
-    "merchantCountry": "merchant_country",
+    "merchantCountry": "merchant_country", "onSoftDecline": "on_soft_decline",
 }  # fmt: skip
 """Member of the document → form field."""
-
-
-def validate_brands_and_currencies(form: forms.BaseForm, brands: Any, currencies: Any) -> None:
-    """Add form errors for unknown brands and currencies."""
-    for name, values, known, what in (
-        ("brands", brands, PAYMENT_BRANDS, _("a brand of this gateway")),
-        ("currencies", currencies, CURRENCY_CODES, _("a currency of ISO 4217")),
-    ):
-        if unknown := [value for value in values or () if value not in known]:
-            form.add_error(name, _("%(values)s: not %(what)s.") % {"values": ", ".join(unknown), "what": what})
 
 
 OPERATE_THREEDS_SERVER_PERMISSION: Final = "gateway.operate_threedsserver"
@@ -73,6 +64,10 @@ NO_SERVER_TEXT: Final = gettext_lazy(
 NO_SERVER_NOTICE: Final = gettext_lazy(
     "3-D Secure is on and no 3DS server stands behind this channel: every payment that it would authenticate is "
     "declined with 100.390.106. Give the server's address and secret on the page 3-D Secure."
+)
+LOST_SOFT_DECLINES_NOTICE: Final = gettext_lazy(
+    "Exemptions are asked for at the authorization, and no challenge follows a soft decline: such payments are lost. "
+    "Switch the challenge on, on the page 3-D Secure."
 )
 
 
@@ -93,6 +88,11 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
     )
     limits = CompositeField(RequestLimitsWidget(), label=gettext_lazy("requests"))
     card_testing = CompositeField(CardTestingWidget(), label=gettext_lazy("guard against card testing"))
+    exemptions = CompositeField(
+        ExemptionsWidget(),
+        label=gettext_lazy("exemptions"),
+        help_text=gettext_lazy("Of payments with 3-D Secure. What a request itself asks for goes first."),
+    )
 
     class Meta:
         model = Channel
@@ -119,6 +119,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "registration_days",
             "risk_set",
             "card_testing",
+            "exemptions",
             "limits",
         )
         help_texts = {
@@ -153,6 +154,11 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "card_testing",
             config_backed_form.validate_section(None, "cardTesting", found.get("card_testing") or {}),
         )
+        composite_field.add_input_errors(
+            self,
+            "exemptions",
+            config_backed_form.validate_section(None, "exemptions", found.get("exemptions") or {}),
+        )
         merchant = found.get("merchant") or getattr(self.instance, "merchant", None)
         key = found.get("risk_set")
         if key and not RiskSet.objects.filter(merchant=merchant, key=key, active=True).exists():
@@ -180,7 +186,7 @@ class ChannelAdmin(MerchantPage):
     search_fields = ("name", "merchant__name")
     search_help_text = gettext_lazy("Name of the channel or of its merchant")
     ordering = ("merchant", "position", "created_at")
-    readonly_fields = ("entity", "told_to", "files_go_to")
+    readonly_fields = ("entity", "told_to", "files_go_to", "exemption_trial")
     autocomplete_fields = ("merchant",)
     fieldsets = (
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
@@ -194,6 +200,7 @@ class ChannelAdmin(MerchantPage):
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "external_references", "registration_days")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
+        (gettext_lazy("Exemptions from strong authentication"), {"fields": ("exemptions", "exemption_trial")}),
         (gettext_lazy("Limits"), {"fields": ("limits",)}),
     )
 
@@ -238,12 +245,21 @@ class ChannelAdmin(MerchantPage):
 
     @display(description=gettext_lazy("SFTP target"))
     def files_go_to(self, channel: Channel) -> SafeString:
-        """The target of reconciliation files, which is the merchant's."""
+        """The SFTP target of reconciliation files, which is the merchant's."""
         try:
             target = reverse("admin:reporting_reconciliationfile_target", args=[channel.merchant_id])
         except NoReverseMatch:
             return format_html("–")
         return format_html('<a class="th-link" href="{}">{}</a>', target, _("Where the merchant's files are sent"))
+
+    @display(description=gettext_lazy("before you save"))
+    def exemption_trial(self, channel: Channel) -> SafeString:
+        """Where exemption rules are tried on the channel's past payments."""
+        address = reverse(f"admin:{TRY_PAGE}", query={"channel": channel.pk.hex})
+        return format_html('<a class="th-link" href="{}">{}</a>', address, _("Try exemptions on past payments"))
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*build_trial_urls(self), *super().get_urls()]
 
     def render_change_form(
         self,
@@ -254,9 +270,11 @@ class ChannelAdmin(MerchantPage):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
-        """A notice above the form of a channel whose payments are declined for lack of a 3DS server."""
+        """Notices above the form: payments are declined for lack of a 3DS server, exemptions end in soft declines."""
         if request.method == "GET" and obj is not None and is_threeds_server_missing(obj):
             messages.error(request, NO_SERVER_NOTICE)
+        if request.method == "GET" and obj is not None and loses_soft_declines(obj):
+            messages.warning(request, LOST_SOFT_DECLINES_NOTICE)
         return super().render_change_form(request, context, add, change, form_url, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -333,7 +351,8 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
         "shop wants otherwise."
     )
     list_display = (
-        "channel", "is_on", "server_url", "networks", "on_unavailable", "on_attempt", "challenge_minutes", "method",
+        "channel", "is_on", "server_url", "networks", "on_unavailable", "on_attempt", "on_soft_decline",
+        "challenge_minutes", "method",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("channel",)}),
@@ -346,7 +365,8 @@ class ThreeDSecureConfigurationAdmin(MerchantPage):
             gettext_lazy("How it authenticates"),
             {
                 "fields": (
-                    "networks", "on_unavailable", "on_attempt", "challenge_indicator", "challenge_minutes", "method",
+                    "networks", "on_unavailable", "on_attempt", "on_soft_decline", "challenge_indicator",
+                    "challenge_minutes", "method",
                 )
             },
         ),

@@ -5,6 +5,7 @@ The verbs are in gateway.backoffice.follow_ups.approvals.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin, messages
@@ -18,8 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.backoffice.follow_ups import approval_notice as decided_about
-from gateway.backoffice.follow_ups import approvals
+from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits
 from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
@@ -27,7 +27,8 @@ from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.base import ReadOnlyPage
 from gateway.backoffice.kit.formatting import build_state_pill, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.payments.timeline import build_payment_story, format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
+from gateway.backoffice.payments.timeline import build_payment_story
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, result_codes
 from gateway.core.advice import get_developer_advice
@@ -43,6 +44,7 @@ MAX_TOLD_EVENTS = 8
 class ApprovalAdmin(ReadOnlyPage):
     """Approvals: the list of requests, and the page that decides one."""
 
+    has_views = False
     channel_path = "payment__channel"
 
     def get_urls(self) -> list[URLPattern]:
@@ -107,6 +109,9 @@ class ApprovalAdmin(ReadOnlyPage):
             "story": story,
             "moments": story.moments[-MAX_TOLD_EVENTS:],
             "told_before": max(0, len(story.moments) - MAX_TOLD_EVENTS),
+            "bar": clerk_limits.build_limit_bar(row.over_limit, row.moved or Decimal(0), row.amount, row.currency)
+            if row.over_limit is not None
+            else None,
             "beside": self._list_neighbours(request, row),
             "named": format_payment_title(target),
             "target_address": build_payment_page_url(target.pk),
@@ -159,8 +164,7 @@ class ApprovalAdmin(ReadOnlyPage):
         except FollowUpNotPossibleError as fault:
             messages.error(request, str(fault))
             return back
-        if verb != "withdraw":
-            decided_about.mail_decision(decided)
+        approval_notice.wake_notices()
         good = decided.state != Approval.State.FAILED
         tell = messages.success if good else messages.error
         tell(

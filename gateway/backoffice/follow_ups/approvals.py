@@ -23,8 +23,14 @@ from gateway.backoffice.access import independence
 from gateway.backoffice.access.independence import ActingPerson
 from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, LimitUse, sum_recent_manual_moves, sum_unapproved_moves
-from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder, execute_follow_up
+from gateway.backoffice.follow_ups.manual_follow_up import (
+    MAX_FOLLOW_UP_NOTE_CHARS,
+    FollowUpNotPossibleError,
+    FollowUpOrder,
+    execute_follow_up,
+)
 from gateway.core import clock, identifiers, money
+from gateway.core.masking import mask_note
 from gateway.models import Approval, ClerkLimitCounter, ClerkLimitUsage, Merchant, Payment, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.timers.registry import Timer
@@ -50,7 +56,7 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
                 "amount": order.amount,
                 "currency": order.target.currency,
                 "reason": order.reason,
-                "note": note.strip()[:500],
+                "note": mask_note(note, MAX_FOLLOW_UP_NOTE_CHARS),
                 "asked_by_id": by.user,
                 "asked_by_name": by.name,
                 "asked_at": now,
@@ -58,6 +64,8 @@ def request_approval(order: FollowUpOrder, note: str, *, by: Clerk, key: UUID, m
                 "over": met.over,
                 "over_limit": met.limit,
                 "moved": met.moved,
+                "notice": Approval.Notice.REQUEST,
+                "language": translation.get_language() or "",
             },
         )
         if made:
@@ -83,8 +91,9 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
             "decided_by": by.user,
             "decided_by_name": by.name,
             "decided_at": now,
-            "decision_note": note.strip()[:500],
+            "decision_note": mask_note(note, MAX_FOLLOW_UP_NOTE_CHARS),
             "follow_up": identifiers.row_id() if approve else None,
+            "notice": "" if approve else Approval.Notice.DECISION,
         }
         moved = (
             Approval.objects.filter(pk=request, state=Approval.State.ASKED, expires_at__gt=now)
@@ -148,7 +157,7 @@ def withdraw_approval(request: UUID, *, by: Clerk) -> Approval:
     with transaction.atomic():
         before = Approval.objects.get(pk=request)
         moved = Approval.objects.filter(pk=request, state=Approval.State.ASKED, asked_by=by.user).update(
-            state=Approval.State.WITHDRAWN, decided_at=clock.real_now()
+            state=Approval.State.WITHDRAWN, decided_at=clock.real_now(), notice=""
         )
         if not moved:
             raise FollowUpNotPossibleError(
@@ -203,7 +212,7 @@ def _end_request(row: Approval, by: audit_log.Actor, made: Payment | None = None
                 ClerkLimitUsage.objects.filter(payment=held.follow_up).delete()
             elif held.state == Approval.State.FAILED:
                 clerk_limits.restore_approved_move(held)
-            Approval.objects.filter(pk=row.pk).update(state=state, result_code=code)
+            Approval.objects.filter(pk=row.pk).update(state=state, result_code=code, notice=Approval.Notice.DECISION)
             row.refresh_from_db()
             after = _build_audit_values(row) | ({"why": why} if why and made is None else {})
             audit_log.record_audit_entry(by, "approval carried out", row, after=after)

@@ -12,15 +12,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import models
+from django.utils.translation import gettext as _
 
 from gateway.access import audit_log
 from gateway.access.permissions import RowOwner, find_row_owner
 from gateway.backoffice.access import independence
 from gateway.backoffice.access.independence import ActingPerson
+from gateway.backoffice.kit.formatting import format_money
 from gateway.core import clock, identifiers
 from gateway.db.statement import WriteStatement
 from gateway.models import Approval, AuditEntry, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
@@ -59,6 +61,26 @@ class LimitUse:
     @property
     def left(self) -> Decimal:
         return max(self.limit - self.moved, Decimal(0))
+
+
+LIMIT_BAR_UNITS: Final = 300
+"""Width of the bar of a limit."""
+
+
+def build_limit_bar(limit: Decimal, moved: Decimal, asked: Decimal, currency: str) -> dict[str, Any]:
+    """The bar of a limit: what of it was used, what is asked for, and where it ends; and the same in words."""
+    whole = max(limit, moved + asked, Decimal("0.01"))
+    over = max(moved + asked - limit, Decimal(0))
+    values = {"used": moved, "asked": asked, "limit": limit, "over": over}
+    words = _("%(used)s used + %(asked)s asked for, of a limit of %(limit)s: %(over)s over it")
+    if not over:
+        words = _("%(used)s used + %(asked)s asked for, of a limit of %(limit)s")
+    return {
+        "label": words % {name: format_money(amount, currency) for name, amount in values.items()},
+        "used": int(LIMIT_BAR_UNITS * moved / whole),
+        "asked": int(LIMIT_BAR_UNITS * asked / whole),
+        "limit": int(LIMIT_BAR_UNITS * limit / whole),
+    }
 
 
 class ClerkLimitExceededError(Exception):

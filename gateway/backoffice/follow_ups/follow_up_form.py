@@ -5,6 +5,7 @@ An amount above a clerk limit becomes a request for approval.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Final
 
 from django.contrib import messages
@@ -22,13 +23,10 @@ from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS, REASONED_TY
 from gateway.backoffice.kit.base import actor_from_request
 from gateway.backoffice.kit.formatting import format_money, format_typed_amount
 from gateway.backoffice.kit.links import build_payment_page_url
-from gateway.backoffice.payments.timeline import (
-    CHAIN_FOLLOW_UPS,
-    build_chain_nodes,
-    format_payment_title,
-    list_member_offers,
-    summarize_chain,
-)
+from gateway.backoffice.payments.chain_diagram import build_chain_nodes
+from gateway.backoffice.payments.chain_sums import summarize_chain
+from gateway.backoffice.payments.follow_up_offers import CHAIN_FOLLOW_UPS, list_member_offers
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
 from gateway.core import identifiers, result_codes
 from gateway.core.advice import get_developer_advice
@@ -95,6 +93,7 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "nodes": build_chain_nodes(chain, target.id),
         "used": used[0] if used else None,
         "moved": used[0].moved if used else None,
+        "bar": _build_bar(used, most if most is not None else target.amount, target.currency),
         "named": f"{format_payment_title(target)} {format_money(target.amount, target.currency)}",
         "most": format_amount(most) if most is not None else "",
         "most_text": format_money(most, target.currency) if most is not None else "",
@@ -107,6 +106,11 @@ def handle_follow_up_form(page: ModelAdmin[Payment], request: HttpRequest, origi
         "note_max": manual_follow_up.MAX_FOLLOW_UP_NOTE_CHARS,
     }
     return TemplateResponse(request, "admin/clerk/follow_up.html", context, status=400 if fault else 200)
+
+
+def _build_bar(used: list[LimitUse], amount: Decimal, currency: str) -> dict[str, Any] | None:
+    """The bar of the limit with the least left, for what the form offers first."""
+    return clerk_limits.build_limit_bar(used[0].limit, used[0].moved, amount, currency) if used else None
 
 
 def _choose_target(request: HttpRequest, chain: Chain, origin: Payment, code: str) -> Payment:
@@ -168,7 +172,7 @@ def _submit_form(request: HttpRequest, origin: Payment, target: Payment, code: s
 def _request_approval(request: HttpRequest, order: FollowUpOrder, clerk: Clerk, key: Any, met: LimitUse) -> None:
     row, made = approvals.request_approval(order, order.note, by=clerk, key=key, met=met)
     if made:
-        approval_notice.mail_request(row)
+        approval_notice.wake_notices()
         values = {"what": _(order.title), "amount": order.text, "limit": met.over.label}
         words = _("%(what)s of %(amount)s is over %(limit)s. A manager has been asked; nothing was sent yet.")
         messages.success(request, words % values)

@@ -23,10 +23,12 @@ from gateway.access import audit_log
 from gateway.backoffice.follow_ups import clerk_limits
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError, LimitUse
 from gateway.backoffice.kit.formatting import format_money, read_typed_amount
-from gateway.backoffice.payments.timeline import FollowUpOffer, list_follow_up_offers, summarize_chain
+from gateway.backoffice.payments.chain_sums import summarize_chain
+from gateway.backoffice.payments.follow_up_offers import FollowUpOffer, list_follow_up_offers
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock, identifiers, money
+from gateway.core.masking import mask_note
 from gateway.core.secret import Secret
 from gateway.db.statement import WriteStatement
 from gateway.models import IdempotencyKey, Payment
@@ -119,7 +121,7 @@ def parse_follow_up_order(
         most = format_money(offer.most, target.currency)
         raise FollowUpNotPossibleError(_("At most %s can still be moved by this. Nothing was sent.") % most)
     return FollowUpOrder(
-        target=target, code=code, amount=asked, reason=reason, note=note.strip()[:MAX_FOLLOW_UP_NOTE_CHARS]
+        target=target, code=code, amount=asked, reason=reason, note=mask_note(note, MAX_FOLLOW_UP_NOTE_CHARS)
     )
 
 

@@ -1,4 +1,4 @@
-"""What boxes that are filled by typing offer."""
+"""Autocomplete answers for the back office's foreign-key fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.models import Channel
 
 
 class NamedAutocomplete(AutocompleteJsonView):
-    """Django's answer to a box, with channels named with their merchant."""
+    """Django's autocomplete view, with channels named with their merchant."""
 
     def get_queryset(self) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset()

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
+from django.contrib.admin.utils import label_for_field, unquote
+from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.admin.widgets import AutocompleteSelect, RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
@@ -26,15 +27,18 @@ from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise, cached_property
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
+from unfold.views import ChangeList
 
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import AccessScope, RowOwner
-from gateway.backoffice.kit import edit_conflict
+from gateway.backoffice.kit import edit_conflict, list_columns, saved_views
 from gateway.backoffice.sign_in import session
 from gateway.core.client_address import resolve_client_ip
+from gateway.core.masking import contains_card_number
 from gateway.models import AuditEntry, Channel
 
 if TYPE_CHECKING:
@@ -105,13 +109,29 @@ def remove_popups(field: Any) -> Any:
     return field
 
 
+_TYPED_NAMES: Final = frozenset({"name", "description", "username", "first_name", "last_name"})
+"""Columns that hold what a person typed to name a row: lists, searches, exports and the audit log show them."""
+
+
+def _refuse_card_numbers(kind: type[ModelForm[Any]]) -> type[ModelForm[Any]]:
+    """A subclass of ``kind`` in which no name may hold a card number."""
+
+    def clean(self: ModelForm[Any]) -> dict[str, Any] | None:
+        for name in _TYPED_NAMES.intersection(self.cleaned_data):
+            if contains_card_number(str(self.cleaned_data[name] or "")):
+                self.add_error(name, _("A whole card number is not kept, in no name and no search."))
+        return kind.clean(self)
+
+    return type(kind.__name__, (kind,), {"clean": clean})
+
+
 def label_channel(channel: Channel) -> str:
     """A channel's name with its merchant's: twenty merchants have a channel "main"."""
     return f"{channel.merchant.name}: {channel.name}"
 
 
 def name_channel_choices(field: ModelChoiceField[Any]) -> None:
-    """Let a form's field name its channels so."""
+    """Make a form's channel field use :func:`label_channel`."""
     if field.queryset is not None:
         field.queryset = field.queryset.select_related("merchant")
     field.label_from_instance = label_channel  # type: ignore[method-assign,assignment]  # Django's own way to name a choice
@@ -131,6 +151,15 @@ class SingleAutocomplete(AutocompleteSelect):
         return True
 
 
+class ColumnedChangeList(ChangeList):  # type: ignore[misc]  # the theme has no types
+    """A list whose address may name its columns."""
+
+    def get_filters_params(self, params: Any = None) -> dict[str, Any]:
+        found: dict[str, Any] = super().get_filters_params(params)
+        found.pop(list_columns.COLUMNS_PARAMETER, None)
+        return found
+
+
 class BackofficePage(ModelAdmin):
     """A page of the back office: audited, with bounded counts, and without Django's own log of actions.
 
@@ -144,6 +173,11 @@ class BackofficePage(ModelAdmin):
     """Text of an empty list: what fills it, or what to do first."""
     linked_lookups: ClassVar[tuple[str, ...]] = ()
     """Columns without a filter that other pages' links narrow this list by."""
+    more_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that a user may add to those of ``list_display``."""
+    has_views: ClassVar[bool] = True
+    """Whether the list offers saved views; False for lists that have nothing to choose."""
+    list_before_template = "admin/clerk/list_tools.html"
     show_full_result_count = False
     paginator = BoundedPaginator
     list_per_page = 50
@@ -152,6 +186,9 @@ class BackofficePage(ModelAdmin):
     change_form_before_template = "admin/seen.html"
     warn_unsaved_form = True
 
+    class Media:
+        css: ClassVar[dict[str, list[str]]] = {"all": ["clerk.css"]}
+
     def right(self, verb: str) -> str:
         """The permission for ``verb`` on this page's model, such as ``view_channel`` of the app ``gateway``. A full
         permission name is returned as is."""
@@ -159,8 +196,13 @@ class BackofficePage(ModelAdmin):
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
+    def name_row(self, row: Any) -> str:
+        """A row's name for headings."""
+        return str(row)
+
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        return edit_conflict.guard_form_class(super().get_form(request, obj, change, **kwargs), request)
+        kind = _refuse_card_numbers(super().get_form(request, obj, change, **kwargs))
+        return edit_conflict.guard_form_class(kind, request)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Allow only what the list's own filters ask. Django allows every column of the row, so a query string could
@@ -188,11 +230,48 @@ class BackofficePage(ModelAdmin):
         return label_channel(row.channel) if row.channel_id is not None else "–"
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
-        """A list without a column of merchants names its channels with them."""
-        shown = list(super().get_list_display(request))
-        if "merchant" in shown:
-            return shown
-        return ["named_channel" if each == "channel" else each for each in shown]
+        """The columns that the address names, else the user's own, else the page's."""
+        kept = request.__dict__.setdefault("_list_columns", {})  # asked several times for one page
+        if self.opts.label_lower not in kept:
+            usual, known = self._known_columns(super().get_list_display(request))
+            asked = request.GET.get(list_columns.COLUMNS_PARAMETER, "")
+            names = list_columns.choose_columns(request.user, self.opts.label_lower, asked, list(known), usual)
+            kept[self.opts.label_lower] = [known[name] for name in names]
+        return list(kept[self.opts.label_lower])
+
+    def list_column_titles(self, request: HttpRequest) -> dict[str, Any]:
+        """Name and title of every column that the list can have; the first one is always shown."""
+        _usual, known = self._known_columns(super().get_list_display(request))
+        return {name: capfirst(str(label_for_field(item, self.model, self))) for name, item in known.items()}
+
+    def _known_columns(self, usual: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
+        """The names of the page's own columns, and every column by its name: some are functions. A list without a
+        column of merchants names its channels with them."""
+        named = ["named_channel" if each == "channel" and "merchant" not in usual else each for each in usual]
+        known = {_name_column(each): each for each in (*named, *self.more_columns)}
+        return [_name_column(each) for each in named], known
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ColumnedChangeList]:
+        return ColumnedChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """The list with its saved views and the form of its columns."""
+        if request.method == "GET" and self.has_view_or_change_permission(request):
+            extra_context = {**self._build_list_tools(request), **(extra_context or {})}
+        answer: HttpResponse = super().changelist_view(request, extra_context)
+        return answer
+
+    def _build_list_tools(self, request: HttpRequest) -> dict[str, Any]:
+        columns = [_name_column(each) for each in self.get_list_display(request)]
+        titles = self.list_column_titles(request)
+        values = request.GET.dict()
+        if ORDER_VAR in values:
+            # The order names columns by their place, so that a view has to keep which they are.
+            values.setdefault(list_columns.COLUMNS_PARAMETER, ",".join(columns))
+        return {
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, values),
+            "columns": list_columns.list_column_choices(columns, titles, next(iter(titles))),
+        }
 
     def get_list_select_related(self, request: HttpRequest) -> Any:
         own = super().get_list_select_related(request)
@@ -320,6 +399,16 @@ class BackofficePage(ModelAdmin):
             self.record(request, "view", row)
         return answer
 
+    def find_viewed_row(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of a page that is only read. Raises PermissionDenied, and Http404 for a row outside the user's
+        scope."""
+        if request.method != "GET" or not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        return row
+
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """The audit entries of one row. A row that the user may not see answers 404."""
         if not self.has_view_or_change_permission(request):
@@ -330,7 +419,7 @@ class BackofficePage(ModelAdmin):
         entries = AuditEntry.objects.filter(subject=self.opts.model_name, subject_id=str(row.pk)).order_by("-id")
         context = {
             **self.admin_site.each_context(request),
-            "title": _("History of %s") % row,
+            "title": _("History of %s") % self.name_row(row),
             "opts": self.opts,
             "original": row,
             "entries": entries[:MAX_HISTORY_ROWS],
@@ -436,6 +525,10 @@ class MerchantPage(BackofficePage):
 
     def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
         super().delete_queryset(request, self.own(request, queryset, "delete"))
+
+
+def _name_column(column: Any) -> str:
+    return column if isinstance(column, str) else str(column.__name__)
 
 
 def _combine_scopes(related: MerchantPage, rows: models.QuerySet[Any], scopes: list[AccessScope]) -> models.Q:

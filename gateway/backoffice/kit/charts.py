@@ -14,32 +14,46 @@ from django.utils.safestring import SafeString
 from gateway.backoffice.kit.formatting import format_money, format_number
 
 CHART_WIDTH: Final = 480
+"""Units across in which columns and labels are laid out; the picture itself is as wide as its place."""
 CHART_HEIGHT: Final = 140
 CHART_FOOT: Final = 18
 CHART_HEAD: Final = 14
-MAX_CHART_LABELS: Final = 8
+MAX_CHART_LABELS: Final = 6
 LABEL_CHARACTER_WIDTH: Final = 9
 """Width of a label's character on a phone, in units of the chart. Longer labels are cut; the table has them whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartBar:
-    """One column of a chart: parts stacked from the bottom up, as (class, x, y, width, height, text)."""
+    """One column of a chart: parts stacked from the bottom up, as (class, x, y, width, height, text). Across, all is in
+    percent of the chart's width, so that labels keep their size on every screen; ``before``: where the week before
+    was."""
 
     label: str
     shown: bool
+    start: float
+    wide: float
     middle: float
     parts: tuple[tuple[str, float, float, float, float, str], ...]
     link: str = ""
+    before: float | None = None
+    marked: bool = False
 
 
 def draw_stacked_bars(
-    rows: Sequence[tuple[str, Sequence[int | Decimal], str]], kinds: Sequence[tuple[str, str]], *, title: str
+    rows: Sequence[tuple[str, Sequence[int | Decimal], str]],
+    kinds: Sequence[tuple[str, str]],
+    *,
+    title: str,
+    before: Sequence[int | Decimal] = (),
+    marks: Sequence[tuple[int, str]] = (),
 ) -> SafeString:
     """A chart of stacked columns, with its table folded below. ``rows``: label, figures, address of the list behind it
     ('' for none); ``kinds``: class and name of each part. Positive figures stand on the zero line, negative ones hang
-    from it."""
+    from it. ``before``: the sum of each column a week before, drawn as a line across it. ``marks``: place of a column
+    and what happened then, in words; they are listed below."""
     top = max((sum(figure for figure in figures if figure > 0) for _, figures, _ in rows), default=0)
+    top = max(top, *before) if before else top
     low = min((sum(figure for figure in figures if figure < 0) for _, figures, _ in rows), default=0)
     step = CHART_WIDTH / max(1, len(rows))
     every = max(1, -(-len(rows) // MAX_CHART_LABELS))
@@ -56,7 +70,7 @@ def draw_stacked_bars(
             above -= high if figure > 0 else 0.0
             begins = above if figure > 0 else below
             below += high if figure < 0 else 0.0
-            box = (round(place * step + step * 0.12, 2), round(begins, 2), round(step * 0.76, 2), round(high, 2))
+            box = (_percent(place * step + step * 0.12), round(begins, 2), _percent(step * 0.76), round(high, 2))
             parts.append((kind, *box, f"{label}: {name} {_format_figure(figure)}"))
         written = label if len(label) <= room else f"{label[: room - 1]}…"
         # A label wider than its column stays inside the chart, and clear of its neighbour.
@@ -65,18 +79,23 @@ def draw_stacked_bars(
             ChartBar(
                 label=written,
                 shown=place % every == 0,
-                middle=round(min(max((place + 0.5) * step, half), CHART_WIDTH - half), 2),
+                start=_percent(place * step),
+                wide=_percent(step),
+                middle=_percent(min(max((place + 0.5) * step, half), CHART_WIDTH - half)),
                 parts=tuple(parts),
                 link=link,
+                before=round(zero - float(before[place]) * scale, 2) if before else None,
+                marked=any(at == place for at, _words in marks),
             )
         )
     context = {
         "columns": columns,
-        "rows": rows,
+        "rows": [(*row, before[place] if before else None) for place, row in enumerate(rows)],
+        "compared": bool(before),
+        "marks": [words for _place, words in marks],
         "kinds": kinds,
         "title": title,
         "top": top,
-        "width": CHART_WIDTH,
         "height": CHART_HEIGHT,
         "floor": zero,
         "label_at": CHART_HEIGHT - 4,
@@ -85,6 +104,10 @@ def draw_stacked_bars(
         "empty": top == low,
     }
     return SafeString(render_to_string("admin/plot.html", context))
+
+
+def _percent(across: float) -> float:
+    return round(100 * across / CHART_WIDTH, 3)
 
 
 def _format_figure(figure: int | Decimal) -> str:

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from gateway.core.masking import mask_text
-from gateway.models import Approval, BackgroundWork, Status
+from gateway.models import Approval, BackgroundWork, Registration, Status
 
 PillText = str | Promise
 _PILLS: Final[Mapping[str, tuple[str, PillText]]] = MappingProxyType(
@@ -73,7 +73,7 @@ def read_typed_amount(text: str) -> str:
     """An amount as a person types it, as the API writes it: 1,234.50 in English and 1.234,50 in German is 1234.50, and
     either decimal sign is taken. Groups are read by the reader's own sign alone: 1.000 is a thousand in German, and in
     English an amount with three decimals, which is refused."""
-    plain = text.strip().replace("\u00a0", "").replace(" ", "")
+    plain = re.sub(r"\s", "", text)
     group = formats.get_format("THOUSAND_SEPARATOR")
     other = "," if group == "." else "."
     grouped = re.fullmatch(rf"[0-9]{{1,3}}(?:{re.escape(group)}[0-9]{{3}})+(?:{re.escape(other)}[0-9]{{2}})?", plain)
@@ -111,6 +111,14 @@ def build_state_pill(state: str) -> dict[str, Any]:
     """A state's colour (good, bad, wait, plain) and text. An approved payment and an approved request look alike."""
     tone, text = _PILLS.get(state, ("plain", state.replace("_", " ").capitalize()))
     return {"tone": tone, "text": text}
+
+
+def mask_registered_account(row: Registration) -> str:
+    """The displayable part of a stored account."""
+    card = row.details.get("card", {})
+    if last := card.get("last4Digits"):
+        return f"{card.get('bin', '')} •••• {last}"
+    return row.means
 
 
 def normalize_tone(tone: str) -> str:

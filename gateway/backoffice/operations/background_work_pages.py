@@ -5,7 +5,11 @@ Only the owner gets a file, and only while they have the permission it was made 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -21,7 +25,7 @@ from gateway.access import audit_log, permissions
 from gateway.background import queue
 from gateway.background.files import public_file_name
 from gateway.backoffice.kit.base import BackofficePage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, format_number
 from gateway.backoffice.payments import payment_export
 from gateway.backoffice.payments.payment_filters import (
     PAYMENT_FILTER_NAMES,
@@ -29,13 +33,21 @@ from gateway.backoffice.payments.payment_filters import (
     parse_payment_filters,
 )
 from gateway.backoffice.payments.payment_search import FullCardNumberError, parse_search_term
+from gateway.core import clock
 from gateway.models import BackgroundWork
 
 MAX_SHOWN_WORK = 100
+MAX_PICKED_EXPORT = 2_000
+"""Payments that are picked one by one."""
+MIN_RATED_S = 3.0
+"""Work that began less than so long ago has no rate yet."""
 
 
-def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpResponse:
-    """Start the export of a list. The caller has checked the permission."""
+def start_payment_export(
+    request: HttpRequest, by: audit_log.Actor, *, ids: Sequence[UUID] = (), columns: Sequence[str] = ()
+) -> HttpResponse:
+    """Start the export of a list, or of the payments ``ids``, with some of the list's ``columns`` or, without any, all
+    that an export has. The caller has checked the permission."""
     back = redirect(reverse("admin:gateway_payment_changelist"))
     as_ = request.POST.get("format", "")
     if request.method != "POST" or as_ not in payment_export.EXPORT_FORMATS:
@@ -49,10 +61,15 @@ def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpRespo
     if wrong:
         messages.error(request, "; ".join(f"{name} {fault}" for name, fault in wrong.items()))
         return back
+    if asked.wrong:
+        messages.error(request, _("A filter cannot be read; nothing was looked at."))
+        return back
     parameters = {
         "format": as_,
         "filters": fix_filter_times(values),
         "asked": {"shape": asked.shape, "value": asked.value},
+        "columns": list(columns),
+        "ids": [ident.hex for ident in ids[:MAX_PICKED_EXPORT]],
     }
     narrowed = ", ".join(f"{name}: {value}" for name, value in values.items())
     title = _("Payments as %s") % as_.upper() + (f" ({narrowed})" if narrowed else "")
@@ -72,6 +89,8 @@ def start_payment_export(request: HttpRequest, by: audit_log.Actor) -> HttpRespo
 @admin.register(BackgroundWork)
 class BackgroundWorkAdmin(BackofficePage):
     """Background work; every user sees their own."""
+
+    has_views = False
 
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_backgroundwork_"
@@ -108,7 +127,7 @@ class BackgroundWorkAdmin(BackofficePage):
             **self.admin_site.each_context(request),
             "title": _("Exports and long work"),
             "opts": self.opts,
-            "rows": [_render_work(row) for row in rows],
+            "rows": [_render_work(row, request) for row in rows],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/works.html", context)
@@ -124,14 +143,14 @@ class BackgroundWorkAdmin(BackofficePage):
             "title": row.title,
             "opts": self.opts,
             "original": row,
-            "work": _render_work(row),
+            "work": _render_work(row, request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/work.html", context)
 
     def state_view(self, request: HttpRequest, work: Any) -> HttpResponse:
-        state = _render_work(self._find_own_work(request, work))
-        shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file")}
+        state = _render_work(self._find_own_work(request, work), request)
+        shown = {name: state[name] for name in ("share", "done", "total", "message", "ended", "file", "rate")}
         return JsonResponse(shown | {"state": str(state["pill"]["text"])})
 
     def file_view(self, request: HttpRequest, work: Any) -> HttpResponse | FileResponse:
@@ -139,13 +158,7 @@ class BackgroundWorkAdmin(BackofficePage):
         path = open_work_file(row)
         if path is None:
             raise Http404
-        kind = _find_kind(row)
-        if kind is None or not permissions.has_permission(request.user, kind.right):
-            raise PermissionDenied
-        if not all(
-            permissions.still_has_permission(request.user, kind.right, kept) for kept in row.cursor.get("scopes", ())
-        ):
-            # The file has rows of a merchant that the user no longer reaches.
+        if not may_fetch_file(request, row):
             raise PermissionDenied
         self.record(request, "export fetched", row, after={"file": row.file})
         answer = FileResponse(
@@ -180,12 +193,18 @@ def open_work_file(row: BackgroundWork) -> Any:
     return queue.find_result_file(row)
 
 
-def _find_kind(row: BackgroundWork) -> queue.WorkKind | None:
-    return queue.WORK_KINDS.get(row.kind)
+def may_fetch_file(request: HttpRequest, row: BackgroundWork) -> bool:
+    """Whether the user has the permission for the file of finished work, on all merchants and channels in it."""
+    if (kind := queue.WORK_KINDS.get(row.kind)) is None:
+        return False
+    right = kind.file_right or kind.right
+    return permissions.has_permission(request.user, right) and all(
+        permissions.still_has_permission(request.user, right, kept) for kept in row.cursor.get("scopes", ())
+    )
 
 
-def _render_work(row: BackgroundWork) -> dict[str, Any]:
-    path = queue.find_result_file(row)
+def _render_work(row: BackgroundWork, request: HttpRequest) -> dict[str, Any]:
+    path = queue.find_result_file(row) if may_fetch_file(request, row) else None
     shown = (
         build_state_pill(row.state) if row.state != BackgroundWork.State.DONE else {"tone": "good", "text": _("Done")}
     )
@@ -203,4 +222,21 @@ def _render_work(row: BackgroundWork) -> dict[str, Any]:
         "bytes": path.stat().st_size if path is not None else 0,
         "address": reverse("admin:gateway_backgroundwork_change", args=[row.pk]),
         "list": row.parameters.get("list", ""),
+        "rate": describe_rate(row),
     }
+
+
+def describe_rate(row: BackgroundWork) -> str:
+    """How fast running work goes and how long it will take, in words; '' where that is not known. Its time began when
+    it was asked for, so that waiting counts too."""
+    seconds = (clock.real_now() - row.asked_at).total_seconds()
+    if row.state != BackgroundWork.State.RUNNING or seconds < MIN_RATED_S or not row.done:
+        return ""
+    rate = row.done / seconds
+    speed = _("%s a second") % format_number(Decimal(rate), 0 if rate >= 10 else 1)
+    if not row.total or row.total <= row.done:
+        return speed
+    left = math.ceil((row.total - row.done) / rate)
+    minutes = math.ceil(left / 60)
+    about = _("about %d s left") % left if left < 90 else _("about %d min left") % minutes
+    return f"{speed}, {about}"

@@ -27,13 +27,16 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number, name_zone
-from gateway.backoffice.kit.real_time import ROW_TIME_SQL, first_id_at
+from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.payments.payment_filters import format_filter_time
 from gateway.core import clock, result_codes
+from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql
 from gateway.models import Status
 
 DASHBOARD_HOURS: Final = 24
+DASHBOARD_COMPARED: Final = timedelta(days=7)
+"""The day that the last one is compared with lies so far back."""
 MAX_DASHBOARD_ROWS: Final = 200_000
 """Figures cover at most so many of the newest rows; the page says so if there are more."""
 DASHBOARD_CACHE_S: Final = 30
@@ -49,6 +52,14 @@ SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), status, brand,
     WHERE p.id >= %(since)s::uuid AND p.chain = p.id AND {SCOPE_CONDITION.format(table="p")}
     ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
 ) AS recent GROUP BY 1, 2, 3, 4
+"""  # noqa: S608 - put together out of the constants above
+_HOURS_BEFORE: Final = f"""
+SELECT date_trunc('hour', {ROW_TIME_SQL.format(id="id")}, 'UTC'), count(*) FROM (
+    SELECT p.id FROM gateway_payment p
+    WHERE p.id >= %(before)s::uuid AND p.id < %(before_end)s::uuid AND p.chain = p.id
+      AND {SCOPE_CONDITION.format(table="p")}
+    ORDER BY p.id DESC LIMIT {MAX_DASHBOARD_ROWS}
+) AS earlier GROUP BY 1
 """  # noqa: S608 - put together out of the constants above
 _AUTHENTICATIONS: Final = f"""
 SELECT flow, trans_status, step, count(*) FROM (
@@ -129,7 +140,7 @@ def build_dashboard_context(request: HttpRequest) -> dict[str, Any]:
         "sees_payments": True,
         "panels": draw_panels(request),
         "decided": approval_notice.list_recent_decisions(request.user),
-        "hours": chart_payments_by_hour(rows),
+        "hours": chart_payments_by_hour(rows, query_dashboard("payments-before", scope, _HOURS_BEFORE)),
         "brands": summarize_brands(rows),
         "reasons": summarize_declines(rows),
         "funnel": build_threeds_funnel(query_dashboard("authentications", scope, _AUTHENTICATIONS)),
@@ -158,8 +169,11 @@ def _build_figures(first: Counter[str]) -> list[Figure]:
 
 def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, ...]]:
     """The figures of a scope, cached for half a minute."""
+    since = _find_first_hour()
     values = {
-        "since": first_id_at(_find_first_hour()),
+        "since": first_id_at(since),
+        "before": first_id_at(since - DASHBOARD_COMPARED),
+        "before_end": first_id_at(since - DASHBOARD_COMPARED + timedelta(hours=DASHBOARD_HOURS)),
         "all": scope.everything,
         "merchants": sorted(scope.merchants),
         "channels": sorted(scope.channels),
@@ -168,12 +182,17 @@ def query_dashboard(name: str, scope: AccessScope, sql: str) -> list[tuple[Any, 
     return found
 
 
-def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> Any:
-    """The result of ``ask``, cached for DASHBOARD_CACHE_S by scope and language."""
+def cache_for_scope(
+    name: str,
+    scope: AccessScope,
+    ask: Callable[[], Any],
+    *,
+    seconds: int = DASHBOARD_CACHE_S,
+    also: AccessScope = permissions.NO_ACCESS,
+) -> Any:
+    """The result of ``ask``, cached by scope and language. ``also``: a second scope that it depends on."""
     reach = (
-        scope.everything,
-        sorted(scope.merchants),
-        sorted(scope.channels),
+        *((one.everything, sorted(one.merchants), sorted(one.channels)) for one in (scope, also)),
         get_language(),
         timezone.get_current_timezone_name(),
     )
@@ -181,7 +200,7 @@ def cache_for_scope(name: str, scope: AccessScope, ask: Callable[[], Any]) -> An
     found = cache.get(key)
     if found is None:
         found = ask()
-        cache.set(key, found, DASHBOARD_CACHE_S)
+        cache.set(key, found, seconds)
     return found
 
 
@@ -195,8 +214,9 @@ def build_payments_url(**filters: str) -> str:
     return f"{reverse('admin:gateway_payment_changelist')}?{urlencode(filters)}"
 
 
-def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
-    """Chart of approved, declined and open payments by hour."""
+def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]], before: Iterable[tuple[Any, ...]]) -> SafeString:
+    """Chart of approved, declined and open payments by hour, and how many there were in the same hour a week before."""
+    earlier = {hour.astimezone(UTC) + DASHBOARD_COMPARED: count for hour, count in before}
     now = clock.real_now().replace(minute=0, second=0, microsecond=0)
     hours = [now - timedelta(hours=back) for back in range(DASHBOARD_HOURS - 1, -1, -1)]
     figures = {hour: [0, 0, 0] for hour in hours}
@@ -210,6 +230,7 @@ def chart_payments_by_hour(rows: Iterable[tuple[Any, ...]]) -> SafeString:
         shown,
         (("good", _("approved")), ("bad", _("declined")), ("note", _("open"))),
         title=_("Payments by hour (%s), the last 24 hours") % name_zone(),
+        before=[earlier.get(hour, 0) for hour in hours],
     )
 
 

@@ -5,7 +5,6 @@ Source: docs/registrations.md; Part B, Tokenization and registration.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -13,8 +12,7 @@ from typing import Any, Final
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet, TextField, Value
-from django.db.models.functions import Cast, Replace
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -26,25 +24,20 @@ from django.utils.translation import gettext_lazy
 
 from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.curl_commands import build_request_curl
-from gateway.backoffice.payments.timeline import format_payment_title
-from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.models import Channel, Notification, Payment, Registration, RequestLog, RiskObservation
 from gateway.payments import registrations, search_keys
-from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
-from gateway.payments.registrations import ChangeRequest
 
 MAX_REGISTRATION_PAYMENTS = 50
 NDC_SUFFIX_CHARS = 12
 """Characters of an ndc that a list shows."""
-MAX_ENDED_REQUESTS = 100_000
-"""The newest requests, among which the end of an ndc is looked for."""
-_NDC_END = re.compile(r"(?:…|\.\.\.)?([0-9a-f]{8,31})")
 
 
 @admin.register(Registration)
@@ -64,6 +57,7 @@ class RegistrationAdmin(ReadOnlyPage):
     search_help_text = gettext_lazy("The registration's id, or that of a payment made with it")
     ordering = ("-id",)
     actions = None
+    more_columns = ("method", "sequence")
 
     @admin.display(description=gettext_lazy("account"))
     def account(self, row: Registration) -> str:
@@ -148,20 +142,7 @@ class RegistrationAdmin(ReadOnlyPage):
 
     def _delete_registration(self, request: HttpRequest, row: Registration) -> None:
         by = actor_from_request(request)
-        found = registrations.find_registration(row.pk, row.merchant, row.channel)
-        trace = RequestTrace(
-            request=identifiers.row_id(),
-            method="POST",
-            path=f"/admin/registration/{row.pk.hex}",
-            at=clock.real_now(),
-            ip=by.ip,
-            entity=row.channel_id,
-        )
-        parameters = FOLLOW_UP_ENDPOINT.catalogue.parse([("entityId", row.channel.entity_id), ("paymentType", "RV")])
-        change = ChangeRequest(
-            merchant=row.merchant, now=clock.merchant_now(row.merchant), trace=trace, parameters=parameters
-        )
-        made = registrations.delete_registration(found, change)
+        made = registrations.delete_registration_by_hand(row, path=f"/admin/registration/{row.pk.hex}", ip=by.ip)
         self.record(
             request,
             "delete",
@@ -177,14 +158,6 @@ class RegistrationAdmin(ReadOnlyPage):
         if found is None:
             raise Http404
         return Registration.objects.select_related("merchant", "channel").get(pk=found.pk)
-
-
-def mask_registered_account(row: Registration) -> str:
-    """The displayable part of a stored account."""
-    card = row.details.get("card", {})
-    if last := card.get("last4Digits"):
-        return f"{card.get('bin', '')} •••• {last}"
-    return row.means
 
 
 def _render_registration_payments(row: Registration) -> list[dict[str, Any]]:
@@ -218,14 +191,6 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lookup_choices = self.known[self.field_path]  # type: ignore[assignment]  # Django only iterates over it
-
-
-def _filter_by_end(rows: QuerySet[RequestLog], end: str) -> QuerySet[RequestLog]:
-    """Those of the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which each
-    request would pay for."""
-    newest = RequestLog.objects.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_ENDED_REQUESTS])
-    text = Replace(Cast("pk", TextField()), Value("-"), Value(""), output_field=TextField())
-    return rows.filter(pk__in=newest.annotate(hex=text).filter(hex__endswith=end).values("pk"))
 
 
 @admin.register(RequestLog)
@@ -268,18 +233,14 @@ class RequestLogAdmin(ReadOnlyPage):
         if not term:
             return queryset, False
         ndc = identifiers.parse_ndc(term)
-        if ndc is None and (end := _NDC_END.fullmatch(term.lower())) is not None:
-            return _filter_by_end(queryset, end[1]), False
+        if ndc is None and (end := payment_search.parse_ndc_end(term)) is not None:
+            return payment_search.filter_by_ndc_end(queryset, end), False
         return (queryset.filter(pk=ndc) if ndc is not None else queryset.none()), False
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if not self.has_view_permission(request) or request.method != "GET":
-            raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
+        row: RequestLog = self.find_viewed_row(request, object_id)
         self.record(request, "view", row)
         payment = Payment.objects.filter(pk=row.payment).first() if row.payment else None
         sent = [(str(name), str(value)) for name, value in row.parameters or []]

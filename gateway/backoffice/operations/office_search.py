@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from django.contrib.admin import site
 from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
@@ -23,10 +24,10 @@ from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.chain_words import build_payment_pill
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.backoffice.payments.payment_search import FullCardNumberError, SearchTerm, SearchTooBroadError
-from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
-from gateway.models import Channel, Merchant, Payment
+from gateway.models import Channel, Merchant, Payment, RequestLog
 
 MAX_ROWS_PER_KIND: Final = 5
 MIN_NAME_CHARS: Final = 2
@@ -65,7 +66,7 @@ def search_office(request: HttpRequest, text: str, pages: Iterable[OfficeHit]) -
     text = text.strip()[: payment_search.MAX_SEARCH_CHARS].replace("\0", "")
     if not text:
         return []
-    found = [*_find_payments(request, text)]
+    found = [*_find_payments(request, text), *_find_requests(request, text)]
     for source in _SOURCES:
         if scope := permissions.find_access_scope(request.user, source.right):
             found += source.find(scope, text)
@@ -77,23 +78,48 @@ def _find_payments(request: HttpRequest, text: str) -> Iterable[OfficeHit]:
     scope = permissions.find_access_scope(request.user, "gateway.view_payment")
     if not scope:
         return
-    exact = False
+    exact, costly = False, []
     for term in payment_search.list_search_readings(text):
         if term.shape == "orderStart" and exact:
             continue
-        try:
-            page = payment_search.find_payments_page(scope, term, PaymentFilters(), size=MAX_ROWS_PER_KIND)
-        except SearchTooBroadError:
+        if payment_search.is_costly(term):
+            costly.append(term)
             continue
-        exact = exact or (term.shape == "order" and bool(page.rows))
-        yield from (_build_payment_hit(row, term) for row in page.rows)
-        if page.after:
-            yield OfficeHit(
-                title=_("All payments: %(what)s %(value)s") % {"what": term.about, "value": term.value},
-                description=_("list"),
-                link=f"{reverse('admin:gateway_payment_changelist')}?{urlencode({'q': term.typed})}",
-                icon="list",
-            )
+        hits = _find_by_term(scope, term)
+        exact = exact or bool(hits)
+        yield from hits
+    for term in costly if not exact else ():
+        hits = _find_by_term(scope, term)
+        yield from hits
+        if hits:
+            return
+
+
+def _find_by_term(scope: AccessScope, term: SearchTerm) -> list[OfficeHit]:
+    """The newest payments of one reading of a text, and a link to all of them where there are more."""
+    try:
+        page = payment_search.find_payments_page(scope, term, PaymentFilters(), size=MAX_ROWS_PER_KIND)
+    except SearchTooBroadError:
+        return []
+    hits = [_build_payment_hit(row, term) for row in page.rows]
+    if page.after:
+        title = _("All payments: %(what)s %(value)s") % {"what": term.about, "value": mask_text(term.value)}
+        address = f"{reverse('admin:gateway_payment_changelist')}?{urlencode({'q': term.typed})}"
+        hits.append(OfficeHit(title=title, description=_("list"), link=address, icon="list"))
+    return hits
+
+
+def _find_requests(request: HttpRequest, text: str) -> Iterable[OfficeHit]:
+    """The request of an ndc, also where it made no payment."""
+    ndc = identifiers.parse_ndc(text)
+    scope = permissions.find_access_scope(request.user, "gateway.view_requestlog")
+    if ndc is None or not scope:
+        return
+    for row in RequestLog.objects.filter(pk=ndc):
+        page: Any = site.get_model_admin(RequestLog)
+        if page.get_queryset(request).filter(pk=row.pk).exists():
+            address = reverse("admin:gateway_requestlog_change", args=[row.pk])
+            yield OfficeHit(title=f"{row.method} {row.path}", description=_("Request"), link=address, icon="list")
 
 
 def _build_payment_hit(row: Payment, term: SearchTerm) -> OfficeHit:

@@ -21,9 +21,11 @@ from gateway.models import AuthorizationRelease
 
 @admin.register(AuthorizationRelease)
 class AuthorizationReleaseAdmin(ReadOnlyPage):
-    """What was released at acquirers, how often it was tried, and what failed."""
+    """Releases of authorizations: their state, tries and failures."""
 
-    nothing = lazy("A release stands here once a follow-up with sequence=FINAL, or an expiry, left some of a hold.")
+    nothing = lazy(
+        "A release stands here once a follow-up with sequence=FINAL, an expiry or a renewal left some of a hold."
+    )
     list_display = ("created_at", "merchant", "cause", "released", "state", "tries", "result_code")
     list_display_links = ("created_at",)
     list_select_related = ("merchant",)
@@ -47,7 +49,7 @@ class AuthorizationReleaseAdmin(ReadOnlyPage):
         address = build_payment_page_url(row.authorization)
         return format_html('<a class="th-link break-all" href="{}">{}</a>', address, row.authorization.hex)
 
-    @admin.display(description=lazy("last reversal"))
+    @admin.display(description=lazy("last reversal, or the renewal"))
     def reversal_link(self, row: AuthorizationRelease) -> SafeString | str:
         if row.payment is None:
             return "–"

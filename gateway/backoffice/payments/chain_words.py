@@ -1,4 +1,4 @@
-"""What a chain's state is called, what it says about the money, and what the shopper may be told.
+"""Texts for the state of a payment chain: its name, what became of the money, what the shopper may be told.
 
 One table for every page, list, filter and export. Sentences are filled with the chain's own sums.
 """

@@ -9,7 +9,7 @@ from typing import Final
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from gateway.backoffice.payments.timeline import FollowUpOffer
+from gateway.backoffice.payments.follow_up_offers import FollowUpOffer
 from gateway.core.curl import ENTITY_VARIABLE, format_curl_command
 from gateway.core.money import format_amount
 from gateway.models import Payment, RequestLog

@@ -23,6 +23,7 @@ from gateway.core.result_codes import ResultFamily
 from gateway.models import Authentication, Payment, RiskDecision, Status
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
+from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.rendering import resolve_result_code
 from gateway.risk.evaluation import RiskOutcome
 
@@ -177,6 +178,8 @@ def explain_payment(
             _("Acquirer account: %s") % payment.route.get("name", payment.acquirer_merchant_id),
         ]
     more += _list_acquirer_messages(payment)
+    if (liability := resolve_fraud_liability(payment)) is not None:
+        more.append(_(FRAUD_LIABILITY_TEXTS[liability]))
     own = _(_describe_money_effect(payment))
     money, shopper = describe_chain(status, chain) if chain is not None and status is not None else (own, None)
     return PaymentExplanation(
@@ -191,6 +194,17 @@ def explain_payment(
         more=tuple(more),
     )
 
+
+FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
+    {
+        FraudLiability.ISSUER: "Liability for fraud: the issuer, the shopper was authenticated.",
+        FraudLiability.MERCHANT_EXEMPTED: "Liability for fraud: you, the payment was exempted from authentication.",
+        FraudLiability.MERCHANT_INITIATED: "Liability for fraud: you, the payment was initiated by you.",
+        FraudLiability.MERCHANT_ORDER: "Liability for fraud: you, it was a mail or telephone order.",
+        FraudLiability.MERCHANT_UNAUTHENTICATED: "Liability for fraud: you, the shopper was not authenticated.",
+    }
+)
+"""Liability → its sentence. A test asks for every one."""
 
 _LEFT_ALONE: Final = (
     "Nothing was sent: the account at the acquirer was left alone after failures, or too many payments waited for it "

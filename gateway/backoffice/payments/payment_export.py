@@ -12,6 +12,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,11 +23,11 @@ from gateway.access import permissions
 from gateway.background import queue
 from gateway.background.files import AttemptFolder, FilePart
 from gateway.backoffice.kit import workbook
-from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.payment_filters import parse_payment_filters
-from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import clock, identifiers, result_codes
+from gateway.core.identifiers import first_id_at
 from gateway.core.masking import mask_text
 from gateway.core.spreadsheet_cells import escape_csv_formula
 from gateway.models import BackgroundWork, Payment
@@ -35,9 +36,11 @@ from gateway.payments.chain_states import resolve_chain_status
 EXPORT_PAYMENT_PERMISSION: Final = "gateway.export_payment"
 EXPORT_SLICE_ROWS: Final = 2_000
 """Payments of one slice."""
+SHOPPER_NAMES: Final = ("givenName", "surname")
 EXPORT_FORMATS: Final = ("csv", "xlsx")
 ExportCell = str | Decimal | datetime | None
-EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] = (
+ExportColumns = Sequence[tuple[str, Callable[[Payment], ExportCell]]]
+EXPORT_COLUMNS: Final[ExportColumns] = (
     ("id", lambda p: p.id.hex),
     ("shortId", lambda p: identifiers.format_short_id(p.number)),
     ("created (UTC)", lambda p: p.created_at),
@@ -62,6 +65,9 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
     ("merchantInvoiceId", lambda p: p.merchant_invoice_id),
     ("merchantMemo", lambda p: p.merchant_memo),
     ("e-mail", lambda p: _read_text(p.request, "customer", "email")),
+    ("shopper", lambda p: _read_shopper(p)),
+    ("connector", lambda p: p.connector),
+    ("acquirer's reference", lambda p: p.connector_tx_id),
     ("first payment", lambda p: p.chain.hex),
     ("referencedId", lambda p: p.referenced.hex if p.referenced else ""),
     ("registrationId", lambda p: p.registration.hex if p.registration else ""),
@@ -70,8 +76,8 @@ EXPORT_COLUMNS: Final[tuple[tuple[str, Callable[[Payment], ExportCell]], ...]] =
 _READ: Final = (
     "id", "number", "created_at", "completed_at", "payment_type", "practice", "status", "amount", "approved_amount",
     "currency", "brand", "method", "result_code", "merchant_transaction_id", "merchant_invoice_id", "merchant_memo",
-    "request", "answer", "chain", "referenced", "registration", "test_mode", "merchant__name", "channel__name",
-    "standing__state",
+    "request", "answer", "chain", "referenced", "registration", "test_mode", "connector", "connector_tx_id",
+    "merchant__name", "channel__name", "standing__state",
 )  # fmt: skip
 
 
@@ -80,16 +86,41 @@ def _read_text(sent: Mapping[str, Any], structure: str, name: str) -> str:
     return str(part.get(name, "")) if isinstance(part, Mapping) else ""
 
 
+def _read_shopper(payment: Payment) -> str:
+    return " ".join(filter(None, (_read_text(payment.request, "customer", name) for name in SHOPPER_NAMES)))
+
+
 def _describe_card(payment: Payment) -> str:
     card = payment.answer.get("card")
     return f"{card['bin']}******{card['last4Digits']}" if isinstance(card, Mapping) and "last4Digits" in card else ""
 
 
-def _build_cells(payment: Payment) -> list[ExportCell]:
+LIST_EXPORT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
+    "when": ("created (UTC)",), "what": ("operation",), "amount": ("amount", "currency"),
+    "state": ("status", "state of the whole payment"), "means": ("brand", "card"), "order": ("merchantTransactionId",),
+    "merchant": ("merchant",), "channel": ("channel",), "approved": ("approved", "currency"),
+    "invoice": ("merchantInvoiceId",), "memo": ("merchantMemo",), "shopper": ("shopper",), "email": ("e-mail",),
+    "holder": ("holder",), "result": ("result code", "result"), "shortId": ("shortId",), "id": ("id",),
+    "acquirer": ("connector",), "reference": ("acquirer's reference",), "completed": ("completed (UTC)",),
+})  # fmt: skip
+"""Column of the list → its columns in an export. A test asks for every column of the list."""
+
+
+def select_export_columns(shown: Sequence[str]) -> ExportColumns:
+    """The columns of an export, in their order; ``shown``: columns of the list, none for all."""
+    wanted = {name for column in shown for name in LIST_EXPORT_COLUMNS.get(column, ())}
+    return [column for column in EXPORT_COLUMNS if not wanted or column[0] in wanted]
+
+
+def _build_cells(payment: Payment, columns: ExportColumns) -> list[ExportCell]:
     """A row's cells, with card numbers masked: people type them into free-text fields (decision 0052)."""
-    return [
-        mask_text(cell) if isinstance(cell, str) else cell for cell in (read(payment) for _, read in EXPORT_COLUMNS)
-    ]
+    cells = (read(payment) for _, read in columns)
+    return [mask_text(cell) if isinstance(cell, str) else cell for cell in cells]
+
+
+def scope_to_channel(channel: UUID) -> dict[str, Any]:
+    """The ``scopes`` entry of a cursor whose file has payments of one channel alone."""
+    return permissions.serialize_access_scope(permissions.AccessScope(channels=frozenset({channel})))
 
 
 # --- one slice ----------------------------------------------------------------------------------------------------
@@ -120,8 +151,10 @@ def export_payments_slice(row: BackgroundWork, folder: AttemptFolder, alive: Cal
         rows = rows.filter(pk__gt=UUID(cursor["after"]))
     found = list(rows.order_by("pk")[:EXPORT_SLICE_ROWS])
     writer = _write_csv if as_ == "csv" else _write_xlsx
+    columns = select_export_columns(row.parameters.get("columns", ()))
+    head = [name for name, _ in columns]
     if found or not cursor["rows"]:
-        cursor["sheets"] = writer(folder, cursor, [_build_cells(payment) for payment in found])
+        cursor["sheets"] = writer(folder, cursor, head, [_build_cells(payment, columns) for payment in found])
     if found:
         cursor |= {"after": found[-1].pk.hex, "rows": cursor["rows"] + len(found)}
     done = int(cursor["rows"])
@@ -140,10 +173,13 @@ def _select_payments(row: BackgroundWork) -> tuple[permissions.AccessScope, Quer
     scope = permissions.find_access_scope(owner, EXPORT_PAYMENT_PERMISSION)
     if not scope:
         raise queue.WorkFailedError("Your right to export payments was taken away.")
+    chosen = Payment.objects.select_related("merchant", "channel", "standing").only(*_READ)
+    if ids := row.parameters.get("ids"):
+        return scope, chosen.filter(scope.where(), pk__in=[UUID(ident) for ident in ids])
     asked = row.parameters.get("asked", {})
     filters, _ = parse_payment_filters(row.parameters.get("filters", {}))
     where = payment_search.build_search_condition(scope, payment_search.SearchTerm(**asked), filters)
-    return scope, Payment.objects.filter(where).select_related("merchant", "channel", "standing").only(*_READ)
+    return scope, chosen.filter(where)
 
 
 # --- CSV ----------------------------------------------------------------------------------------------------------
@@ -152,7 +188,7 @@ EXPORT_CSV_NAME: Final = "payments.csv"
 
 
 def _write_csv(
-    folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
+    folder: AttemptFolder, cursor: Mapping[str, Any], head: Sequence[str], rows: Sequence[Sequence[ExportCell]]
 ) -> list[list[FilePart]]:
     (parts,) = cursor["sheets"]
     lines = io.StringIO()
@@ -160,7 +196,7 @@ def _write_csv(
     if not parts:
         # Without the byte order mark, spreadsheets assume a local encoding.
         lines.write("\ufeff")
-        writer.writerow([name for name, _ in EXPORT_COLUMNS])
+        writer.writerow(head)
     writer.writerows([escape_cell(cell) for cell in row] for row in rows)
     return [folder.append(parts, EXPORT_CSV_NAME, lines.getvalue().encode())]
 
@@ -180,11 +216,9 @@ EXPORT_XLSX_NAME: Final = "payments.xlsx"
 
 
 def _write_xlsx(
-    folder: AttemptFolder, cursor: Mapping[str, Any], rows: Sequence[Sequence[ExportCell]]
+    folder: AttemptFolder, cursor: Mapping[str, Any], head: Sequence[str], rows: Sequence[Sequence[ExportCell]]
 ) -> list[list[FilePart]]:
-    return workbook.append_sheet_rows(
-        folder, cursor["sheets"], "sheet", int(cursor["rows"]), [name for name, _ in EXPORT_COLUMNS], rows
-    )
+    return workbook.append_sheet_rows(folder, cursor["sheets"], "sheet", int(cursor["rows"]), head, rows)
 
 
 def _finish_xlsx(folder: AttemptFolder, sheets: Sequence[Sequence[FilePart]], alive: Callable[[], None]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -13,12 +14,18 @@ from uuid import UUID
 from django.db.models import F, Q
 from django.utils import timezone
 
-from gateway.backoffice.kit.real_time import first_id_at
 from gateway.core import clock, identifiers, money
 from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.identifiers import first_id_at
+from gateway.core.masking import contains_card_number
 from gateway.core.result_codes import FAMILY_PATTERNS, RESULT_CODES, ResultFamily
 from gateway.models import Status
 from gateway.payments.chain_states import ChainStatus, build_chain_status_condition
+
+_PLAIN_FILTERS: Final = (
+    "status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant", "connector",
+    "acquirer_merchant_id",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,8 @@ class PaymentFilters:
     code: str = ""
     channel: UUID | None = None
     merchant: UUID | None = None
+    connector: str = ""
+    acquirer_merchant_id: str = ""
     since: datetime | None = None
     until: datetime | None = None
     least: Decimal | None = None
@@ -49,8 +58,7 @@ class PaymentFilters:
     def where(self) -> Q:
         """The filters as a condition."""
         found = Q()
-        plain = ("status", "payment_type", "brand", "method", "currency", "test_mode", "channel", "merchant")
-        for name in plain:
+        for name in _PLAIN_FILTERS:
             if value := getattr(self, name):
                 found &= Q(**{name: value})
         if self.code:
@@ -101,6 +109,9 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
 """Format of times in filters, in the reader's zone; with a Z at the end, in UTC."""
 CHAIN_PARTS: Final[Mapping[str, str]] = MappingProxyType({"first": "first payments", "follow_up": "follow-ups"})
+MAX_FILTER_NAME_CHARS: Final = 64
+"""Of a connector's name and a merchant's id at it, as their columns are long."""
+_NAME: Final = re.compile(rf"[A-Za-z0-9._:/ -]{{1,{MAX_FILTER_NAME_CHARS}}}")
 PERIODS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "hour": "the last hour", "day": "the last 24 hours", "today": "today", "yesterday": "yesterday",
@@ -166,6 +177,14 @@ def _parse_filter_id(text: str) -> UUID:
     return found
 
 
+def _parse_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise FilterValueError(f"has letters, digits and . _ : / - only, {MAX_FILTER_NAME_CHARS} at most")
+    if contains_card_number(text):  # it would be kept with the work that a list begins
+        raise FilterValueError("is a whole card number, which is neither looked for nor kept")
+    return text
+
+
 def _parse_family(text: str) -> ResultFamily:
     try:
         return ResultFamily(text)
@@ -199,6 +218,8 @@ _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "code": ("code", _parse_choice(lambda: RESULT_CODES, "this result code")),
     "channel": ("channel", _parse_filter_id),
     "merchant": ("merchant", _parse_filter_id),
+    "connector": ("connector", _parse_name),
+    "account": ("acquirer_merchant_id", _parse_name),
     "from": ("since", _parse_moment),
     "to": ("until", _parse_end),
     "least": ("least", _parse_filter_amount),
@@ -231,11 +252,16 @@ def find_period(name: str) -> tuple[datetime, datetime | None]:
     }[name]
 
 
+_TIME_FILTERS: Final = ("period", "from", "to", "real_from", "real_to")
+
+
 def fix_filter_times(values: Mapping[str, str]) -> dict[str, str]:
     """The same filters with times in UTC, for work that runs later and in no reader's zone."""
     found, _wrong = parse_payment_filters(values)
-    kept = {name: text for name, text in values.items() if name not in ("period", "from", "to")}
-    ends = (("from", found.since), ("to", found.until))
+    kept = {name: text for name, text in values.items() if name not in _TIME_FILTERS}
+    ends = (
+        ("from", found.since), ("to", found.until), ("real_from", found.real_since), ("real_to", found.real_until),
+    )  # fmt: skip
     return kept | {name: format_filter_time(at) for name, at in ends if at is not None}
 
 

@@ -5,6 +5,9 @@ Manual follow-ups are in gateway.backoffice.follow_ups.follow_up_form. Source: d
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -20,8 +23,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
-from gateway.access.permissions import AccessScope, RowOwner
-from gateway.backoffice.follow_ups import follow_up_form
+from gateway.access.permissions import RowOwner
+from gateway.backoffice.follow_ups import bulk_pages, follow_up_form
+from gateway.backoffice.follow_ups.bulk_follow_ups import BULK_TYPES
+from gateway.backoffice.follow_ups.manual_follow_up import MAX_FOLLOW_UP_NOTE_CHARS
+from gateway.backoffice.follow_ups.reasons import FOLLOW_UP_REASONS
+from gateway.backoffice.kit import entity_names, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import (
     build_state_pill,
@@ -31,10 +38,12 @@ from gateway.backoffice.kit.formatting import (
     normalize_tone,
 )
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices
 from gateway.backoffice.operations import background_work_pages
-from gateway.backoffice.payments import chain_diagram, payment_search
-from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill, build_payment_pill
+from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
+from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill
 from gateway.backoffice.payments.curl_commands import build_payment_curls
+from gateway.backoffice.payments.follow_up_offers import FollowUpOffer
 from gateway.backoffice.payments.payment_filters import (
     CHAIN_PARTS,
     FILTER_PAYMENT_TYPES,
@@ -49,28 +58,24 @@ from gateway.backoffice.payments.payment_search import (
     FullCardNumberError,
     SearchTerm,
     SearchTooBroadError,
+    TooManyToSortError,
     parse_search_term,
 )
+from gateway.backoffice.payments.payment_titles import PAYMENT_TYPE_TITLES, format_payment_title
 from gateway.backoffice.payments.request_details import build_request_details
-from gateway.backoffice.payments.timeline import (
-    PAYMENT_TYPE_TITLES,
-    FollowUpOffer,
-    PaymentStory,
-    TimelineEvent,
-    build_payment_story,
-    format_payment_title,
-)
-from gateway.core import brands, clock, identifiers, result_codes
+from gateway.backoffice.payments.shopper_mail import build_shopper_mail
+from gateway.backoffice.payments.timeline import PaymentStory, TimelineEvent, build_payment_story
+from gateway.core import brands, clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.core.result_codes import ResultFamily
-from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status
+from gateway.models import Approval, Channel, Merchant, Payment, RequestLog, Status, WebhookDelivery
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.operations import OPERATIONS
 from gateway.payments.rendering import render_issuer, render_payment
 from gateway.scheduling.models import JobRun
 
-MAX_ENTITY_CHOICES = 100
-"""Channels and merchants that a filter offers."""
+LIST_PARAMETERS = (*PAYMENT_FILTER_NAMES, "q", COLUMNS_PARAMETER, payment_columns.ORDER_PARAMETER)
+"""Parameters of the list's address that its forms and links keep."""
 QUICK_FILTERS = (
     *(
         (CHAIN_WORDS[state].name, {"state": state.value})
@@ -97,6 +102,12 @@ class PaymentAdmin(ReadOnlyPage):
         name = "gateway_payment_"
         own = [
             path("export/", self.admin_site.admin_view(self.export_view), name=f"{name}export"),
+            path("<uuid:payment>/timeline/", self.admin_site.admin_view(self.timeline_view), name=f"{name}timeline"),
+            path("bulk/", self.admin_site.admin_view(self.bulk_begin_view), name=f"{name}bulk_begin"),
+            path("bulk/<uuid:action>/", self.admin_site.admin_view(self.bulk_view), name=f"{name}bulk"),
+            path(
+                "bulk/<uuid:action>/<str:verb>/", self.admin_site.admin_view(self.bulk_do_view), name=f"{name}bulk_do"
+            ),
             path("<uuid:payment>/do/<str:code>/", self.admin_site.admin_view(self.follow_up_view), name=f"{name}do"),
         ]
         return own + super().get_urls()
@@ -114,15 +125,25 @@ class PaymentAdmin(ReadOnlyPage):
             # Neither the page nor its address may repeat the number.
             messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
             return redirect(reverse("admin:gateway_payment_changelist"))
-        filters, wrong = parse_payment_filters(request.GET)
-        page, too_much = payment_search.SearchPage(rows=[]), False
+        values, unknown = _resolve_entities(request.user, request.GET)
+        filters, wrong = parse_payment_filters(values)
+        wrong |= unknown
+        order = payment_columns.parse_order(request.GET.get(payment_columns.ORDER_PARAMETER, ""))
+        typed = asked
+        page, too_much, unsorted = payment_search.SearchPage(rows=[]), False, False
         if not wrong and not asked.wrong:
             try:
-                asked, page = _find_page(self.scope(request), asked, filters, request.GET.get("after", ""))
+                asked, page = self._find_listed(request, asked, filters, order)
             except SearchTooBroadError:
                 too_much = True
+            except TooManyToSortError:
+                unsorted = True
         if page.sure and not request.GET.get("after"):
             return HttpResponseRedirect(build_payment_page_url(page.rows[0].id))
+        columns = payment_columns.choose_payment_columns(request.user, request.GET.get(COLUMNS_PARAMETER, ""))
+        # What leads on from here, to another page, an export or a bulk action, is read as this list was.
+        reading = {"q": asked.typed if asked != typed else request.GET.get("q", "")}
+        listed = {**request.GET.dict(), **reading}
         context = {
             **self.admin_site.each_context(request),
             "title": _("Payments"),
@@ -133,27 +154,93 @@ class PaymentAdmin(ReadOnlyPage):
             "q": request.GET.get("q", ""),
             "wrong": wrong,
             "too_much": too_much,
-            "rows": [_render_row(row) for row in page.rows],
-            "next": _build_list_query(request, after=page.after),
+            "rows": payment_columns.render_rows(page.rows, columns),
+            "head": payment_columns.render_head(columns, order, _build_list_query(listed)),
+            "columns": list_column_choices(columns, self.list_column_titles(request), "when"),
+            "unsorted": unsorted,
+            "max_sorted": payment_search.MAX_SORTED_PAYMENTS,
+            "views": saved_views.build_view_panel(request.user, payment_columns.PAYMENT_LIST, request.GET),
+            "totals": self._sum_listed(request, listed, asked, filters, page),
+            "may_operate": self.may(request, "gateway.operate_payment"),
+            "bulk_types": [(code, _(OPERATIONS[code].title)) for code in BULK_TYPES],
+            "reasons": list(FOLLOW_UP_REASONS.items()),
+            "note_max": MAX_FOLLOW_UP_NOTE_CHARS,
+            "next": _build_list_query(listed, after=page.after),
             "paged": bool(request.GET.get("after")),
             "filters": self._render_filters(request, filters),
             "narrowed": [name for name in PAYMENT_FILTER_NAMES if request.GET.get(name)],
             "shapes": SEARCH_SHAPES,
             "quick": [(title, f"?{urlencode(values)}") for title, values in QUICK_FILTERS],
             "may_export": self.may(request, "gateway.export_payment"),
-            "passed_on": _list_passed_filters(request),
+            "passed_on": _list_passed_filters({**values, **reading}),
             "waiting": _count_waiting(request),
             "own_outcomes": _list_outcomes(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/payments.html", context)
 
+    def _find_listed(
+        self, request: HttpRequest, asked: SearchTerm, filters: PaymentFilters, order: str
+    ) -> tuple[SearchTerm, payment_search.SearchPage]:
+        scope, after = self.scope(request), request.GET.get("after", "")
+        size = payment_search.SEARCH_PAGE_ROWS
+
+        def find(term: SearchTerm) -> payment_search.SearchPage:
+            if not order:
+                return payment_search.find_payments_page(scope, term, filters, after=after, size=size)
+            place = int(after) if re.fullmatch("[0-9]{1,6}", after) else 0
+            return payment_search.find_sorted_page(scope, term, filters, order, place=place, size=size)
+
+        page = find(asked)
+        if asked.shape == "order" and not page.rows and not after:
+            # A text that is no order number may be the beginning of one, a name, or a reference.
+            for other in payment_search.list_fallback_terms(asked.value):
+                found = find(other)
+                if found.rows:
+                    return other, found
+        return asked, page
+
+    def _sum_listed(
+        self,
+        request: HttpRequest,
+        listed: Mapping[str, str],
+        asked: SearchTerm,
+        filters: PaymentFilters,
+        page: payment_search.SearchPage,
+    ) -> dict[str, Any]:
+        """What the list sums to by currency: at once where it has one page, else where the page asks for it."""
+        whole = not page.after and not request.GET.get("after")
+        if page.rows and whole:
+            return {"rows": payment_search.sum_rows(page.rows), "complete": True}
+        if not page.rows or "sums" not in request.GET:
+            return {"offer": f"{_build_list_query(listed) or '?'}&sums=1" if page.rows else ""}
+        try:
+            sums, complete = payment_search.sum_payments(self.scope(request), asked, filters)
+        except SearchTooBroadError:
+            return {"broad": True}
+        return {"rows": sums, "complete": complete, "most": payment_search.MAX_SUMMED_PAYMENTS}
+
+    def list_column_titles(self, request: HttpRequest) -> dict[str, Any]:
+        return {name: column.title for name, column in payment_columns.PAYMENT_COLUMNS.items()}
+
+    def _check_operator(self, request: HttpRequest) -> None:
+        if not self.may(request, "gateway.operate_payment"):
+            raise PermissionDenied
+
+    def bulk_begin_view(self, request: HttpRequest) -> HttpResponse:
+        self._check_operator(request)
+        return bulk_pages.begin_bulk(request)
+
+    def bulk_view(self, request: HttpRequest, action: UUID) -> HttpResponse:
+        self._check_operator(request)
+        return bulk_pages.show_bulk(self, request, action)
+
+    def bulk_do_view(self, request: HttpRequest, action: UUID, verb: str) -> HttpResponse:
+        self._check_operator(request)
+        return bulk_pages.change_bulk(request, action, verb)
+
     def _render_filters(self, request: HttpRequest, filters: PaymentFilters) -> list[dict[str, Any]]:
         """The filters for the template: name, label, kind, choices."""
-        merchants = permissions.list_permitted_merchants(request.user, "gateway.view_payment").order_by("name")[
-            :MAX_ENTITY_CHOICES
-        ]
-        channels = permissions.list_permitted_channels(request.user, "gateway.view_payment").select_related("merchant")
         chosen: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "state": (_("State"), [(state.value, str(words.name)) for state, words in CHAIN_WORDS.items()]),
             "part": (_("Part of the chain"), [(value, _(title)) for value, title in CHAIN_PARTS.items()]),
@@ -167,15 +254,8 @@ class PaymentAdmin(ReadOnlyPage):
                 [(code, code) for code in sorted({b.method for b in brands.PAYMENT_BRANDS.values()})],
             ),
             "mode": (_("Test mode"), [(code, code) for code in FILTER_TEST_MODES]),
-            "merchant": (_("Merchant"), [(row.entity_id, row.name) for row in merchants]),
-            "channel": (
-                _("Channel"),
-                [
-                    (row.entity_id, f"{row.merchant.name}: {row.name}")
-                    for row in channels.order_by("merchant__name", "name")[:MAX_ENTITY_CHOICES]
-                ],
-            ),
         }
+        entities = {"merchant": _("Merchant"), "channel": _("Channel")}
         typed = {
             "from": (_("From (%s)") % name_zone(), "date"),
             "to": (_("To"), "date"),
@@ -184,7 +264,7 @@ class PaymentAdmin(ReadOnlyPage):
             "most": (_("Amount to"), "text"),
             "code": (_("Result code"), "text"),
         }
-        found = []
+        found: list[dict[str, Any]] = []
         for name in (
             "period",
             "from",
@@ -205,10 +285,12 @@ class PaymentAdmin(ReadOnlyPage):
             "status",
         ):
             value = request.GET.get(name, "")
-            if name in chosen:
+            if name in entities:
+                # Suggestions while one types: there may be thousands.
+                names = entity_names.build_suggestion_address(name)
+                found.append({"name": name, "label": entities[name], "kind": "text", "value": value, "names": names})
+            elif name in chosen:
                 label, choices = chosen[name]
-                if name in ("merchant", "channel") and len(choices) < 2:
-                    continue
                 found.append({"name": name, "label": label, "choices": choices, "value": value})
             else:
                 label, kind = typed[name]
@@ -251,10 +333,34 @@ class PaymentAdmin(ReadOnlyPage):
             "title_of": format_payment_title(payment),
             "see_deliveries": self.scope(request).covers(RowOwner(merchant=payment.merchant_id)),
             "approvals": story.approvals,
+            "mail": build_shopper_mail(payment, story.chain, story.status),
             "back": request.GET.get("back", ""),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/clerk/payment.html", context)
+
+    def timeline_view(self, request: HttpRequest, payment: Any) -> HttpResponse:
+        """The timeline alone with the text of each webhook, as a fragment: the docs show it below a run sample."""
+        row = self._find_payment(request, str(payment))
+        if request.method != "GET":
+            raise PermissionDenied
+        self.record(request, "view", row)
+        story = build_payment_story(row)
+        deliveries = [moment.delivery for moment in story.moments if moment.delivery is not None]
+        bodies: Mapping[UUID | None, str] = dict(
+            WebhookDelivery.objects.filter(pk__in=deliveries).values_list("pk", "body")
+        )
+        context = {
+            "moments": [
+                {**_render_event(moment, story), "webhook": _format_webhook(bodies.get(moment.delivery, ""))}
+                for moment in story.moments
+            ],
+            # Their pages belong to the merchant as a whole; a webhook's text says no more than the payment does.
+            "see_deliveries": self.scope(request).covers(RowOwner(merchant=row.merchant_id)),
+        }
+        response = TemplateResponse(request, "admin/clerk/timeline.html", context)
+        response["Cache-Control"] = "no-store"
+        return response
 
     def _find_payment(self, request: HttpRequest, ident: str, verb: str = "view") -> Payment:
         """A payment in the user's scope with everything its page reads; 404 outside it."""
@@ -277,19 +383,13 @@ class PaymentAdmin(ReadOnlyPage):
     def export_view(self, request: HttpRequest) -> HttpResponse:
         if not self.may(request, "gateway.export_payment"):
             raise PermissionDenied
-        return background_work_pages.start_payment_export(request, actor_from_request(request))
-
-
-def _find_page(
-    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, after: str
-) -> tuple[SearchTerm, payment_search.SearchPage]:
-    """One page of the list. An order number that nothing has may be the beginning of one."""
-    page = payment_search.find_payments_page(scope, asked, filters, after=after)
-    if asked.shape == "order" and not page.rows and not after:
-        begin = parse_search_term(f"orderStart:{asked.value}")
-        if begin.shape:
-            return begin, payment_search.find_payments_page(scope, begin, filters)
-    return asked, page
+        # An export moves nothing: where no payment is selected, it has all of the list.
+        ids = bulk_pages.read_picked(request)
+        shown = request.POST.get(COLUMNS_PARAMETER, "")
+        columns = payment_columns.choose_payment_columns(request.user, shown) if "shown" in request.POST else []
+        return background_work_pages.start_payment_export(
+            request, actor_from_request(request), ids=ids, columns=columns
+        )
 
 
 def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
@@ -300,34 +400,33 @@ def _list_other_readings(text: str, asked: SearchTerm) -> list[SearchTerm]:
 # --- what the pages are given -----------------------------------------------------------------------------------------
 
 
-def _build_list_query(request: HttpRequest, **changes: str) -> str:
-    """This list's query string with changes; '' if ``after`` is empty, as there is no next page."""
+def _build_list_query(listed: Mapping[str, str], **changes: str) -> str:
+    """A list's query string with changes; '' if ``after`` is empty, as there is no next page."""
     if "after" in changes and not changes["after"]:
         return ""
-    kept = {name: value for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value}
+    kept = dict(_list_passed_filters(listed))
     return f"?{urlencode({**kept, **changes})}"
 
 
-def _list_passed_filters(request: HttpRequest) -> list[tuple[str, str]]:
-    return [(name, str(value)) for name, value in request.GET.items() if name in (*PAYMENT_FILTER_NAMES, "q") and value]
+def _resolve_entities(user: Any, values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The filters with the ids of a typed merchant and channel, and what names none."""
+    found, wrong = dict(values.items()), {}
+    for name in entity_names.ENTITY_KINDS:
+        text = found.get(name, "").strip()
+        if not text or identifiers.parse_id(text.replace("-", "")) is not None:
+            continue
+        rows = entity_names.list_permitted_entities(user, name, "gateway.view_payment")
+        try:
+            found[name] = entity_names.find_typed_entity(rows, text).pk.hex
+        except entity_names.EntityNameError as fault:
+            found.pop(name)
+            wrong[name] = str(fault)
+    return found, wrong
 
 
-def _render_row(row: Payment) -> dict[str, Any]:
-    card = row.answer.get("card", {})
-    return {
-        "row": row,
-        "address": build_payment_page_url(row.id),
-        "title": format_payment_title(row),
-        "pill": build_payment_pill(row),
-        "why": describe_decline(row),
-        "last": card.get("last4Digits", ""),
-        "is_first": row.chain == row.pk,
-    }
-
-
-def describe_decline(row: Payment) -> str:
-    """Why a payment was declined, in words, for the row of a list; '' for any other."""
-    return result_codes.find_result_code(row.result_code).description if row.status == Status.DECLINED else ""
+def _list_passed_filters(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Parameters of a list's address that its forms and links keep."""
+    return [(name, str(values[name])) for name in LIST_PARAMETERS if values.get(name)]
 
 
 def _render_offer(payment: Payment, offer: FollowUpOffer) -> dict[str, str]:
@@ -378,6 +477,11 @@ def _render_event(moment: TimelineEvent, story: PaymentStory) -> dict[str, Any]:
         "received": format_masked_json(moment.received) if moment.received else "",
         "tone": normalize_tone(moment.tone),
     }
+
+
+def _format_webhook(body: str) -> str:
+    """The text of a webhook, indented and masked; "" for none."""
+    return format_masked_json(json.loads(body)) if body else ""
 
 
 def _render_means(payment: Payment) -> dict[str, Any]:

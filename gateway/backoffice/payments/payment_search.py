@@ -1,4 +1,4 @@
-"""Payment search: payments by whatever a clerk has in hand, by keyset pages without counting.
+"""Payment search: by id, order number, card digits, amount, e-mail and more, in keyset pages without counting.
 
 There is one box: a text is recognised by its shape (SEARCH_SHAPES), and each shape reads one index. PaymentFilters
 narrow a list. Every page costs the same; a query over SEARCH_TIMEOUT_MS is cancelled with a hint. Full card numbers are
@@ -11,27 +11,30 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import OperationalError, connection, models, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast, Replace
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as lazy
 from psycopg.errors import QueryCanceled
 
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.kit.formatting import read_typed_amount
-from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
+from gateway.core.identifiers import first_id_at
 from gateway.core.masking import contains_card_number
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
+from gateway.payments.chain_amounts import ZERO_AMOUNT
 from gateway.payments.chain_states import is_found_by_row
+from gateway.vault.sealing import current_vault
 
 SEARCH_PAGE_ROWS: Final = 50
 """Rows of one page."""
@@ -45,6 +48,15 @@ MAX_SHARED_VALUE_ROWS: Final = 5_000
 """A value that many payments share is first searched among so many of the newest."""
 AMOUNT_SEARCH_WINDOW: Final = timedelta(days=366)
 """How far back an amount is searched if no dates are chosen."""
+MAX_RECENT_ROWS: Final = 20_000
+"""Among so many of the newest payments a value without an index is looked for."""
+MAX_ENDED_REQUESTS: Final = 100_000
+"""The newest requests, among which the end of an ndc is looked for."""
+MAX_FOUND_REQUESTS: Final = 20
+MAX_SORTED_PAYMENTS: Final = 10_000
+"""Payments of a list that may be ordered by any column."""
+MAX_SUMMED_PAYMENTS: Final = 100_000
+"""Payments of a list that are summed on its page."""
 MAX_AMOUNT_ROWS: Final = 20_000
 """Among so many of the newest rows an amount is compared one by one, with requested and approved amounts; among older
 ones by the index payment_amount (BRIN), which has requested amounts only."""
@@ -75,7 +87,7 @@ class SearchTerm:
     @property
     def typed(self) -> str:
         """What to type for this reading alone."""
-        return f"{self.shape}:{self.value}"
+        return f"{self.shape}:{'…' if self.shape == 'ibanEnd' else ''}{self.value}"
 
     @property
     def about(self) -> str:
@@ -100,7 +112,8 @@ class SearchShape:
     """A kind of text that may be typed. ``parse_value``: the value, or None if the text is not of this kind; ``where``:
     the condition on payments; ``one``: it names a single payment; ``automatic``: a text is taken for it without a
     prefix; ``older``: the condition on older rows, for kinds with a time window; ``shared``: any number of payments may
-    have it."""
+    have it; ``recent_only``: no index has it, so it is looked for among the newest MAX_RECENT_ROWS or in the
+    chosen days."""
 
     name: str
     about: str | Promise
@@ -111,6 +124,7 @@ class SearchShape:
     automatic: bool = True
     older: Callable[[str], Q] | None = None
     shared: bool = False
+    recent_only: bool = False
 
     @property
     def has_time_window(self) -> bool:
@@ -162,10 +176,90 @@ def _by_email(value: str, merchants: Sequence[UUID]) -> Q:
     return Q(email_key__in=keys, request__customer__email__iexact=value)
 
 
+def _by_name(value: str, merchants: Sequence[UUID]) -> Q:
+    """Payments with all words of a name; each word by its key in each merchant."""
+    found = Q()
+    for word in search_keys.list_name_words([value]):
+        keys = [key for merchant in merchants for key in search_keys.build_name_keys(merchant, [word])]
+        found &= Q(name_keys__overlap=keys)
+        if len(merchants) > 1:
+            found &= Q(name_keys__contains=[search_keys.match_own_key(search_keys.NAME_KEY_KIND, word)])
+    return found
+
+
+def _parse_name(text: str) -> str | None:
+    """One or more words of letters, as in Jones, or O'Neill-Smith, Mary."""
+    return text if _NAME.fullmatch(text) and search_keys.list_name_words([text]) else None
+
+
+def _parse_full_name(text: str) -> str | None:
+    """At least two words: one alone may be an order number."""
+    return text if " " in text and _parse_name(text) is not None else None
+
+
+_NAME: Final = re.compile(r"[^\W\d_][^\d_@:/]{1,99}")
+
+
+def _parse_iban(text: str) -> str | None:
+    plain = text.replace(" ", "").upper()
+    return plain if re.fullmatch(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", plain) else None
+
+
+def _by_iban(value: str, merchants: Sequence[UUID]) -> Q:
+    keys = [search_keys.build_last4_key(merchant, value) for merchant in merchants]
+    return Q(last4_key__in=keys, means_fingerprint__in=current_vault().fingerprints(value))
+
+
+def _parse_iban_end(text: str) -> str | None:
+    """The end that a key is made of; behind a … that alone, as SearchTerm.typed has it."""
+    if kept := re.fullmatch(rf"…([0-9]{{{search_keys.ACCOUNT_SUFFIX_CHARS}}})", text):
+        return kept[1]
+    plain = text.replace(" ", "").upper().lstrip("…•*.X")
+    return plain[-search_keys.ACCOUNT_SUFFIX_CHARS :] if re.fullmatch(r"[A-Z0-9]{0,8}[0-9]{5,10}", plain) else None
+
+
+def _by_iban_end(value: str, merchants: Sequence[UUID]) -> Q:
+    return _by_last4_key(value, merchants) & Q(means="bankAccount")
+
+
+def _by_last4_key(value: str, merchants: Sequence[UUID]) -> Q:
+    """Payments with an account of this end."""
+    found = Q(last4_key__in=[search_keys.build_last4_key(merchant, value) for merchant in merchants])
+    if len(merchants) > 1:
+        found &= Q(last4_key=search_keys.match_own_key(search_keys.LAST4_KEY_KIND, value))
+    return found
+
+
+def _by_acquirer_reference(value: str, _merchants: Sequence[UUID]) -> Q:
+    return Q(connector_tx_id=value)
+
+
+def _by_descriptor(value: str, _merchants: Sequence[UUID]) -> Q:
+    return Q(request__descriptor__istartswith=value)
+
+
+def parse_ndc_end(text: str) -> str | None:
+    """The end of an ndc as lists show it, or more of it; None for any other text."""
+    found = re.fullmatch(r"(?:…|\.\.\.)?([0-9a-f]{8,31})", text.lower())
+    return found[1] if found else None
+
+
+def _by_ndc_end(value: str, _merchants: Sequence[UUID]) -> Q:
+    found = filter_by_ndc_end(RequestLog.objects.exclude(payment=None), value)
+    return Q(pk__in=list(found.order_by("-pk").values_list("payment", flat=True)[:MAX_FOUND_REQUESTS]))
+
+
+def filter_by_ndc_end(rows: QuerySet[RequestLog], end: str) -> QuerySet[RequestLog]:
+    """Those of the newest MAX_ENDED_REQUESTS of ``rows`` whose id ends like this: the ends have no index, which each
+    request would pay for."""
+    newest = RequestLog.objects.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_ENDED_REQUESTS])
+    text = Replace(Cast("pk", TextField()), Value("-"), Value(""), output_field=TextField())
+    return rows.filter(pk__in=newest.annotate(hex=text).filter(hex__endswith=end).values("pk"))
+
+
 def _by_last_four(value: str, merchants: Sequence[UUID]) -> Q:
     # Only cards store digits in clear; other accounts match by the key alone.
-    keys = [search_keys.build_last4_key(merchant, value) for merchant in merchants]
-    return Q(last4_key__in=keys) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
+    return _by_last4_key(value, merchants) & (Q(answer__card__last4Digits=value) | ~Q(answer__has_key="card"))
 
 
 def _by_fingerprint(value: str, merchants: Sequence[UUID]) -> Q:
@@ -232,6 +326,10 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         parse_value=_match_pattern(r"[0-9a-f]{32}-[0-9a-f]{32}"), where=_by_ndc,
     ),
     SearchShape(
+        name="iban", about=lazy("a whole IBAN"), example="DE89 3704 0044 0532 0130 00", parse_value=_parse_iban,
+        where=_by_iban, shared=True,
+    ),
+    SearchShape(
         name="fingerprint", about=lazy("the fingerprint of a card"), example="4242:9f86d081884c7d659a2feaa0c55ad015",
         parse_value=_match_pattern(r".{4}:(?:[0-9a-f]{2}){10,32}"), where=_by_fingerprint, shared=True,
     ),
@@ -252,6 +350,10 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         older=_by_asked_amount, automatic=False,
     ),
     SearchShape(
+        name="name", about=lazy("the name of a shopper or holder"), example="Jane Jones", parse_value=_parse_full_name,
+        where=_by_name, shared=True,
+    ),
+    SearchShape(
         name="order", about=lazy("the order or invoice number"), example="order-4711",
         parse_value=_match_pattern(r"[^\0]{1,255}"), where=_by_reference,
     ),
@@ -259,24 +361,49 @@ SEARCH_SHAPES: Final[tuple[SearchShape, ...]] = (
         name="orderStart", about=lazy("the beginning of an order or invoice number"), example="order-47",
         parse_value=_match_pattern(r"[^\0]{4,255}"), where=_by_reference_start, automatic=False,
     ),
+    SearchShape(
+        name="nameOnly", about=lazy("the name of a shopper or holder"), example="Jones", parse_value=_parse_name,
+        where=_by_name, automatic=False, shared=True,
+    ),
+    SearchShape(
+        name="ibanEnd", about=lazy("the end of an IBAN or account number"), example="0130 00",
+        parse_value=_parse_iban_end, where=_by_iban_end, automatic=False, shared=True,
+    ),
+    SearchShape(
+        name="reference", about=lazy("the reference of the acquirer or bank"), example="ch_3Pq8s2",
+        parse_value=_match_pattern(r"[A-Za-z0-9_.:/+=-]{6,64}"), where=_by_acquirer_reference, automatic=False,
+        recent_only=True,
+    ),
+    SearchShape(
+        name="ndcEnd", about=lazy("the end of an ndc"), example="…ff34c4218419", parse_value=parse_ndc_end,
+        where=_by_ndc_end, automatic=False,
+    ),
+    SearchShape(
+        name="descriptor", about=lazy("the beginning of the text on the statement (descriptor)"),
+        example="Tea shop 4711", parse_value=_match_pattern(r"[^\0]{3,127}"), where=_by_descriptor,
+        automatic=False, recent_only=True,
+    ),
 )  # fmt: skip
 """In the order in which a text is tried; the last automatic one accepts every text."""
 _BY_NAME: Final[Mapping[str, SearchShape]] = {shape.name: shape for shape in SEARCH_SHAPES}
-_PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly"})
+_PREFIXES: Final[Mapping[str, str]] = MappingProxyType({"amount": "amountOnly", "name": "nameOnly"})
 """Prefix → the shape that reads what follows it, where that is not the one of the same name."""
 MAX_SEARCH_CHARS: Final = 255
+MAX_PREFIX_CHARS: Final = 20
+"""Before a text of MAX_SEARCH_CHARS: the name of its shape and a colon."""
 
 
 def parse_search_term(text: str) -> SearchTerm:
     """Recognise the shape of a text; a prefix such as ``email:`` chooses it, and a wrong value behind one is ``wrong``.
     Raises FullCardNumberError."""
-    text = text.strip()[:MAX_SEARCH_CHARS].replace("\0", "")
+    text = text.strip()[: MAX_SEARCH_CHARS + MAX_PREFIX_CHARS].replace("\0", "")
     if contains_card_number(text):
         raise FullCardNumberError
     if not text:
         return SearchTerm()
     name, colon, rest = text.partition(":")
     chosen = _BY_NAME.get(_PREFIXES.get(name, name)) if colon else None
+    text, rest = text[:MAX_SEARCH_CHARS], rest[:MAX_SEARCH_CHARS]
     if chosen is not None:
         value = chosen.parse_value(rest.strip())
         return SearchTerm(shape=chosen.name, value=value) if value is not None else SearchTerm(wrong=name, value=rest)
@@ -295,10 +422,131 @@ def list_search_readings(text: str) -> list[SearchTerm]:
     text, found = text.strip()[:MAX_SEARCH_CHARS].replace("\0", ""), [first]
     for shape in SEARCH_SHAPES:
         value = shape.parse_value(text)
-        known = {(one.shape, one.value) for one in found} | {("amountOnly", one.value) for one in found}
+        known = {(shape, one.value) for one in found for shape in (one.shape, _PREFIXES.get(one.shape))}
         if value is not None and (shape.name, value) not in known:
             found.append(SearchTerm(shape=shape.name, value=value))
     return found
+
+
+FALLBACK_SHAPES: Final = ("orderStart", "nameOnly", "ndcEnd", "ibanEnd", "reference")
+"""What a text may be that no payment has as its order or invoice number, by rising cost."""
+
+
+def list_fallback_terms(text: str) -> list[SearchTerm]:
+    """Readings of a text that no order or invoice number equals."""
+    read = ((name, _BY_NAME[name].parse_value(text)) for name in FALLBACK_SHAPES)
+    return [SearchTerm(shape=name, value=value) for name, value in read if value is not None]
+
+
+def is_costly(term: SearchTerm) -> bool:
+    """Whether the newest rows are read one by one for it, so that it is tried where nothing else was found."""
+    return bool(term.shape) and (_BY_NAME[term.shape].recent_only or term.shape == "ndcEnd")
+
+
+# --- the whole list -----------------------------------------------------------------------------------------------
+
+
+class TooManyToSortError(Exception):
+    """The list has more than MAX_SORTED_PAYMENTS payments: it has to be narrowed before it can be ordered."""
+
+
+TO_SHOPPER_TYPES: Final = frozenset({"RF", "CD", "CB"})
+"""Payments whose money goes to the shopper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrencySum:
+    """What a list has in one currency: number of payments, what was asked for, and what was approved; ``to_shoppers``:
+    what of it went to shoppers, which a reader would take for income."""
+
+    currency: str
+    number: int
+    amount: Decimal
+    approved: Decimal
+    to_shoppers: Decimal
+
+
+def sum_payments(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters) -> tuple[list[CurrencySum], bool]:
+    """What the list sums to by currency, and whether that is all of it: of more than MAX_SUMMED_PAYMENTS, the newest
+    are summed. Raises SearchTooBroadError."""
+    found: dict[str, tuple[Any, ...]] = {}
+    with limit_search_time():
+        for rows in _select_whole_list(scope, asked, filters):
+            listed = rows.values("currency", "amount", "approved_amount", "payment_type")[:MAX_SUMMED_PAYMENTS]
+            sql, bound = listed.query.sql_with_params()
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT currency, count(*), sum(amount), coalesce(sum(approved_amount), 0), "  # noqa: S608 - Django's own SQL
+                    "coalesce(sum(approved_amount) FILTER (WHERE payment_type = ANY(%s)), 0) "
+                    f"FROM ({sql}) AS listed GROUP BY currency",
+                    [sorted(TO_SHOPPER_TYPES), *bound],
+                )
+                for currency, *values in cursor.fetchall():
+                    before = found.get(currency, (0, ZERO_AMOUNT, ZERO_AMOUNT, ZERO_AMOUNT))
+                    found[currency] = tuple(old + new for old, new in zip(before, values, strict=True))
+    sums = [
+        CurrencySum(currency=currency, number=number, amount=amount, approved=approved, to_shoppers=back)
+        for currency, (number, amount, approved, back) in sorted(found.items())
+    ]
+    return sums, sum(one.number for one in sums) < MAX_SUMMED_PAYMENTS
+
+
+def sum_rows(rows: Sequence[Payment]) -> list[CurrencySum]:
+    """What some payments sum to by currency."""
+    found: dict[str, list[Payment]] = {}
+    for row in rows:
+        found.setdefault(row.currency, []).append(row)
+    return [
+        CurrencySum(
+            currency=currency,
+            number=len(own),
+            amount=sum((row.amount for row in own), ZERO_AMOUNT),
+            approved=sum((row.approved_amount or ZERO_AMOUNT for row in own), ZERO_AMOUNT),
+            to_shoppers=sum(
+                (row.approved_amount or ZERO_AMOUNT for row in own if row.payment_type in TO_SHOPPER_TYPES), ZERO_AMOUNT
+            ),
+        )
+        for currency, own in sorted(found.items())
+    ]
+
+
+def find_sorted_page(
+    scope: AccessScope, asked: SearchTerm, filters: PaymentFilters, order: str, *, place: int, size: int
+) -> SearchPage:
+    """The page of ``size`` payments from number ``place`` on, in the order of a column (``-`` before it: descending).
+    ``after`` is the number of the next page's first. Raises SearchTooBroadError and TooManyToSortError."""
+    column = order.removeprefix("-")
+    with limit_search_time():
+        keys: list[tuple[UUID, Any]] = []
+        for rows in _select_whole_list(scope, asked, filters):
+            keys += rows.values_list("pk", column)[: MAX_SORTED_PAYMENTS + 1]
+            if len(keys) > MAX_SORTED_PAYMENTS:
+                raise TooManyToSortError
+        chosen = sorted((key for key in keys if key[1] is not None), key=_sort_key, reverse=order.startswith("-"))
+        chosen += [key for key in keys if key[1] is None]
+        page = _load_in_order([pk for pk, _value in chosen[place : place + size]])
+    return SearchPage(rows=page, after=str(place + size) if len(chosen) > place + size else "")
+
+
+def _sort_key(key: tuple[UUID, Any]) -> tuple[Any, UUID]:
+    pk, value = key
+    return (value.casefold() if isinstance(value, str) else value, pk)
+
+
+def _select_whole_list(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters) -> list[QuerySet[Payment]]:
+    """All rows of a list, newest first, as queries that an index answers in that order."""
+    if asked.shape:
+        found = Payment.objects.filter(build_search_condition(scope, asked, filters))
+        return [found.order_by("-created_at", "-id")]
+    merchants = _list_few_merchants(scope, filters)
+    if merchants is not None:
+        return [_select_of_merchant(scope, filters.where(), filters, merchant) for merchant in merchants]
+    rows = Payment.objects.filter(scope.where()).filter(filters.where())
+    if filters.since is not None:
+        rows = rows.filter(pk__gte=first_id_at(filters.since - _find_largest_clock_offset()))
+    if filters.until is not None:
+        rows = rows.filter(pk__lt=first_id_at(filters.until))
+    return [rows.order_by("-standing__chain" if is_found_by_row(filters.state) else "-id")]
 
 
 # --- a page -------------------------------------------------------------------------------------------------------
@@ -328,8 +576,8 @@ class PageCursor:
         at, _, ident = text.partition("_")
         found = identifiers.parse_id(ident)
         try:
-            return cls(at=datetime.fromisoformat(at), id=found) if found is not None else None
-        except ValueError:
+            return cls(at=datetime.fromisoformat(at).astimezone(UTC), id=found) if found is not None else None
+        except (ValueError, OverflowError):
             return None
 
     @classmethod
@@ -351,6 +599,8 @@ def build_search_condition(scope: AccessScope, asked: SearchTerm, filters: Payme
         found &= _BY_NAME[asked.shape].where(asked.value, _list_searched_merchants(scope, filters))
         if _BY_NAME[asked.shape].has_time_window and filters.since is None:
             found &= Q(created_at__gte=clock.real_now() - AMOUNT_SEARCH_WINDOW)
+        if _BY_NAME[asked.shape].recent_only and (since := _find_searched_start(scope, filters)) is not None:
+            found &= Q(created_at__gte=since)
     return found
 
 
@@ -361,6 +611,8 @@ def _find_by_shape(
     if shape.older is not None:
         return _find_over_time(scope, shape.where(asked.value, ()), shape.older(asked.value), filters, place, size)
     where = shape.where(asked.value, _list_searched_merchants(scope, filters))
+    if shape.recent_only:
+        return _list_newest(scope, filters, place, size, since=_find_searched_start(scope, filters), also=where)
     if (
         shape.shared
         and (since := _find_recent_start(_list_few_merchants(scope, filters), place, MAX_SHARED_VALUE_ROWS)) is not None
@@ -374,6 +626,15 @@ def _find_by_shape(
     found = list(rows.order_by("-created_at", "-id")[: size + 1])
     cut = _build_page(found, size)
     return SearchPage(rows=cut.rows, after=cut.after, sure=shape.one and len(found) == 1)
+
+
+def _find_searched_start(scope: AccessScope, filters: PaymentFilters) -> datetime | None:
+    """Since when a value without an index is looked for; None: among all payments, which are few, or the chosen
+    days."""
+    if filters.since is not None or filters.real_since is not None:
+        return None
+    merchants = _list_few_merchants(scope, filters)
+    return _find_recent_start(merchants, None, MAX_RECENT_ROWS // max(1, len(merchants or ())))
 
 
 def _find_over_time(
@@ -418,14 +679,8 @@ def _list_newest(
         return _list_newest_of_all(scope, where, filters, since, place, size)
     if place is not None:
         where &= place.time_condition()
-    by_row = is_found_by_row(filters.state)
-    order = ("-standing__created_at", "-standing__chain") if by_row else ("-created_at", "-id")
     each = [
-        Payment.objects.filter(merchant=merchant, **({"standing__merchant": merchant} if by_row else {}))
-        .filter(scope.where())
-        .filter(where)
-        .order_by(*order)
-        .values_list("pk", "created_at")[: size + 1]
+        _select_of_merchant(scope, where, filters, merchant).values_list("pk", "created_at")[: size + 1]
         for merchant in merchants
     ]
     if not each:
@@ -433,6 +688,14 @@ def _list_newest(
     keys = [key for query in each for key in query]
     chosen = [pk for pk, _ in sorted(keys, key=lambda key: (key[1], key[0]), reverse=True)[: size + 1]]
     return _build_page(_load_in_order(chosen), size)
+
+
+def _select_of_merchant(scope: AccessScope, where: Q, filters: PaymentFilters, merchant: UUID) -> QuerySet[Payment]:
+    """The payments of one merchant, newest first, by an index in that order."""
+    by_row = is_found_by_row(filters.state)
+    rows = Payment.objects.filter(merchant=merchant, **({"standing__merchant": merchant} if by_row else {}))
+    order = ("-standing__created_at", "-standing__chain") if by_row else ("-created_at", "-id")
+    return rows.filter(scope.where()).filter(where).order_by(*order)
 
 
 def _list_newest_of_all(

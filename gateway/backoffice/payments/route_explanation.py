@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 
 def find_first_account(route: Mapping[str, Any]) -> str:
@@ -26,13 +27,22 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
     found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
         found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))
+    if (most := route.get("maxCascades", 0)) > 0:
+        words = ngettext(
+            "After a decline %d further account may be asked", "After a decline %d further accounts may be asked", most
+        )
+        found.append(words % most)
     return found
 
 
 def explain_failover(route: Mapping[str, Any]) -> list[str]:
-    """Accounts that the payment failed over from, and why; one a line."""
+    """Accounts that the payment failed over from or was declined at before, and why; one a line."""
     return [
-        _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
+        (
+            _("Asked %(name)s first: declined (%(code)s, the acquirer's own code %(why)s)")
+            if one.get("declined")
+            else _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
+        )
         % {"name": one["name"], "code": one["code"], "why": one["why"]}
         for one in route.get("tried", ())
     ]

@@ -1,4 +1,4 @@
-"""Timeline, chain and explanation of a payment, as values for its page.
+"""The page of a payment as values: its timeline, with chain, sums, explanation and possible follow-ups.
 
 Read-only, in a fixed number of statements however long the chain is; its parts are bounded by MAX_SHOWN_PARTS. Source:
 Part B, Payment response.
@@ -6,7 +6,7 @@ Part B, Payment response.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -16,50 +16,42 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from gateway.backoffice.follow_ups.reasons import name_reason
 from gateway.backoffice.kit.formatting import format_moment, format_money
-from gateway.backoffice.payments import route_explanation
+from gateway.backoffice.payments import exemption_words, route_explanation
+from gateway.backoffice.payments.chain_diagram import ChainNode, build_chain_nodes
+from gateway.backoffice.payments.chain_sums import ChainSum, describe_authorization, summarize_chain
 from gateway.backoffice.payments.explanation import PaymentExplanation, explain_payment
+from gateway.backoffice.payments.follow_up_offers import MANUAL_FOLLOW_UPS, FollowUpOffer, list_chain_offers
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.core import clock, result_codes
-from gateway.core.authorization_validity import (
-    ESTIMATED_AUTHORIZATION,
-    FINAL_AUTHORIZATION,
-    INCREMENTED_AUTHORIZATION,
-)
 from gateway.core.masking import mask_text
 from gateway.models import (
     AcquirerExchange,
     Approval,
+    AuditEntry,
     Authentication,
-    Channel,
+    ExemptionRequest,
     Notification,
     Payment,
     PaymentEvent,
     RiskDecision,
-    Status,
     Suspension,
     WebhookAttempt,
 )
 from gateway.payments import chain_amounts as sums
 from gateway.payments.acquirer_message_store import restore_message
-from gateway.payments.chain_amounts import ZERO_AMOUNT, Chain
+from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from gateway.payments.operations import (
-    CHAIN_FOLLOW_UP_TYPES,
-    INDUSTRY_PRACTICE_OPERATIONS,
     OPERATIONS,
-    evaluate_operation,
     is_locally_queued,
 )
-from gateway.payments.reversal_border import find_beyond_reversal
 from gateway.payments.states import LifecycleEvent
+from gateway.payments.stored_answer import read_private_facts
 
 MAX_SHOWN_PARTS: Final = 200
 """Rows of one kind that a page shows of a chain."""
-MANUAL_FOLLOW_UPS: Final = ("CP", "RF", "RV", "RB")
-"""Payment types of manual follow-ups."""
-CHAIN_FOLLOW_UPS: Final = ("CP", "RF", "RV")
-"""Those that are offered on every page of a chain."""
-
 
 # --- values -------------------------------------------------------------------------------------------------------
 
@@ -79,40 +71,6 @@ class TimelineEvent:
     received: Mapping[str, Any] | None = None
     delivery: UUID | None = None
     order: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainNode:
-    """A payment in the diagram of its chain. ``depth``: 0 for the first; ``row``: from the top; ``parent``: row of its
-    parent, None for the first."""
-
-    payment: Payment
-    title: str
-    amount: Decimal
-    depth: int
-    row: int
-    parent: int | None
-    here: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainSum:
-    """One amount above a chain. ``tone``: done, open or none (zero)."""
-
-    name: str
-    amount: Decimal
-    tone: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowUpOffer:
-    """A follow-up that is possible now. ``most``: the largest amount, None: no limit; ``target``: the payment of the
-    chain that it follows."""
-
-    code: str
-    title: str
-    most: Decimal | None
-    target: Payment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +105,12 @@ TIMELINE_SOURCES: Final[list[TimelineSource]] = []
 
 def build_payment_story(payment: Payment) -> PaymentStory:
     """The page's values for ``payment``, which is loaded with its merchant and channel."""
+    # All of them: sums, states and offers are of the whole chain, however much of it is drawn.
     members = list(
         Payment.objects.filter(chain=payment.chain)
         .defer("merchant_memo", "means_sealed", "means_fingerprint")
         .select_related("standing")
-        .order_by("id")[:MAX_SHOWN_PARTS]
+        .order_by("id")
     )
     status = resolve_chain_status(Chain(members).first)
     members = [payment if member.id == payment.id else member for member in members]
@@ -159,9 +118,10 @@ def build_payment_story(payment: Payment) -> PaymentStory:
         member.merchant, member.channel = payment.merchant, payment.channel
     chain = Chain(members)
     at = clock.merchant_now(payment.merchant)
-    keys = [member.id for member in members]
+    keys = _choose_shown(members, payment)
     decisions = {row.payment_id: row for row in RiskDecision.objects.filter(payment__in=keys)}
-    authentications = {row.payment: row for row in Authentication.objects.filter(payment__in=keys)}
+    authentications = list(Authentication.objects.filter(payment__in=keys).order_by("attempt"))
+    newest = {row.payment: row for row in authentications}
     exchanges = list(AcquirerExchange.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS])
     approvals = list(Approval.objects.filter(payment__in=keys).order_by("asked_at")[:MAX_SHOWN_PARTS])
     by_key = {member.id: member for member in members}
@@ -170,10 +130,12 @@ def build_payment_story(payment: Payment) -> PaymentStory:
         *(_build_exchange_event(row, by_key) for row in exchanges),
         *(_build_route_event(member) for member in members if member.route),
         *(_build_risk_event(row, by_key) for row in decisions.values()),
-        *(moment for row in authentications.values() for moment in _build_threeds_events(row, by_key)),
+        *_list_exemption_events(keys, by_key),
+        *(moment for row in authentications for moment in _build_threeds_events(row, by_key)),
         *_list_notification_events(keys, by_key),
         *_list_delivery_events(keys, by_key),
         *(moment for row in approvals for moment in _build_approval_events(row, by_key)),
+        *_list_manual_events(keys, by_key),
         *(moment for told in TIMELINE_SOURCES for moment in told(members)),
     ]
     return PaymentStory(
@@ -182,200 +144,30 @@ def build_payment_story(payment: Payment) -> PaymentStory:
         status=status,
         sums=summarize_chain(chain, at),
         authorization=describe_authorization(chain, at),
-        nodes=build_chain_nodes(chain, payment.id),
+        nodes=build_chain_nodes(Chain([member for member in members if member.id in set(keys)]), payment.id),
         moments=sorted(moments, key=lambda moment: (moment.at, moment.order)),
         why=explain_payment(
             payment,
             decision=decisions.get(payment.id),
-            authentication=authentications.get(payment.id),
+            authentication=newest.get(payment.id),
             was_asked=any(row.payment_id == payment.id for row in exchanges),
             chain=chain,
             status=status,
         ),
         offers=list_chain_offers(chain, payment),
         decision=decisions.get(payment.id),
-        authentication=authentications.get(payment.id),
+        authentication=newest.get(payment.id),
         approvals=approvals,
     )
 
 
-# --- the chain ----------------------------------------------------------------------------------------------------
-
-
-def format_payment_title(payment: Payment) -> str:
-    """The name of a payment's type: "Preauthorization", "Incremental authorization", "Refund"."""
-    if payment.practice in INDUSTRY_PRACTICE_OPERATIONS:
-        return _(INDUSTRY_PRACTICE_OPERATIONS[payment.practice].title)
-    operation = OPERATIONS.get(payment.payment_type)
-    return _(
-        operation.title
-        if operation is not None
-        else PAYMENT_TYPE_TITLES.get(payment.payment_type, payment.payment_type)
-    )
-
-
-PAYMENT_TYPE_TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "RG": "Registration", "RR": "Registration updated", "TE": "Registration extended", "DR": "Registration deleted",
-        "RI": "Risk check", "3D": "Authentication", "SD": "Schedule", "RS": "Reschedule", "DS": "Deschedule",
-    }
-)  # fmt: skip
-"""Names of types that are no operation on money."""
-
-
-def describe_authorization(chain: Chain, at: datetime) -> list[tuple[str, str]]:
-    """Name → text of an approved authorization: its kind, what was asked, granted, raised, renewed, captured and
-    released, and until when it may be captured. ``at``: the merchant's clock."""
-    first, held = chain.first, chain.authorization
-    if first.payment_type != "PA" or first.status != Status.APPROVED:
-        return []
-    kinds = {
-        ESTIMATED_AUTHORIZATION: _("estimated"),
-        FINAL_AUTHORIZATION: _("final"),
-        INCREMENTED_AUTHORIZATION: _("estimated, raised since"),
-    }
-    amounts = {
-        _("Asked for"): first.amount,
-        _("Granted"): held.granted,
-        _("Raised by"): held.raised,
-        _("Captured"): held.captured,
-        _("Released"): held.released,
-    }
-    facts = [(_("Kind"), kinds.get(held.kind, "–"))]
-    facts += [(name, format_money(amount, first.currency)) for name, amount in amounts.items()]
-    facts.append((_("Renewed"), str(held.renewals)))
-    end = held.expires_at
-    until = format_moment(end) if end is not None else _("no end")
-    facts.append((_("May be captured until"), f"{until} ({_('expired')})" if held.is_expired(at) else until))
-    return facts
-
-
-def summarize_chain(chain: Chain, at: datetime | None = None) -> list[ChainSum]:
-    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible at ``at``."""
-    done = [member for member in chain.members if member.status == Status.APPROVED]
-
-    def of(*types: str) -> Decimal:
-        return sums.sum_payment_amounts(member for member in done if member.payment_type in types)
-
-    first = chain.first
-    granted = first.status == Status.APPROVED
-    found: list[ChainSum] = []
-    if first.payment_type == "PA":
-        authorised = chain.authorization.authorized if granted else ZERO_AMOUNT
-        found.append(_build_sum("Authorised", authorised))
-        found.append(_build_sum("Captured", of("CP")))
-        held = chain.authorization
-        open_ = granted and not (at is not None and held.is_expired(at))
-        found.append(_build_sum("Still to capture", held.capturable if open_ else ZERO_AMOUNT, "open"))
-    elif first.payment_type in ("DB", "CD"):
-        found.append(_build_sum("Charged" if first.payment_type == "DB" else "Paid out", of("DB", "CD")))
-    else:
-        return []
-    if of("RB"):
-        found.append(_build_sum("Rebilled", of("RB")))
-    found.append(_build_sum("Refunded", of("RF")))
-    found.append(_build_sum("Reversed", of("RV")))
-    if disputed := of("CB") - of("CR"):
-        found.append(_build_sum("Charged back", disputed))
-    paid = [member for member in done if member.payment_type in ("DB", "CP", "RB")]
-    found.append(
-        _build_sum(
-            "Still to refund",
-            sum((max(sums.compute_refundable_amount(chain, member), ZERO_AMOUNT) for member in paid), ZERO_AMOUNT),
-            "open",
-        )
-    )
-    if overdrawn := sums.compute_overdrawn_amount(chain):
-        found.append(_build_sum("Returned above what was paid", overdrawn))
-    return found
-
-
-def _build_sum(name: str, amount: Decimal, tone: str = "done") -> ChainSum:
-    return ChainSum(name=_(name), amount=amount, tone=tone if amount > 0 else "none")
-
-
-def build_chain_nodes(chain: Chain, here: UUID) -> list[ChainNode]:
-    """The chain as a tree in display order, each payment below the one it follows."""
-    children: dict[UUID | None, list[Payment]] = {}
-    for member in chain.members:
-        above = None if member.id == member.chain else member.referenced
-        children.setdefault(above, []).append(member)
-    found: list[ChainNode] = []
-    # (payment, depth, row of its parent): a stack, so that no chain is too deep.
-    waiting: list[tuple[Payment, int, int | None]] = [(member, 0, None) for member in reversed(children.get(None, []))]
-    while waiting:
-        member, depth, parent = waiting.pop()
-        row = len(found)
-        found.append(
-            ChainNode(
-                payment=member,
-                title=format_payment_title(member),
-                amount=sums.resolve_payment_amount(member),
-                depth=depth,
-                row=row,
-                parent=parent,
-                here=member.id == here,
-            )
-        )
-        waiting += [(child, depth + 1, row) for child in reversed(children.get(member.id, []))]
-    return found
-
-
-def list_follow_up_offers(
-    chain: Chain, payment: Payment, beyond: Collection[UUID] | None = None
-) -> list[FollowUpOffer]:
-    """Follow-ups that a clerk may make now, by the operations table that also answers the API. ``beyond``: the members
-    that can no longer be reversed, where they are known."""
-    found = []
-    at = clock.merchant_now(payment.merchant)
-    if beyond is None:
-        beyond = find_beyond_reversal([payment], at)
-    renews = payment.channel.expired_captures == Channel.ExpiredCaptures.RENEW
-    for code in MANUAL_FOLLOW_UPS:
-        operation = OPERATIONS[code]
-        if payment.payment_type not in operation.follows:
-            continue
-        most = operation.ceiling(chain, payment) if operation.ceiling is not None else None
-        asked = most if most is not None else payment.amount
-        decision = evaluate_operation(
-            operation,
-            chain,
-            payment,
-            asked,
-            payment.currency,
-            at=None if renews else at,
-            settled=bool(operation.settled) and payment.id in beyond,
-        )
-        if asked > 0 and not decision.code:
-            found.append(FollowUpOffer(code=code, title=_(operation.title), most=most, target=payment))
-    return found
-
-
-def list_chain_offers(chain: Chain, payment: Payment) -> list[FollowUpOffer]:
-    """What a clerk may do from the page of ``payment``: one offer for each kind, to the payment itself where that is
-    possible, else to another one of its chain (:func:`list_member_offers`). A rebill is for the payment alone."""
-    beyond = find_beyond_reversal(chain.members, clock.merchant_now(payment.merchant))
-    best = {
-        code: offers[0] for code in CHAIN_FOLLOW_UPS if (offers := list_member_offers(chain, payment, code, beyond))
-    }
-    own = {offer.code: offer for offer in list_follow_up_offers(chain, payment, beyond)}
-    return [found for code in MANUAL_FOLLOW_UPS if (found := own.get(code) or best.get(code)) is not None]
-
-
-def list_member_offers(
-    chain: Chain, payment: Payment, code: str, beyond: Collection[UUID] | None = None
-) -> list[FollowUpOffer]:
-    """All offers of one kind in the chain, the best first: the payment itself, then the payment that it follows, then
-    the one with most left, the newest of equal ones. ``beyond``: as of :func:`list_follow_up_offers`."""
-    newest = [*chain.members][::-1]
-    if beyond is None:
-        beyond = find_beyond_reversal(newest, clock.merchant_now(payment.merchant))
-    found = [offer for member in newest for offer in list_follow_up_offers(chain, member, beyond) if offer.code == code]
-    here, above = payment.pk, payment.referenced
-    return sorted(
-        found,
-        key=lambda offer: (offer.target.pk != here, offer.target.pk != above, -(offer.most or ZERO_AMOUNT)),
-    )
+def _choose_shown(members: Sequence[Payment], payment: Payment) -> list[UUID]:
+    """The members whose rows are drawn and told: the first MAX_SHOWN_PARTS, and ``payment`` with what it follows."""
+    keys = [member.id for member in members]
+    if len(keys) <= MAX_SHOWN_PARTS:
+        return keys
+    own = {payment.id, payment.referenced}
+    return keys[:MAX_SHOWN_PARTS] + [key for key in keys[MAX_SHOWN_PARTS:] if key in own]
 
 
 # --- the timeline -------------------------------------------------------------------------------------------------
@@ -390,6 +182,10 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
         LifecycleEvent.RESUME: ("the shopper is back", "plain"),
         LifecycleEvent.EXPIRE: ("expired: it may not be captured any more", "wait"),
+        LifecycleEvent.RETURN: ("came back from the shopper's bank: it can be refunded again", "bad"),
+        LifecycleEvent.STEP_UP: ("declined until the shopper authenticates: goes on with a challenge", "wait"),
+        LifecycleEvent.CASCADE: ("declined: goes on to another acquirer, which may be approved", "wait"),
+        LifecycleEvent.BOOK: ("booked by the bank after it was rejected", "good"),
         LifecycleEvent.REROUTE: ("goes on to another acquirer: the one before did not accept it", "wait"),
     }
 )
@@ -406,7 +202,7 @@ _KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
-    rows = PaymentEvent.objects.filter(payment__in=keys).order_by("id")[:MAX_SHOWN_PARTS]
+    rows = PaymentEvent.objects.filter(payment__in=keys).order_by("at", "payment_id", "sequence")[:MAX_SHOWN_PARTS]
     deadlines = dict(Suspension.objects.filter(payment__in=keys).values_list("payment_id", "deadline"))
     found = []
     for row in rows:
@@ -488,15 +284,33 @@ def _build_risk_event(row: RiskDecision, by_key: Mapping[UUID, Payment]) -> Time
     )
 
 
+def _list_exemption_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+    asked = [key for key in keys if read_private_facts(by_key[key].answer).exemption]
+    rows = ExemptionRequest.objects.filter(payment__in=asked) if asked else ()
+    return [_build_exemption_event(row, by_key) for row in rows]
+
+
+def _build_exemption_event(row: ExemptionRequest, by_key: Mapping[UUID, Payment]) -> TimelineEvent:
+    return TimelineEvent(
+        at=row.at,
+        kind="3ds",
+        title=exemption_words.describe_exemption(row),
+        lines=tuple(exemption_words.explain_exemption(row)),
+        payment=by_key[row.payment_id],
+        order=12,
+    )
+
+
 def _build_threeds_events(row: Authentication, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     payment = by_key[row.payment] if row.payment is not None else None
+    later = 20 * (row.attempt - 1)  # the second begins after the event of the soft decline
     begun = TimelineEvent(
         at=row.created_at,
         kind="3ds",
         title=_("3-D Secure %(version)s begun at %(network)s") % {"version": row.version, "network": row.network},
         lines=(_("Card %s") % row.card,) if row.card else (),
         payment=payment,
-        order=3,
+        order=3 + later,
     )
     if row.completed_at is None:
         return [begun]
@@ -514,7 +328,7 @@ def _build_threeds_events(row: Authentication, by_key: Mapping[UUID, Payment]) -
         kind="3ds",
         tone="good" if good else "bad",
         payment=payment,
-        order=4,
+        order=4 + later,
         lines=tuple(lines),
         title=_("3-D Secure ended: status %(status)s (%(how)s)")
         % {"status": row.trans_status or "-", "how": row.flow or row.step},
@@ -561,6 +375,38 @@ def _list_delivery_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) 
     return found
 
 
+def _list_manual_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
+    """Who moved money by hand, and why, from the audit trail, which has the reason and the note."""
+    subjects = [str(key) for key in keys]
+    rows = AuditEntry.objects.filter(subject="payment", subject_id__in=subjects, action__in=list(_SENT_ACTIONS))
+    found = []
+    for row in rows.order_by("id")[:MAX_SHOWN_PARTS]:
+        said = row.after or {}
+        what = _("%(operation)s of %(amount)s %(currency)s") % {
+            "operation": _(_SENT_ACTIONS[row.action]),
+            "amount": format_money(Decimal(said.get("amount", "0"))),
+            "currency": said.get("currency", ""),
+        }
+        lines = (name_reason(str(said.get("reason", ""))), mask_text(str(said.get("note", ""))))
+        found.append(
+            TimelineEvent(
+                at=row.at,
+                kind="approval",
+                title=_("%(who)s sent by hand: %(what)s") % {"who": row.actor, "what": what},
+                lines=tuple(text for text in lines if text),
+                payment=by_key[UUID(row.subject_id)],
+                order=1,
+            )
+        )
+    return found
+
+
+_SENT_ACTIONS: Final[Mapping[str, str]] = {
+    f"{OPERATIONS[code].title.lower()} sent": OPERATIONS[code].title for code in MANUAL_FOLLOW_UPS
+}
+"""Action of the audit trail -> title of the operation."""
+
+
 def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> list[TimelineEvent]:
     """Request and decision of an approval, in real time; in the live environment the merchant's clock is the same."""
     payment = by_key[row.payment_id]
@@ -575,7 +421,7 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
             kind="approval",
             title=_("%(who)s asked for approval: %(what)s") % {"who": row.asked_by_name, "what": what},
             tone="wait",
-            lines=(row.note,) if row.note else (),
+            lines=tuple(filter(None, (name_reason(row.reason), row.note))),
             payment=payment,
         )
     ]
@@ -596,19 +442,3 @@ def _build_approval_events(row: Approval, by_key: Mapping[UUID, Payment]) -> lis
             )
         )
     return found
-
-
-__all__ = [
-    "CHAIN_FOLLOW_UP_TYPES",
-    "TIMELINE_SOURCES",
-    "ChainNode",
-    "ChainSum",
-    "FollowUpOffer",
-    "PaymentStory",
-    "TimelineEvent",
-    "build_chain_nodes",
-    "build_payment_story",
-    "list_chain_offers",
-    "list_follow_up_offers",
-    "list_member_offers",
-]

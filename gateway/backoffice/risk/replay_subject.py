@@ -30,19 +30,6 @@ FINGERPRINT_KEY_RETIRED: Final = "key"
 BIN_NOT_STORED: Final = "bin"
 VALUE_NOT_STORED: Final = "value"
 ACQUIRER_NOT_ASKED: Final = "answer"
-UNJUDGED_REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        ACCOUNT_NOT_STORED: "the card or account is not kept with them, not even its fingerprint",
-        FINGERPRINT_KEY_RETIRED: "their cards are fingerprinted under an older key of the vault; "
-        "seal them anew with vault_key first",
-        BIN_NOT_STORED: "the card's first digits are not kept with them",
-        VALUE_NOT_STORED: "the field is kept masked, or not at all",
-        ACQUIRER_NOT_ASKED: "the acquirer did not approve them, so it gave no answer about address and "
-        "security code that "
-        "counts; the security code itself is never kept",
-    }
-)
-"""Key → why a rule cannot be judged on some payments."""
 _AFTER: Final[Mapping[str, RiskOutcome]] = MappingProxyType(
     {
         AVS_DECLINED_CODE: RiskOutcome.DECLINE, CVV_DECLINED_CODE: RiskOutcome.DECLINE,
@@ -54,8 +41,8 @@ _TAKEN_BACK: Final = (AVS_DECLINED_CODE, CVV_DECLINED_CODE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySubject:
-    """A stored payment as risk sees it. ``lost``: field → key of UNJUDGED_REASONS. ``approved``: whether there was an
-    acquirer's approval to judge."""
+    """A stored payment as risk sees it. ``lost``: field → key of UNJUDGED_REASON_TITLES. ``approved``: whether there
+    was an acquirer's approval to judge."""
 
     subject: RiskSubject
     lost: Mapping[str, str]

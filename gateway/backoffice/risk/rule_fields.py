@@ -14,10 +14,10 @@ from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.http import QueryDict
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.composite_field import CompositeInput, CompositeWidget, read_inputs
+from gateway.backoffice.risk.rule_sentences import describe_rule
 from gateway.core.money import CURRENCY_CODES
 from gateway.risk import fields
 from gateway.risk.conditions import CONDITION_KINDS, VELOCITY_MEASURES, WEEKDAYS
@@ -222,7 +222,7 @@ class RiskRulesWidget(CompositeWidget):
                 if isinstance(one, Mapping)
             ],
             "open": any(each.startswith(path) for each in self.faults) or blank,
-            "words": _describe_rule(rule),
+            "words": describe_rule(rule),
         }
 
     def _render_condition(self, prefix: str, path: str, one: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,18 +327,3 @@ AVS_INPUTS: Final = tuple(
 CVV_INPUTS: Final = tuple(
     CompositeInput(name=one, label=words, kind="select", choices=_POLICIES) for one, words in _CVV_WORDS.items()
 )
-
-
-def _describe_rule(rule: Mapping[str, Any]) -> str:
-    return f"{format_rule_value(rule.get('when'))} → {format_rule_value(rule.get('then'))}"
-
-
-def format_rule_value(value: Any) -> str:
-    """A part of a rule on one line."""
-    if isinstance(value, list):
-        return f" {_('and')} ".join(format_rule_value(each) for each in value)
-    if not isinstance(value, Mapping):
-        return str(value)
-    return ", ".join(
-        f"{name} {', '.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
-    )

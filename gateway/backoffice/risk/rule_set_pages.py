@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -18,8 +18,10 @@ from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
 from gateway.backoffice.kit import composite_field, config_backed_form
 from gateway.backoffice.kit.composite_field import CompositeField, GroupWidget
+from gateway.backoffice.risk.drafted_rules import find_draft
 from gateway.backoffice.risk.risk_list_pages import ConfiguredRiskPage
-from gateway.backoffice.risk.rule_fields import AVS_INPUTS, CVV_INPUTS, SCORE_INPUTS, RiskRulesWidget, format_rule_value
+from gateway.backoffice.risk.rule_fields import AVS_INPUTS, CVV_INPUTS, SCORE_INPUTS, RiskRulesWidget
+from gateway.backoffice.risk.rule_sentences import describe_rule
 from gateway.backoffice.risk.trial_form import TRIAL_PERIOD_FIELDS, RiskTrialForm, TrialInput
 from gateway.configuration.section import ConfigurationTarget
 from gateway.core import document as d
@@ -52,6 +54,9 @@ class RiskSetForm(RiskTrialForm):
     )
     cvv = CompositeField(GroupWidget(CVV_INPUTS), label=gettext_lazy("security code check"))
 
+    drafted: ClassVar[Mapping[str, Any] | None] = None
+    """A rule that stands at the end of the saved ones, unsaved."""
+
     class Meta:
         model = RiskSet
         fields = ("merchant",)
@@ -63,6 +68,8 @@ class RiskSetForm(RiskTrialForm):
         kept = {} if self.instance._state.adding else dict(self.instance.document)
         for name in ("key", "title", "rules", "avs", "cvv"):
             self.fields[name].initial = kept.get(name)
+        if self.drafted is not None:
+            self.fields["rules"].initial = [*kept.get("rules", ()), self.drafted]
         self.fields["active"].initial = kept.get("active", True)
         self.fields["scores"].initial = {name: kept.get(name) for name in _SCORES}
         if not self.instance._state.adding:
@@ -154,6 +161,21 @@ class RiskSetAdmin(ConfiguredRiskPage):
         looks = obj is not None and not self.has_change_permission(request, obj)
         return (*super().get_readonly_fields(request, obj), *(("key", "shown_title", "active") if looks else ()))
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form, with the drafted rule that the address names."""
+        form = super().get_form(request, obj, change=change, **kwargs)
+        drafted = self._find_draft(request)
+        return type(form.__name__, (form,), {"drafted": drafted}) if drafted is not None else form
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if self._find_draft(request) is not None:
+            messages.info(request, _("A drafted rule stands at the end of the rules. Try it, then save the set."))
+        return super().changeform_view(request, *args, **kwargs)
+
+    def _find_draft(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        name = request.GET.get("draft") if request.method == "GET" else None
+        return find_draft(request.session, name) if name else None
+
     def value(self, row: RiskSet, form: forms.ModelForm[Any]) -> dict[str, Any]:
         return {"sets": [form.document()]}  # type: ignore[attr-defined]
 
@@ -174,11 +196,8 @@ class RiskSetAdmin(ConfiguredRiskPage):
 
     @display(description=gettext_lazy("in words"))
     def in_words(self, row: RiskSet) -> SafeString:
-        rows = [
-            (rule.get("name", ""), format_rule_value(rule.get("when")), format_rule_value(rule.get("then")))
-            for rule in row.document.get("rules", ())
-        ]
-        return format_html_join("", "<div><strong>{}</strong>: {} → {}</div>", rows) or SafeString("–")
+        rows = [(rule.get("name", ""), describe_rule(rule)) for rule in row.document.get("rules", ())]
+        return format_html_join("", "<div><strong>{}</strong>: {}</div>", rows) or SafeString("–")
 
     @display(description="JSON")
     def as_json(self, row: RiskSet) -> SafeString:

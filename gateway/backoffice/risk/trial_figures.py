@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Final
 
+from gateway.backoffice.risk.threshold_figures import compute_score_figures
 from gateway.db.statement import execute_sql
 from gateway.models import RiskTrial
 from gateway.risk.rule_sets import RuleSet
@@ -32,7 +33,8 @@ WHERE trial_id = %(trial)s GROUP BY 1, 2 ORDER BY 1, 2
 
 def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
     """``changes``: [{was, would, payments, approved, sums, approvedSums}], ``rules``: [{place, name, payments, changed,
-    sums, undecided_rules: [[reason, payments]]}]; sums are {currency: amount as text}."""
+    sums, undecided_rules: [[reason, payments]]}], ``scores``: rows of compute_score_figures; sums are
+    {currency: amount as text}."""
     asked = {"trial": trial.pk}
     changes: dict[tuple[str, str], dict[str, Any]] = {}
     for was, would, approved, currency, count, total in execute_sql(_CHANGES, asked):
@@ -58,7 +60,11 @@ def compute_trial_figures(trial: RiskTrial, rules: RuleSet) -> dict[str, Any]:
         _add_amount(by_rule[place]["sums"], currency, total)
     for place, why, count in execute_sql(_UNJUDGED, asked):
         by_rule[place]["undecided_rules"].append([why, count])
-    return {"changes": list(changes.values()), "rules": list(by_rule.values())}
+    return {
+        "changes": list(changes.values()),
+        "rules": list(by_rule.values()),
+        "scores": compute_score_figures(trial),
+    }
 
 
 def _add_amount(sums: dict[str, str], currency: str, total: Any) -> None:

@@ -9,13 +9,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.db.models import F, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from unfold.decorators import display
 
 from gateway.access import permissions
@@ -30,10 +29,12 @@ from gateway.backoffice.risk.replay_subject import (
     FINGERPRINT_KEY_RETIRED,
     VALUE_NOT_STORED,
 )
+from gateway.backoffice.risk.rule_sentences import describe_rule
+from gateway.backoffice.risk.threshold_figures import render_thresholds
 from gateway.backoffice.risk.trial_figures import AVS_CVV_CHECK_PLACE
 from gateway.core import identifiers
 from gateway.core.masking import mask_text
-from gateway.models import BackgroundWork, Payment, RiskTrial, RiskTrialPayment
+from gateway.models import BackgroundWork, Payment, RiskSet, RiskTrial, RiskTrialPayment
 
 TRIAL_PAGE_ROWS: Final = 50
 TRIAL_OUTCOME_TITLES: Final[Mapping[str, Any]] = {
@@ -77,11 +78,7 @@ class RiskTrialAdmin(ReadOnlyPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        if request.method != "GET" or not self.has_view_permission(request):
-            raise PermissionDenied
-        row = self.get_object(request, unquote(object_id))
-        if row is None:
-            raise Http404
+        row: RiskTrial = self.find_viewed_row(request, object_id)
         chosen = request.GET.get("show", "")
         found, more = self._list_payments(request, row, chosen)
         mine = row.work is not None and row.work.owner_id == request.user.pk
@@ -99,6 +96,8 @@ class RiskTrialAdmin(ReadOnlyPage):
             "share": queue.compute_percent_done(row.work) if row.work is not None else None,
             "summary": render_changed_outcomes(row),
             "rules": render_rule_figures(row),
+            "thresholds": render_thresholds(row),
+            "rule_set": find_rule_set_url(request, row),
             "chosen": _describe_group(row, chosen),
             "rows": found,
             "next": f"?{more}#payments" if more else "",
@@ -170,7 +169,15 @@ def _format_rule_name(place: int, names: list[str]) -> str:
 
 
 def _format_sums(sums: Mapping[str, str]) -> str:
-    return ", ".join(f"{Decimal(total):,.2f} {currency}" for currency, total in sums.items())
+    return ", ".join(format_money(Decimal(total), currency) for currency, total in sums.items())
+
+
+def find_rule_set_url(request: HttpRequest, row: RiskTrial) -> str:
+    """The address of the set that was tried, '' if it was not saved or the user does not see it."""
+    found = RiskSet.objects.filter(merchant=row.merchant_id, key=row.set_key).first()
+    if found is None or not permissions.has_permission(request.user, "gateway.view_riskset", row.merchant):
+        return ""
+    return reverse("admin:gateway_riskset_change", args=[found.pk])
 
 
 def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
@@ -192,15 +199,21 @@ def render_changed_outcomes(row: RiskTrial) -> list[dict[str, Any]]:
 
 def render_rule_figures(row: RiskTrial) -> list[dict[str, Any]]:
     """Table of the figures by rule."""
+    written = row.document.get("rules", [])
     names = [rule["name"] for rule in row.figures.get("rules", ())]
     return [
         {
             **one,
             "words": _format_rule_name(one["place"], names),
+            "sentence": describe_rule(written[one["place"]]) if 0 <= one["place"] < len(written) else "",
             "money": _format_sums(one["sums"]),
             "address": f"?{urlencode({'show': 'rule' + str(one['place'])})}#payments",
             "blind": [
-                _("cannot be judged on %(count)d payments, because %(why)s")
+                ngettext(
+                    "cannot be judged on %(count)d payment, because %(why)s",
+                    "cannot be judged on %(count)d payments, because %(why)s",
+                    count,
+                )
                 % {"count": count, "why": UNJUDGED_REASON_TITLES[why]}
                 for why, count in one["undecided_rules"]
             ],

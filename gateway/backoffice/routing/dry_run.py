@@ -2,32 +2,26 @@
 
 Background work (gateway.background.queue). A slice reads one page of a channel's first payments in order of time,
 routes them by the current rules, and adds to sums per rule and to a file of the payments that would take another
-account.
+account. Of a card only the six digits are compared that its payment shows: who tries rules may write them too, and
+could find the card's number with more digits.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
-
 from gateway.background import queue
 from gateway.background.files import AttemptFolder
-from gateway.backoffice.payments.payment_export import escape_cell
-from gateway.connectors.routing import INTERNAL, choose_accounts, load_routing_table
-from gateway.connectors.routing_rules import ROUTING_BIN_DIGITS, RouteChoice, RoutingFacts, RoutingTable, match_rule
+from gateway.backoffice.payments.payment_export import EXPORT_PAYMENT_PERMISSION, scope_to_channel
+from gateway.backoffice.payments.payment_replay import append_csv_lines, read_payment_page, select_first_payments
+from gateway.connectors.routing import choose_accounts, load_routing_table
+from gateway.connectors.routing_rules import MIN_BIN_DIGITS, RouteChoice, RoutingFacts, RoutingTable, match_rule
 from gateway.models import BackgroundWork, Payment
-from gateway.payments.payment_means import load_payment_means
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_request import restore_sent_parameters
-from gateway.vault.sealing import VaultError
 
 VIEW_ROUTING_PERMISSION: Final = "gateway.view_routingrule"
 DRY_RUN_SLICE_PAYMENTS: Final = 500
@@ -42,7 +36,7 @@ _HEADER: Final = (
 )  # fmt: skip
 _READ: Final = (
     "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "acquirer_merchant_id", "request",
-    "answer", "means", "means_sealed", "route",
+    "answer", "means", "route",
 )  # fmt: skip
 
 
@@ -50,21 +44,18 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
     """Process one page of payments. Parameters: ``channel``; ``from``, ``to``: the merchant's clock, ISO 8601; ``all``:
     include payments of INTERNAL; ``drafts``: include rules that are switched off."""
     asked, cursor = row.parameters, dict(row.cursor)
-    rows, total = _select_dry_run_payments(asked), None
+    rows, total = select_first_payments(asked, ROUTED_PAYMENT_TYPES), None
     if "parts" not in cursor:
-        cursor, total = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "moves": {}}, rows.count()
-    if cursor["at"]:
-        at, after = datetime.fromisoformat(cursor["at"]), UUID(cursor["after"])
-        rows = rows.filter(Q(created_at__gt=at) | Q(created_at=at, id__gt=after))
-    found = list(rows.order_by("created_at", "id").only(*_READ)[:DRY_RUN_SLICE_PAYMENTS])
+        cursor = {"at": "", "after": "", "parts": [], "seen": 0, "changed": 0, "undecided": 0, "moves": {}}
+        cursor["scopes"] = [scope_to_channel(UUID(asked["channel"]))]
+        total = rows.count()
+    _rest, found = read_payment_page(rows, cursor, _READ, DRY_RUN_SLICE_PAYMENTS)
     table = load_routing_table(UUID(asked["channel"]), drafts=bool(asked.get("drafts")))
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\r\n")
-    if not cursor["parts"]:
-        lines.write("\ufeff")
-        writer.writerow(_HEADER)
+    lines = []
     for payment in found:
-        choice, then = choose_route_today(payment, table), find_original_account(payment)
+        facts, then = routing_facts_from_payment(payment), find_original_account(payment)
+        choice = choose_accounts(table, facts)
+        cursor["undecided"] += has_undecided_rule(table, facts)
         now = (
             f"{choice.candidates[0].connector} {choice.candidates[0].merchant}"
             if choice.candidates
@@ -72,10 +63,8 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
         )
         _add_to_sums(cursor, payment, choice, then, now)
         if now != then:
-            writer.writerow([escape_cell(cell) for cell in _build_csv_line(payment, choice, then, now)])
-    cursor["parts"] = folder.append(cursor["parts"], DRY_RUN_FILE_NAME, lines.getvalue().encode())
-    if found:
-        cursor |= {"at": found[-1].created_at.isoformat(), "after": found[-1].id.hex}
+            lines.append(_build_csv_line(payment, choice, then, now))
+    append_csv_lines(folder, cursor, DRY_RUN_FILE_NAME, _HEADER, lines)
     done = int(cursor["seen"])
     over = len(found) < DRY_RUN_SLICE_PAYMENTS
     message = f"{cursor['changed']} would go elsewhere"
@@ -94,20 +83,10 @@ ROUTING_DRY_RUN: Final = queue.register_work_kind(
         name="routing",
         about="Past payments as today's routing rules would send them.",
         right=VIEW_ROUTING_PERMISSION,
+        file_right=EXPORT_PAYMENT_PERMISSION,
         step=replay_routing_slice,
     )
 )
-
-
-def _select_dry_run_payments(asked: Mapping[str, Any]) -> QuerySet[Payment]:
-    rows = Payment.objects.filter(
-        channel=UUID(asked["channel"]),
-        created_at__gte=datetime.fromisoformat(asked["from"]),
-        created_at__lt=datetime.fromisoformat(asked["to"]),
-        chain=F("id"),
-        payment_type__in=ROUTED_PAYMENT_TYPES,
-    )
-    return rows if asked.get("all") else rows.exclude(test_mode=INTERNAL)
 
 
 def find_original_account(payment: Payment) -> str:
@@ -118,18 +97,14 @@ def find_original_account(payment: Payment) -> str:
     return f"{payment.connector} {payment.acquirer_merchant_id}".strip()
 
 
-def choose_route_today(payment: Payment, table: RoutingTable) -> RouteChoice:
-    """The route of a past payment by today's rules. The sealed number is opened only if the first digits do not
-    decide."""
-    facts = routing_facts_from_payment(payment)
-    if facts.digits and any(match_rule(rule, facts) is None for rule in table.rules):
-        try:
-            means = load_payment_means(payment)
-        except VaultError:
-            means = None
-        if means is not None:
-            facts = replace(facts, digits=means.account.reveal()[:ROUTING_BIN_DIGITS])
-    return choose_accounts(table, facts)
+def has_undecided_rule(table: RoutingTable, facts: RoutingFacts) -> bool:
+    """Whether a rule was passed over that may fit: it names more digits of the card than are compared."""
+    for rule in table.rules:
+        if fits := match_rule(rule, facts):
+            return False
+        if fits is None:
+            return True
+    return False
 
 
 def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
@@ -143,7 +118,7 @@ def routing_facts_from_payment(payment: Payment) -> RoutingFacts:
         country=sent.get("billing.country", ""),
         payment_type=payment.payment_type,
         means=payment.means,
-        digits=payment.answer.get("card", {}).get("bin", ""),
+        digits=payment.answer.get("card", {}).get("bin", "")[:MIN_BIN_DIGITS],
         sent=sent,
     )
 

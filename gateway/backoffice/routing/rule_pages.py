@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -26,9 +26,12 @@ from gateway.background import queue
 from gateway.backoffice.kit import config_backed_form
 from gateway.backoffice.kit.base import MerchantPage, actor_from_request, label_channel
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
+from gateway.backoffice.kit.entity_names import TypedChannelField
+from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
+from gateway.models.routing import MAX_RULE_CASCADES
 
 MAX_DRY_RUN_DAYS: Final = 366
 DEFAULT_DRY_RUN_DAYS: Final = 30
@@ -56,6 +59,18 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy("None chosen: all. Follow-ups go where the money is."),
     )
+    max_cascades = forms.TypedChoiceField(
+        label=gettext_lazy("further accounts after a decline"),
+        required=False,
+        coerce=int,
+        empty_value=0,  # type: ignore[arg-type]  # any value, as Django documents; its stubs know text
+        choices=[(number, str(number)) for number in range(MAX_RULE_CASCADES + 1)],
+        help_text=gettext_lazy(
+            "0: a decline stands. Else a payment that its issuer declined is sent to so many of the rule's other "
+            "accounts, where the code says that another acquirer may be approved; never against the issuer's advice or "
+            "the schemes' retry rules."
+        ),
+    )
 
     class Meta:
         model = RoutingRule
@@ -72,6 +87,7 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "amount_currency",
             "countries",
             "payment_types",
+            "max_cascades",
         )
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
@@ -87,7 +103,7 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         use_one_line_inputs(self, "brands", "currencies", "countries")
-        if "bins" in self.fields and self.instance.bins:
+        if "bins" in self.fields:
             self.initial["bins"] = "\n".join(self.instance.bins)
 
     def clean_bins(self) -> list[str]:
@@ -176,9 +192,10 @@ def _format_account(account: AcquirerAccount) -> str:
 
 
 class DryRunForm(forms.Form):
-    channel = forms.ModelChoiceField(Channel.objects.none(), label=gettext_lazy("Channel"))
-    since = forms.DateField(label=gettext_lazy("From (UTC)"), widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(label=gettext_lazy("To, included"), widget=forms.DateInput(attrs={"type": "date"}))
+    channel = TypedChannelField(Channel.objects.none(), label=gettext_lazy("Channel"))
+    # A browser's date input takes ISO 8601 alone, whatever the reader's language is.
+    since = forms.DateField(label=gettext_lazy("From (UTC)"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
+    until = forms.DateField(label=gettext_lazy("To, included"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
     drafts = forms.BooleanField(label=gettext_lazy("As if rules that are off were on"), required=False)
     all = forms.BooleanField(label=gettext_lazy("Payments of the simulator too (INTERNAL)"), required=False)
 
@@ -200,7 +217,7 @@ class DryRunForm(forms.Form):
             "channel": found["channel"].pk.hex,
             "from": _to_midnight(found["since"]).isoformat(),
             "to": ends.isoformat(),
-            "drafts": found["drafts"],
+            "drafts": found.get("drafts", False),
             "all": found["all"],
         }
 
@@ -233,6 +250,7 @@ class RoutingRuleAdmin(MerchantPage):
             {"fields": ("brands", "bins", "currencies", "countries", "amount_from", "amount_to", "amount_currency",
                         "payment_types")},
         ),
+        (gettext_lazy("After a decline"), {"fields": ("max_cascades",)}),
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -260,7 +278,11 @@ class RoutingRuleAdmin(MerchantPage):
 
     @display(description=gettext_lazy("goes to"))
     def goes_to(self, row: RoutingRule) -> str:
-        return ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
+        accounts = ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
+        if not row.max_cascades:
+            return accounts
+        further = ngettext("after a decline %d more", "after a decline %d more", row.max_cascades) % row.max_cascades
+        return f"{accounts}; {further}"
 
     # --- trying the rules on past payments --------------------------------------------------------------------------
 
@@ -285,7 +307,6 @@ class RoutingRuleAdmin(MerchantPage):
             "merchant"
         )
         form.fields["channel"].queryset = channels.select_related("merchant").order_by("merchant__name", "name")  # type: ignore[attr-defined]
-        form.fields["channel"].label_from_instance = label_channel  # type: ignore[attr-defined]
         if request.method == "POST" and form.is_valid():
             title = _("Routing of past payments: %s") % form.cleaned_data["channel"]
             try:
@@ -326,5 +347,6 @@ class RoutingRuleAdmin(MerchantPage):
             "changed": [move for move in moves if move["changed"]],
             "same": [m for m in moves if not m["changed"]],
             "cursor": row.cursor,
+            "may_export": may_fetch_file(request, row),
         }
         return TemplateResponse(request, "admin/office/routing_tried.html", context)

@@ -14,11 +14,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from gateway.backoffice.kit.formatting import build_state_pill
+from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.core import clock, identifiers, result_codes
+from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
-from gateway.models import Payment
+from gateway.models import Payment, Registration
 from gateway.scheduling import job_plans as plans
 from gateway.scheduling import schedules
 from gateway.scheduling.models import Job, JobRun
@@ -123,17 +125,35 @@ def _build_run_pill(run: JobRun) -> dict[str, Any]:
     return {"tone": "bad", "text": _("Failed")} if run.state == JobRun.State.FAILED else build_state_pill(run.state)
 
 
+def name_schedule(job: Job) -> str:
+    """A schedule's name; without one its times in words, else the expression."""
+    return job.name or describe_plan(job.expression) or job.expression
+
+
+def describe_schedule_means(registration: Registration | None) -> str:
+    """The card or account that a schedule charges: brand, masked number and holder; '' if it is gone."""
+    if registration is None:
+        return ""
+    holder = mask_text(str(registration.details.get(registration.means, {}).get("holder", "")))
+    return f"{registration.brand} {mask_registered_account(registration)}" + (f", {holder}" if holder else "")
+
+
 def render_schedules(rows: list[Job]) -> list[dict[str, Any]]:
-    """Jobs for the template, each with its last run."""
+    """Jobs for the template, each with its last run and what it charges."""
+    means = Registration.objects.defer("means_sealed", "request").in_bulk({row.registration for row in rows})
     last: dict[UUID, JobRun] = {}
     for run in JobRun.objects.filter(job__in=[row.pk for row in rows]).order_by("job", "-due_at").distinct("job"):
         last[run.job_id] = run
     return [
         {
             "row": row,
+            "name": name_schedule(row),
+            "times": describe_plan(row.expression) if row.name else "",
+            "means": describe_schedule_means(means.get(row.registration)),
             "pill": build_schedule_pill(row),
             "last": (latest := last.get(row.pk)),
             "run": _build_run_pill(latest) if latest else None,
+            "words": _describe_code(latest.code) if latest else "",
             "local": row.next_at,
             "address": reverse("admin:scheduling_job_change", args=[row.pk]),
         }
@@ -149,7 +169,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
         {
             "row": run,
             "pill": _build_run_pill(run),
-            "text": result_codes.RESULT_CODES[run.code].description if run.code in result_codes.RESULT_CODES else "",
+            "text": _describe_code(run.code),
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
                 for key in (*run.earlier, run.payment)
@@ -158,6 +178,10 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
         }
         for run in runs
     ]
+
+
+def _describe_code(code: str) -> str:
+    return result_codes.RESULT_CODES[code].description if code in result_codes.RESULT_CODES else code
 
 
 def list_schedule_records(job: Job) -> list[Payment]:

@@ -20,17 +20,20 @@ from django.utils.translation import gettext as _
 
 from gateway.access.permissions import find_row_owner
 from gateway.backoffice.access.independence import is_unlimited_person
+from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
-from gateway.backoffice.payments.timeline import format_payment_title
+from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
+from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock, identifiers, result_codes
+from gateway.models import Registration
 from gateway.payments.payment_request import RequestTrace
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.registrations import ChangeRequest
@@ -47,6 +50,9 @@ class JobAdmin(ReadOnlyPage):
     def get_urls(self) -> list[URLPattern]:
         own = [path("<uuid:job>/do/<str:verb>/", self.admin_site.admin_view(self.do_view), name="scheduling_job_do")]
         return own + super().get_urls()
+
+    def name_row(self, row: Job) -> str:
+        return schedule_details.name_schedule(row)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
@@ -74,6 +80,7 @@ class JobAdmin(ReadOnlyPage):
             "q": term,
             "chosen": chosen,
             "too_much": too_much,
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
             "states": [(value, build_state_pill(value)["text"]) for value in Job.State.values],
             "next": rows[SCHEDULE_PAGE_ROWS - 1].created_at.isoformat() if len(rows) > SCHEDULE_PAGE_ROWS else "",
             **(extra_context or {}),
@@ -90,10 +97,12 @@ class JobAdmin(ReadOnlyPage):
         runs = list(JobRun.objects.filter(job=job.pk).order_by("-due_at")[:MAX_SHOWN_RUNS])
         context = {
             **self.admin_site.each_context(request),
-            "title": job.name or _("Schedule"),
+            "title": schedule_details.name_schedule(job),
             "opts": self.opts,
             "original": job,
             "job": job,
+            "times": describe_plan(job.expression),
+            "means": schedule_details.describe_schedule_means(Registration.objects.filter(pk=job.registration).first()),
             "pill": schedule_details.build_schedule_pill(job),
             "reason": job.get_reason_display() if job.reason else "",
             "next_runs": schedule_details.list_next_runs(job, now),
@@ -131,10 +140,11 @@ class JobAdmin(ReadOnlyPage):
         now = clock.merchant_now(row.merchant)
         context = {
             **self.admin_site.each_context(request),
-            "title": f"{SCHEDULE_ACTIONS[verb]}: {row.name or _('Schedule')}",
+            "title": f"{SCHEDULE_ACTIONS[verb]}: {schedule_details.name_schedule(row)}",
             "opts": self.opts,
             "original": row,
             "job": row,
+            "name": schedule_details.name_schedule(row),
             "verb": verb,
             "word": SCHEDULE_ACTIONS[verb],
             "back": back,

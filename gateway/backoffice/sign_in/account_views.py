@@ -17,6 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from unfold.forms import AdminPasswordChangeForm
 
@@ -47,6 +48,7 @@ def show_account(site: Any, request: HttpRequest) -> HttpResponse:
         linked=_has_single_sign_on(request),
         zone=time_zones.read_zone(request.user),
         zones=time_zones.ZONES,
+        page_keys=time_zones.has_page_keys(request.user),
         grants=request.user.grants.select_related("psp", "division", "merchant", "channel"),  # type: ignore[union-attr]
     )
     return TemplateResponse(request, "admin/account.html", context)
@@ -73,7 +75,7 @@ def _end_sessions(request: HttpRequest, rows: QuerySet[SignIn]) -> None:
         audit_log.record_audit_entry(
             actor_from_request(request), "end sessions", request.user, after={"sessions": count}
         )
-    messages.success(request, _("%d sessions were ended.") % count)
+    messages.success(request, ngettext("%d session was ended.", "%d sessions were ended.", count) % count)
 
 
 def _has_single_sign_on(request: HttpRequest) -> bool:
@@ -99,11 +101,19 @@ def _choose_zone(_site: Any, request: HttpRequest) -> HttpResponse | None:
     return None
 
 
+def _choose_page_keys(_site: Any, request: HttpRequest) -> HttpResponse | None:
+    on = request.POST.get("keys") == "on"
+    time_zones.store_page_keys(request.user, on)
+    messages.success(request, _("Single keys are on.") if on else _("Single keys are off."))
+    return None
+
+
 _ACTS: Final[dict[str, tuple[bool, Callable[[Any, HttpRequest], HttpResponse | None]]]] = {
     "end": (False, _end_one_session),
     "end others": (False, _end_other_sessions),
     "unlink": (True, _unlink_single_sign_on),
     "zone": (False, _choose_zone),
+    "keys": (False, _choose_page_keys),
 }
 """The page's actions: whether one needs a recent authentication, and its function."""
 

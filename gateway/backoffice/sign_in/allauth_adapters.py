@@ -6,6 +6,7 @@ There is no sign-up: managers make users, and single sign-on only lets existing 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import time
 from typing import Any, Final
 
@@ -30,14 +31,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from gateway.access import audit_log, signin
 from gateway.backoffice.sign_in import lockout, session
+from gateway.backoffice.sign_in.password_budget import PasswordBudgetSpentError, spend_password_check
 from gateway.backoffice.sign_in.provider_session import ProviderSession
 from gateway.core.client_address import resolve_client_ip
 
 WRONG_CODE_TEXT: Final = gettext_lazy("This code is wrong or was used already. A new one comes every 30 seconds.")
+BUSY_TEXT: Final = gettext_lazy(
+    "Too many sign-ins are being tried at the moment. Try again in a few seconds, or use a passkey."
+)
+SSO_FAILED_TEXT: Final = gettext_lazy("Single sign-on did not work. Try again, or sign in with your password.")
 ACCOUNT_REFUSED_TEXT: Final = gettext_lazy("This account does not work in the back office.")
 
 
@@ -89,9 +95,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         name = str(credentials.get("username") or "")
         try:
             with lockout.guard_attempt(request, name):
+                if not request.user.is_authenticated and not lockout.is_known_place(request, name):
+                    spend_password_check()
                 user = super().authenticate(request, **credentials)
         except lockout.SignInLockedError as locked:
             raise build_lockout_error(locked) from None
+        except PasswordBudgetSpentError:
+            raise forms.ValidationError(BUSY_TEXT, code="busy") from None
         if user is None:
             if known := get_user_model()._default_manager.filter(username=name).first():
                 record_refused_proof(request, known, "password")
@@ -189,8 +199,18 @@ def identity_of(issuer: str, subject: str) -> str:
     return issuer_prefix(issuer) + (subject if len(subject) <= MAX_SUBJECT_CHARS else _digest(subject))
 
 
+def build_nonce(verifier: str) -> str:
+    """The nonce of one request to the provider, made of its secret (PKCE), which stays in the visitor's session."""
+    return _digest(f"nonce\n{verifier}")
+
+
 class BoundToIssuer(OpenIDConnectProvider):  # type: ignore[misc]
-    """allauth's OpenID Connect provider, with links bound to the issuer they were made at."""
+    """allauth's OpenID Connect provider, with each user's link bound to the issuer that made it, and a nonce: a code of
+    another request is refused also where the provider ignores PKCE."""
+
+    def get_pkce_params(self) -> dict[str, str]:
+        found: dict[str, str] = super().get_pkce_params()
+        return {**found, "nonce": build_nonce(found["code_verifier"])}
 
     def extract_uid(self, data: Any) -> str:
         return identity_of(self.app.settings["server_url"], super().extract_uid(data))
@@ -218,6 +238,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         # allauth has other processes, chosen by the URL; "connect" would link an identity without signing in.
         sociallogin.state["process"] = "login"
+        _check_nonce(request, sociallogin)
         authenticated_at = _read_auth_time(sociallogin)
         if settings.GATEWAY_OIDC_REQUIRE_AUTH_TIME:
             _check_auth_time(request, authenticated_at)
@@ -236,7 +257,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         )
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
-        _refuse_sign_in(request, _("Single sign-on did not work. Try again, or sign in with your password."))
+        _refuse_sign_in(request, SSO_FAILED_TEXT)
 
 
 def _read_claims(sociallogin: SocialLogin) -> dict[str, Any]:
@@ -248,6 +269,14 @@ def _read_auth_time(sociallogin: SocialLogin) -> float:
     """When the provider last asked the person who they are (``auth_time`` of the ID token); 0.0 if it does not say."""
     said = (sociallogin.account.extra_data.get("id_token") or {}).get("auth_time")
     return float(said) if isinstance(said, int | float) and not isinstance(said, bool) else 0.0
+
+
+def _check_nonce(request: HttpRequest, sociallogin: SocialLogin) -> None:
+    """Refuse an ID token that was made for another request. Source: OpenID Connect Core 1.0, 3.1.3.7, point 11."""
+    said = str((sociallogin.account.extra_data.get("id_token") or {}).get("nonce", ""))
+    wanted = build_nonce(str(sociallogin.state.get("pkce_code_verifier")))
+    if not hmac.compare_digest(said.encode(), wanted.encode()):
+        _refuse_sign_in(request, SSO_FAILED_TEXT)
 
 
 def _check_auth_time(request: HttpRequest, authenticated_at: float) -> None:
@@ -278,7 +307,7 @@ def _find_user_by_email(sociallogin: SocialLogin) -> User | None:
     return found[0] if found[0].is_staff and not found[0].is_superuser else None
 
 
-def _refuse_sign_in(request: HttpRequest, why: str) -> None:
+def _refuse_sign_in(request: HttpRequest, why: Any) -> None:
     messages.error(request, why)
     raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
 
@@ -323,4 +352,7 @@ def _warn_of_few_codes(
 ) -> None:
     if authenticator.type == signin.RECOVERY_FACTOR:
         left = signin.count_recovery_codes(user)
-        messages.warning(request, _("You used a recovery code; %d are left.") % left)
+        messages.warning(
+            request,
+            ngettext("You used a recovery code; %d is left.", "You used a recovery code; %d are left.", left) % left,
+        )

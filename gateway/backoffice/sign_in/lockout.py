@@ -143,6 +143,11 @@ def unlock_sign_in(name: str) -> bool:
     return bool(AxesProxyHandler.reset_attempts(username=_digest(name.lower())))
 
 
+def is_known_place(request: HttpRequest, name: str) -> bool:
+    """Whether the name's owner signed in lately from where the request comes from."""
+    return _is_known_address(_normalize_name({"username": name}), resolve_attempt_address(request))
+
+
 def is_sign_in_locked(request: HttpRequest, name: str) -> bool:
     """Whether the name is locked."""
     return not AxesProxyHandler.is_allowed(request, {"username": name})

@@ -34,6 +34,12 @@ SIGN_IN_SESSION_KEY: Final = "sign_in"
 PROVIDER_AUTHENTICATED_AT_KEY: Final = "provider_authenticated_at"
 """Session key: when the provider of single sign-on last asked the user who they are, seconds."""
 BACKOFFICE_PATH: Final = "/admin/"
+PROVIDER_CALLBACK: Final = "openid_connect_callback"
+"""The page to which the provider of single sign-on sends a user back."""
+MAX_SEARCHED_QUERY: Final = 500
+"""Characters of a stranger's query that are searched for card data; of a longer one every parameter with as many
+digits as the shortest card data has, a security code, is left out."""
+FEWEST_CARD_DIGITS: Final = 3
 RULES: Final = "rules"
 """``ended_by`` of a session that the rules ended: its user needs a stronger sign-in, or may not sign in any more."""
 SETUP_URL_NAMES: Final = (
@@ -68,9 +74,12 @@ class BackofficeSessionMiddleware:
         them. In paths and forms a NUL is refused before (gateway.api)."""
         if not request.path.startswith(BACKOFFICE_PATH):
             return None
+        if request.resolver_match is not None and request.resolver_match.url_name == PROVIDER_CALLBACK:
+            return None  # its code and state are the provider's, may be long, and are shown on no page
         asked = list(request.GET.lists())
         nul = [name for name, values in asked if any("\0" in text for text in (name, *values))]
-        numbers = [name for name, values in asked if any(map(contains_card_number, (name, *values)))]
+        holds_card_data = contains_card_number if _is_searched(request) else _may_hold_card_data
+        numbers = [name for name, values in asked if any(map(holds_card_data, (name, *values)))]
         if not (nul and request.user.is_authenticated) and not numbers:
             return None
         # Neither the page nor its address may repeat the number.
@@ -89,6 +98,7 @@ class BackofficeSessionMiddleware:
         row = _select_current_sign_in(request).filter(user=request.user.pk).select_related("user__preference").first()
         if row is not None:
             request.time_zone = time_zones.read_zone(row.user)  # type: ignore[attr-defined]
+            request.page_keys = time_zones.has_page_keys(row.user)  # type: ignore[attr-defined]
         else:
             # Begun by another way of signing in, which is enough if no second factor is required.
             if signin.is_second_factor_required() or signin.has_second_factor(request.user):
@@ -100,6 +110,17 @@ class BackofficeSessionMiddleware:
             request.has_to_set_up = True  # type: ignore[attr-defined]
         # Polling by an open page does not count as use.
         return signin.touch_session(row, used=request.headers.get("Sec-Fetch-Dest") != "empty")
+
+
+def _is_searched(request: HttpRequest) -> bool:
+    """Whether the query is searched for card data in every writing. A stranger's long one is not: the search would cost
+    more than a stranger's request may (decision 0050)."""
+    return request.user.is_authenticated or len(request.META.get("QUERY_STRING", "")) <= MAX_SEARCHED_QUERY
+
+
+def _may_hold_card_data(text: str) -> bool:
+    """True if there are enough digits for it, wherever they stand."""
+    return sum(map(str.isdigit, text)) >= FEWEST_CARD_DIGITS
 
 
 def _has_to_set_up(request: HttpRequest) -> bool:

@@ -49,6 +49,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
+from fido2.utils import websafe_decode
+from fido2.webauthn import CollectedClientData
 from unfold.widgets import (
     UnfoldAdminPasswordWidget,
     UnfoldAdminTextInputWidget,
@@ -229,14 +231,22 @@ def _find_offered_key(request: HttpRequest) -> str:
 
 
 class _Answer(forms.JSONField):
-    """A passkey's answer as JSON. Numbers of thousands of digits and deep nesting are refused; the value is never shown
-    again, as Django would parse it once more for that."""
+    """A passkey's answer as JSON, made on a page of this very host and port: the library takes subdomains, too, and in
+    the test environment any page. Numbers of thousands of digits and deep nesting are refused; the value is never
+    shown again, as Django would parse it once more for that."""
 
     def to_python(self, value: Any) -> Any:
         try:
             return super().to_python(value)
         except (ValueError, RecursionError):
             raise factors_adapter().validation_error("incorrect_code") from None
+
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        client = CollectedClientData(websafe_decode(value["response"]["clientDataJSON"]))
+        own = f"{context.request.scheme}://{context.request.get_host()}"
+        if client.origin != own or client.cross_origin is not False:
+            raise factors_adapter().validation_error("incorrect_code")
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         return initial

@@ -1,4 +1,4 @@
-"""The time zone in which a user reads the back office. Source: docs/decisions/0077."""
+"""The time zone in which a user reads the back office (docs/decisions/0077), and whether single letters are keys."""
 
 from __future__ import annotations
 
@@ -32,6 +32,19 @@ def store_zone(user: Any, name: str) -> bool:
     kept = "" if name == "UTC" else name
     UserPreference.objects.update_or_create(user=user, defaults={"time_zone": kept})
     return True
+
+
+def has_page_keys(user: Any) -> bool:
+    """Whether single characters are keys of a page. Speech input needs them off (WCAG 2.1.4)."""
+    try:
+        return bool(user.preference.page_keys)
+    except ObjectDoesNotExist:
+        return True
+
+
+def store_page_keys(user: Any, on: bool) -> None:
+    """Keep whether single characters are keys."""
+    UserPreference.objects.update_or_create(user=user, defaults={"page_keys": on})
 
 
 def use_zone(name: str) -> AbstractContextManager[None]:

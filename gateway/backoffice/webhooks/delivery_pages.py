@@ -19,9 +19,11 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from gateway.access import audit_log, permissions
 from gateway.background import queue
+from gateway.backoffice.kit import saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.kit.links import build_payment_page_url
@@ -87,6 +89,7 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             "too_much": too_much,
             "filters": self._render_filters(request, mine, asked),
             "may_replay": bool(permissions.find_access_scope(request.user, bulk_replay.REPLAY_PERMISSION)),
+            "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/deliveries.html", context)
@@ -212,7 +215,12 @@ class WebhookDeliveryAdmin(ReadOnlyPage):
             (name, request.POST[name]) for name in DELIVERY_FILTER_NAMES if request.POST.get(name) and name != "state"
         ]
         if request.POST.get("confirm") and told.events:
-            title = _("Replay of %(events)d webhooks of %(merchant)s") % {
+            words = ngettext(
+                "Replay of %(events)d webhook of %(merchant)s",
+                "Replay of %(events)d webhooks of %(merchant)s",
+                told.events,
+            )
+            title = words % {
                 "events": told.events,
                 "merchant": selection.merchant.name,
             }
@@ -317,7 +325,7 @@ def list_newest_deliveries(endpoint: WebhookEndpoint, most: int = 10) -> list[di
 
 
 def describe_delivery_target(endpoint: WebhookEndpoint | None) -> str:
-    """Where a delivery goes, for a list."""
+    """The target of a delivery, for a list."""
     if endpoint is None:
         return "–"
     return _("Inspector") if endpoint.is_inspector else str(endpoint)

@@ -43,6 +43,8 @@ CONFIRMED_ACTIONS: Final = frozenset({"rotate", "off"})
 class WebhookEndpointAdmin(MerchantPage):
     """Webhook endpoints. The list and the pages are our own views; the base class gives the access scope."""
 
+    has_views = False
+
     def get_urls(self) -> list[URLPattern]:
         name, wrap = "gateway_webhookendpoint_", self.admin_site.admin_view
         own = [

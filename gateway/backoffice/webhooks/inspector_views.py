@@ -114,9 +114,36 @@ def _render_message(one: InspectedWebhook, told: WebhookDelivery | None, keys: S
         "headers": sorted(one.headers.items()),
         "body": one.body if "x-initialization-vector" in headers else mask_text(one.body),
         "text": format_webhook_body(verdict.text if verdict is not None and verdict.text else ""),
+        "summary": _summarize_payload(verdict.text if verdict is not None else ""),
         **_render_verdict(verdict),
         "payment": build_payment_page_url(told.payment) if told and told.payment else "",
     }
+
+
+def _summarize_payload(text: str) -> str:
+    """What a webhook is about, on one line: ``DB 92.00 EUR · VISA •••• 0000 · 000.100.110``. Empty if it cannot be
+    read."""
+    try:
+        payload = json.loads(text)["payload"]
+    except (ValueError, TypeError, LookupError):
+        return ""
+    if not isinstance(payload, dict):
+        return ""
+
+    def member(*names: str) -> str:
+        found: Any = payload
+        for name in names:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found if isinstance(found, str) else ""
+
+    last4 = member("card", "last4Digits")
+    parts = (
+        (member("paymentType"), member("amount"), member("currency")),
+        (member("paymentBrand"), last4 and f"•••• {last4}"),
+        (member("result", "code"),),
+        (member("merchantTransactionId"),),
+    )
+    return " · ".join(filter(None, (" ".join(filter(None, part)) for part in parts)))
 
 
 def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:

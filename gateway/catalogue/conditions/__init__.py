@@ -10,6 +10,8 @@ from gateway.catalogue.conditions.amounts import AMOUNT_ZERO, CURRENCY_FITS, MAR
 from gateway.catalogue.conditions.authentication import (
     CB_USECASE,
     INSTALMENTS,
+    NO_MAIL_OR_TELEPHONE,
+    NO_MAIL_OR_TELEPHONE_ON_PAGES,
     THREEDS_BROWSER,
     THREEDS_PROOF,
     THREEDS_REGISTRATION,
@@ -89,6 +91,7 @@ FOR_AUTHENTICATIONS: tuple[ParameterRule, ...] = (
 FOR_CHECKOUTS: tuple[ParameterRule, ...] = (
     *THREEDS_PROOF,
     *INSTALMENTS,
+    *NO_MAIL_OR_TELEPHONE_ON_PAGES,
     *(rule for rule in FOR_FOLLOW_UPS if rule not in CUSTOMER_NAMES),
 )
 """Conditions of a payment before its means is known; a customer need not have a name (D28)."""
@@ -153,6 +156,8 @@ __all__ = [
     "MEANS_FOR_PAYMENT",
     "NETWORK_TOKEN_PROOF",
     "NOT_STORABLE",
+    "NO_MAIL_OR_TELEPHONE",
+    "NO_MAIL_OR_TELEPHONE_ON_PAGES",
     "NUMBER_ONLY_ONCE",
     "ONE_PRIMARY",
     "PURPOSE_CODE",

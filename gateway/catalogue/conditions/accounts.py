@@ -21,7 +21,7 @@ def _no_iban(sent: RuleInput) -> Iterator[RuleBreach]:
 IBAN_CHECK: tuple[ParameterRule, ...] = (
     build_rule(
         "bankAccount.iban has the right check digits, and the length of its country", ("bankAccount.iban",), _no_iban,
-        code="100.100.101",
+        code="100.100.101", when=("bankAccount.iban",),
         keeps={"bankAccount.iban": "DE23100000001234567890"}, breaks={"bankAccount.iban": "DE24100000001234567890"},
     ),
 )  # fmt: skip

@@ -82,17 +82,19 @@ def _strange_sellers(sent: RuleInput) -> Iterator[RuleBreach]:
 MARKETPLACE_SPLIT: tuple[ParameterRule, ...] = (
     build_rule(
         "The sellers' amounts come to the amount at most", ("marketPlace.sellers[n].amount",), _split_exceeds,
+        when=("marketPlace",),
         keeps=_FACED | {f"{_SELLER}0].amount": "50.00", f"{_SELLER}1].amount": "42.00"},
         breaks=_FACED | {f"{_SELLER}0].amount": "50.00", f"{_SELLER}1].amount": "42.01"},
     ),
     build_rule(
         "A seller's id stands once", ("marketPlace.sellers[n].id",), _repeated_sellers,
+        when=("marketPlace",),
         keeps={f"{_SELLER}0].id": "seller-1", f"{_SELLER}1].id": "seller-2"},
         breaks={f"{_SELLER}0].id": "seller-1", f"{_SELLER}1].id": "seller-1"},
     ),
     build_rule(
         "cart.items[n].sellerId is the id of a seller, where sellers are sent", ("cart.items[n].sellerId",),
-        _strange_sellers,
+        _strange_sellers, when=("marketPlace",),
         keeps={f"{_SELLER}0].id": "seller-1", "cart.items[0].sellerId": "seller-1"},
         breaks={f"{_SELLER}0].id": "seller-1", "cart.items[0].sellerId": "seller-2"},
     ),
@@ -108,6 +110,7 @@ def _primaries(sent: RuleInput) -> Iterator[RuleBreach]:
 ONE_PRIMARY: tuple[ParameterRule, ...] = (
     build_rule(
         "One cart payment is primary at most", ("cart.payments[n].primary",), _primaries,
+        when=("cart",),
         keeps={"cart.payments[0].primary": "true", "cart.payments[1].primary": "false"},
         breaks={"cart.payments[0].primary": "true", "cart.payments[1].primary": "true"},
     ),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from gateway.catalogue.conditions.request_facts import (
     AUTHENTICATING_FACTS,
+    MAIL_OR_TELEPHONE,
     has_authentication_proof,
     is_merchant_initiated,
     is_wallet_payment,
@@ -44,12 +45,13 @@ def _proof_without_server(sent: RuleInput) -> Iterator[RuleBreach]:
 THREEDS_PROOF: tuple[ParameterRule, ...] = (
     build_rule(
         "threeDSecure.dsTransactionId requires eci and verificationId", (_DIRECTORY, _ECI, _PROOF),
-        _half_a_proof,
+        _half_a_proof, when=(_DIRECTORY,),
         keeps=_SERVER | _PROVED, breaks=_SERVER,
     ),
     build_rule(
         "threeDSecure.eci and verificationId without dsTransactionId are for wallets and DPAN only",
         (_DIRECTORY, _ECI, _PROOF), _proof_without_server,
+        when=(_ECI,),
         keeps=_PROVED | {"wallet1.source": "web"}, breaks=_PROVED | {"card.numberType": "PAN"},
     ),
 )  # fmt: skip
@@ -120,6 +122,35 @@ THREEDS_REGISTRATION: tuple[ParameterRule, ...] = (
 )
 """Storing a card authenticates like a payment: docs/decisions/0066."""
 
+
+def _order_without_browser(sent: RuleInput) -> Iterator[RuleBreach]:
+    if sent.get("transactionCategory") in MAIL_OR_TELEPHONE:
+        yield (
+            "transactionCategory",
+            "is no mail or telephone order here (MO, TO): the shopper pays in a browser and authenticates",
+        )
+
+
+def _order_on_own_page(sent: RuleInput) -> Iterator[RuleBreach]:
+    return _order_without_browser(sent) if sent.get("paymentPage") == "true" else iter(())
+
+
+NO_MAIL_OR_TELEPHONE: tuple[ParameterRule, ...] = (
+    build_rule(
+        "transactionCategory is not MO or TO: who pays in a browser authenticates", ("transactionCategory",),
+        _order_without_browser, keeps={"transactionCategory": "EC"}, breaks={"transactionCategory": "MO"},
+    ),
+)  # fmt: skip
+"""Of payment links: docs/decisions/0067."""
+NO_MAIL_OR_TELEPHONE_ON_PAGES: tuple[ParameterRule, ...] = (
+    build_rule(
+        "transactionCategory is not MO or TO with paymentPage: who pays in a browser authenticates",
+        ("transactionCategory", "paymentPage"), _order_on_own_page,
+        keeps={"transactionCategory": "MO"}, breaks={"transactionCategory": "MO", "paymentPage": "true"},
+    ),
+)  # fmt: skip
+"""Of checkouts. In a page of the merchant's own a form may be a call centre's."""
+
 _INSTALLMENT = {"standingInstruction.type": "INSTALLMENT"}
 
 INSTALMENTS: tuple[ParameterRule, ...] = (
@@ -130,6 +161,7 @@ INSTALMENTS: tuple[ParameterRule, ...] = (
         and sent.get("threeDSecure.disable") != "true"
         and not is_merchant_initiated(sent),
         "standingInstruction.numberOfInstallments",
+        when=("standingInstruction.type",),
         keeps=_INSTALLMENT | {"standingInstruction.numberOfInstallments": "12"}, breaks=_INSTALLMENT,
         facts=AUTHENTICATING_FACTS,
     ),

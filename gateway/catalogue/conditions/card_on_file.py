@@ -32,16 +32,19 @@ def _practice_of_the_merchant(sent: RuleInput) -> Iterator[RuleBreach]:
 CARD_ON_FILE: tuple[ParameterRule, ...] = (
     build_rule(
         "standingInstruction.mode INITIAL is initiated by the cardholder (CIT)", (_MODE, _SOURCE), _merchant_begins,
+        when=(_MODE,),
         keeps={_MODE: "INITIAL", _SOURCE: "CIT"}, breaks={_MODE: "INITIAL", _SOURCE: "MIT"},
     ),
     build_rule(
         "industryPractice RESUBMISSION, DELAYED_CHARGES and NO_SHOW are REPEATED and initiated by the merchant (MIT)",
         (_PRACTICE, _MODE, _SOURCE), _practice_of_the_merchant,
+        when=(_PRACTICE,),
         keeps={_PRACTICE: "NO_SHOW", _SOURCE: "MIT"}, breaks={_PRACTICE: "NO_SHOW", _SOURCE: "CIT"},
     ),
     required_when(
         "with industryPractice INCREMENTAL_AUTH or REAUTHORIZATION, which follow an authorization",
         lambda sent: sent.get(_PRACTICE) in ("INCREMENTAL_AUTH", "REAUTHORIZATION"), "referenceUuid",
+        when=(_PRACTICE,),
         keeps={_PRACTICE: "REAUTHORIZATION", "referenceUuid": "8a829449515d198b01517d5601df5584"},
         breaks={_PRACTICE: "REAUTHORIZATION"},
     ),

@@ -47,13 +47,14 @@ def _expired(sent: RuleInput) -> Iterator[RuleBreach]:
 CARD_LUHN: tuple[ParameterRule, ...] = (
     build_rule(
         "card.number ends in the right check digit", ("card.number",), _fails_luhn, code="100.100.101",
+        when=("card.number",),
         keeps={"card.number": "4200000000000000"}, breaks={"card.number": "4444444444444444"},
     ),
 )  # fmt: skip
 CARD_FITS_BRAND: tuple[ParameterRule, ...] = (
     build_rule(
         "card.number is one of paymentBrand", ("card.number", "paymentBrand"), _misses_brand,
-        code="100.100.700",
+        code="100.100.700", when=("card.number",),
         keeps={"card.number": "4200000000000000", "paymentBrand": "VISA"},
         breaks={"card.number": "5454545454545454", "paymentBrand": "VISA"},
     ),
@@ -61,7 +62,7 @@ CARD_FITS_BRAND: tuple[ParameterRule, ...] = (
 CVV_FITS_BRAND: tuple[ParameterRule, ...] = (
     build_rule(
         "card.cvv has as many digits as the brand prints, e.g. AMEX 4, VISA 3", ("card.cvv",),
-        _cvv_misses_brand, code="100.100.601",
+        _cvv_misses_brand, code="100.100.601", when=("card.cvv",),
         keeps={"card.number": "377777777777770", "card.cvv": "1234", "paymentBrand": "AMEX"},
         breaks={"card.number": "4200000000000000", "card.cvv": "1234", "paymentBrand": "VISA"},
     ),
@@ -70,6 +71,7 @@ CARD_NOT_EXPIRED: tuple[ParameterRule, ...] = (
     build_rule(
         "The card has not expired: it is good until the end of its month",
         ("card.expiryMonth", "card.expiryYear"), _expired, code="100.100.303",
+        when=("card.expiryYear",),
         facts=frozenset({"today:2026-11"}),
         keeps={"card.expiryMonth": "11", "card.expiryYear": "2026"},
         breaks={"card.expiryMonth": "10", "card.expiryYear": "2026"},
@@ -89,7 +91,7 @@ def _elsewhere(sent: RuleInput) -> Iterator[RuleBreach]:
 NUMBER_ONLY_ONCE: tuple[ParameterRule, ...] = (
     build_rule(
         "The card number stands in card.number and in no other parameter", ("card.number", "descriptor"), _elsewhere,
-        silent=True,
+        silent=True, when=("card.number",),
         keeps={"card.number": "4200000000000000", "descriptor": "Order 4711"},
         breaks={"card.number": "4200000000000000", "descriptor": "Paid with 4200000000000000"},
     ),

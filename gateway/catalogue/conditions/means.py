@@ -96,7 +96,7 @@ def _one_at_least(sent: RuleInput) -> Iterator[RuleBreach]:
 
 ONE_AT_MOST = build_rule(
     "Only one means of payment is sent: " + ", ".join(MEANS_NAMES), MEANS_NAMES, _one_at_most,
-    keeps=_CARD, breaks=_CARD | _BANK,
+    when=MEANS_NAMES, keeps=_CARD, breaks=_CARD | _BANK,
 )  # fmt: skip
 ONE_AT_LEAST = build_rule(
     "A payment needs one means of payment, unless its brand needs none or sends the shopper away to pay",
@@ -136,6 +136,7 @@ def _wallet_rules(wallet: str, brand: str) -> tuple[ParameterRule, ...]:
         f"with {source}: the decrypted card data",
         lambda sent: source in sent and token not in sent,
         *card,
+        when=(source,),
         keeps={source: "web"} | _CARD | _EXPIRY,
         breaks={source: "web"},
     )
@@ -143,6 +144,7 @@ def _wallet_rules(wallet: str, brand: str) -> tuple[ParameterRule, ...]:
         f"with {source}, unless the merchant initiates the payment",
         lambda sent: source in sent and token not in sent and not is_merchant_initiated(sent),
         *proof,
+        when=(source,),
         keeps={source: "web"} | _CARD | _EXPIRY | _PROOF,
         breaks={source: "web"} | _CARD | _EXPIRY,
     )
@@ -150,6 +152,7 @@ def _wallet_rules(wallet: str, brand: str) -> tuple[ParameterRule, ...]:
         f"when paymentBrand {brand} comes with card data",
         lambda sent: sent.get("paymentBrand") == brand and "card.number" in sent and token not in sent,
         source,
+        when=("card.number",),
         keeps={"paymentBrand": brand, source: "web"} | _CARD,
         breaks={"paymentBrand": brand} | _CARD,
     )
@@ -178,11 +181,13 @@ WALLET_WAYS: tuple[ParameterRule, ...] = (
     build_rule(
         "wallet1.cardNetwork and wallet1.cardType require wallet1.paymentToken",
         ("wallet1.paymentToken", "wallet1.cardNetwork", "wallet1.cardType"), _only_with_a_token,
+        when=("wallet1.cardNetwork", "wallet1.cardType"),
         keeps={"wallet1.cardNetwork": "Visa", "wallet1.paymentToken": "{}"},
         breaks={"wallet1.cardNetwork": "Visa"},
     ),
     build_rule(
         "Only one of " + ", ".join(_SOURCES) + " is sent", _SOURCES, _one_wallet,
+        when=_SOURCES,
         keeps={"wallet2.source": "app"}, breaks={"wallet1.source": "web", "wallet2.source": "app"},
     ),
 )  # fmt: skip
@@ -192,6 +197,7 @@ DPAN_PROOF: tuple[ParameterRule, ...] = (
         "with card.numberType DPAN, unless the merchant initiates the payment",
         lambda sent: sent.get("card.numberType") == "DPAN" and not is_merchant_initiated(sent),
         "threeDSecure.verificationId", "threeDSecure.eci",
+        when=("card.numberType",),
         keeps={"card.numberType": "DPAN"} | _PROOF, breaks={"card.numberType": "DPAN"},
     ),
 )  # fmt: skip
@@ -209,6 +215,7 @@ NETWORK_TOKEN_PROOF: tuple[ParameterRule, ...] = (
         "tokenAccount.type NETWORK needs cryptogram or dtvc, unless the merchant initiates the payment",
         ("tokenAccount.type", "tokenAccount.cryptogram", "tokenAccount.dtvc"),
         _network_token_unproved,
+        when=("tokenAccount.type",),
         keeps={"tokenAccount.type": "NETWORK", "standingInstruction.source": "MIT"},
         breaks={"tokenAccount.type": "NETWORK", "standingInstruction.source": "CIT"},
     ),

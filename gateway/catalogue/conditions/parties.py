@@ -20,6 +20,7 @@ CUSTOMER_NAMES: tuple[ParameterRule, ...] = (
     required_when(
         "when any other customer parameter is sent, except what the browser supplies",
         lambda sent: sent.any(*_PERSONAL), *_NAMES,
+        when=("customer",),
         keeps={"customer.ip": "192.0.2.1"}, breaks={"customer.email": "jane@mail.example"},
     ),
 )  # fmt: skip
@@ -39,6 +40,7 @@ PURPOSE_CODE: tuple[ParameterRule, ...] = (
         "for money transfers to recipients in Argentina, Bangladesh, Chile, Colombia, Egypt and India",
         _money_transfer,
         "transactionPurposeCode",
+        when=("transactionProcessingCode",),
         keeps={"transactionProcessingCode": "PAYMENT", "recipient.country": "DEU"},
         breaks={"transactionProcessingCode": "PAYMENT", "recipient.country": "IND"},
     ),
@@ -58,6 +60,7 @@ REFERENCE_UUID: tuple[ParameterRule, ...] = (
     build_rule(
         "referenceUuid is used with industryPractice REAUTHORIZATION or INCREMENTAL_AUTH",
         ("referenceUuid", _PRACTICE), _other_practice,
+        when=("referenceUuid",),
         keeps=_REFERENCE | {_PRACTICE: "INCREMENTAL_AUTH"}, breaks=_REFERENCE,
     ),
 )  # fmt: skip
@@ -73,6 +76,7 @@ SHOPPER_RESULT_URL: tuple[ParameterRule, ...] = (
         "with a brand that sends the shopper away to pay",
         _sends_the_shopper_away,
         "shopperResultUrl",
+        when=("paymentBrand",),
         keeps={"paymentBrand": "WEBWALLET", "shopperResultUrl": "https://shop.example/result"},
         breaks={"paymentBrand": "WEBWALLET"},
     ),

@@ -67,6 +67,7 @@ TO_STORE: tuple[ParameterRule, ...] = (
 NOT_STORABLE: tuple[ParameterRule, ...] = (
     build_rule(
         "Token accounts and gift cards cannot be registered", ("createRegistration", *_NOT_STORABLE), _not_storable,
+        when=_NOT_STORABLE,
         keeps={"createRegistration": "true"} | _CARD,
         breaks={"createRegistration": "true", "tokenAccount.number": "4200000000000000"},
     ),

@@ -14,6 +14,9 @@ AUTHENTICATING_FACTS = frozenset({"threeds"})
 """The fact that the channel authenticates cards."""
 
 
+MAIL_OR_TELEPHONE = frozenset({"MO", "TO"})
+"""Values of transactionCategory for a mail or telephone order. The specification shows none: docs/decisions/0067."""
+
 MERCHANT_INITIATED_PRACTICES = frozenset({"RESUBMISSION", "DELAYED_CHARGES", "NO_SHOW"})
 """Industry practices that only a merchant initiates, in a payment of their own. Increments and renewals are made on an
 earlier authorization: gateway.connectors.point_of_service."""
@@ -38,13 +41,16 @@ def has_authentication_proof(sent: RuleInput) -> bool:
 
 
 def will_authenticate(sent: RuleInput) -> bool:
-    """True if the channel will authenticate this card: the shopper pays, without proof, and nothing disables it."""
+    """True if the channel will authenticate this card: the shopper pays, without proof, and nothing disables it. Mail
+    and telephone orders are out of the scope of strong authentication, and have no browser (EU 2015/2366, article 97:
+    payments that the payer initiates electronically; https://docs.stripe.com/payments/payment-intents/moto)."""
     return (
         "threeds" in sent.facts
         and ("card.number" in sent or STORED_CARD_FACT in sent.facts)
         and sent.get("threeDSecure.disable") != "true"
         and not has_authentication_proof(sent)
         and not is_merchant_initiated(sent)
+        and (sent.get("transactionCategory") not in MAIL_OR_TELEPHONE or "alone" in sent.facts)
     )
 
 

@@ -49,6 +49,7 @@ NO_TEST_MODE_IN_LIVE = build_rule(
     "testMode is refused in the live environment",
     ("testMode",),
     _live_has_no_test_mode,
+    when=("testMode",),
     keeps={"amount": "92.00"},
     breaks={"testMode": "INTERNAL"},
     facts=frozenset({"live"}),

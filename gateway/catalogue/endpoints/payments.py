@@ -22,6 +22,7 @@ REFUSE_FOLLOW_UP_TYPES = build_rule(
     "CP, RV, RF, RB, RC, CB and CR follow an earlier payment and are sent to POST /v1/payments/{id}",
     ("paymentType",),
     _follow_ups_need_an_id,
+    when=("paymentType",),
     keeps={"paymentType": "DB"},
     breaks={"paymentType": "CP"},
 )

@@ -69,6 +69,17 @@ AGGREGATION_PAGE_ENDPOINT = _endpoint(
     "aggregation-page", "/reports/v2/reconciliations/aggregations/{id}", "Read a settlement's records, page by page",
     "The same in pages of 100 records.", _DETAIL, s.SETTLEMENT_PAGES,
 )  # fmt: skip
+APPROVALS_ENDPOINT = Endpoint(
+    name="approvals",
+    method="GET",
+    path="/v1/reports/approvals",
+    title="Read approval rates",
+    about="How many attempts and purchases of a period were approved, with intervals of 95 %, as a whole or divided.",
+    operation="report",
+    scope="read",
+    structures=(REQUIRED_ENTITY, s.APPROVALS),
+    answers=(200, 400, 401, 403, 429),
+)
 
 REPORTS = (
     SETTLEMENTS_ENDPOINT,
@@ -77,4 +88,5 @@ REPORTS = (
     AGGREGATION_ENDPOINT,
     AGGREGATIONS_PAGE_ENDPOINT,
     AGGREGATION_PAGE_ENDPOINT,
+    APPROVALS_ENDPOINT,
 )

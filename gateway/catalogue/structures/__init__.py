@@ -30,9 +30,16 @@ from gateway.catalogue.structures.means import (
 )
 from gateway.catalogue.structures.merchant import MERCHANT
 from gateway.catalogue.structures.migration import MIGRATION
+from gateway.catalogue.structures.payment_links import LINK, LINK_CART_ITEMS, LINK_CUSTOMER, LINK_PAGING, PAYMENT_PAGE
 from gateway.catalogue.structures.people import CORPORATE, CUSTOMER, RECIPIENT, SENDER, SHIPPING_CUSTOMER
 from gateway.catalogue.structures.query import PAGING, PAYMENT_METHOD_CODES, QUERY
-from gateway.catalogue.structures.reporting import REPORTING, SETTLEMENT_FILTER, SETTLEMENT_PAGES
+from gateway.catalogue.structures.reporting import (
+    APPROVALS,
+    MAX_APPROVAL_DAYS,
+    REPORTING,
+    SETTLEMENT_FILTER,
+    SETTLEMENT_PAGES,
+)
 from gateway.catalogue.structures.risk import RISK
 from gateway.catalogue.structures.scheduling import JOB
 from gateway.catalogue.structures.threeds import (
@@ -108,12 +115,22 @@ REQUEST_STRUCTURES_OF_CHECKOUTS = (
 )
 """The shopper supplies the means (D29); other known data may be sent beforehand."""
 
-KNOWN_STRUCTURES: tuple[Structure, ...] = (*ALL_STRUCTURES, OFFERED_CARDS, CHOSEN_CARD, PAGING, SETTLEMENT_PAGES)
+KNOWN_STRUCTURES: tuple[Structure, ...] = (
+    *ALL_STRUCTURES,
+    OFFERED_CARDS,
+    CHOSEN_CARD,
+    PAGING,
+    SETTLEMENT_PAGES,
+    PAYMENT_PAGE,
+    LINK,
+    LINK_PAGING,
+)
 """The specification's tables and ours: a name in one of these is known, though perhaps not accepted here."""
 
 __all__ = [
     "AIRLINE",
     "ALL_STRUCTURES",
+    "APPROVALS",
     "ASYNCHRONOUS",
     "BANK_ACCOUNT",
     "BASIC_PAYMENT",
@@ -135,7 +152,12 @@ __all__ = [
     "JOB",
     "KNOWN_STRUCTURES",
     "LEGS",
+    "LINK",
+    "LINK_CART_ITEMS",
+    "LINK_CUSTOMER",
+    "LINK_PAGING",
     "MARKETPLACE",
+    "MAX_APPROVAL_DAYS",
     "MERCHANT",
     "MERCHANT_BILLING",
     "MERCHANT_SHIPPING",
@@ -145,6 +167,7 @@ __all__ = [
     "PAGING",
     "PASSENGERS",
     "PAYMENT_METHOD_CODES",
+    "PAYMENT_PAGE",
     "PAYMENT_TYPE_CODES",
     "PROOF",
     "QUERY",

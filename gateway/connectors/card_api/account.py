@@ -21,6 +21,7 @@ CARD_API_VERSION: Final = "2024-06-20"
 FULL_PROFILE: Final = "full"
 CORE_PROFILE: Final = "core"
 MULTICAPTURE_IF_AVAILABLE: Final = "if_available"
+MIT_REFERENCE_OFF: Final = "off"
 API_KEY_SETTING: Final = "api_key"
 WEBHOOK_SECRETS_SETTING: Final = "webhook_secrets"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -47,6 +48,14 @@ CARD_API_SETTINGS: Final = (
         pattern=f"off|{MULTICAPTURE_IF_AVAILABLE}",
         allowed=f"off or {MULTICAPTURE_IF_AVAILABLE}",
         default="off",
+    ),
+    ConnectorSetting(
+        name="mit_reference",
+        about="Whether a payment that the merchant initiates names the scheme's reference of the agreement's first. "
+        "The processor allows that to accounts on request, and refuses these payments of others.",
+        pattern=f"on|{MIT_REFERENCE_OFF}",
+        allowed=f"on or {MIT_REFERENCE_OFF}",
+        default="on",
     ),
     ConnectorSetting(
         name="api_version",
@@ -89,6 +98,7 @@ class CardApiSetup:
     url: str
     full: bool
     multicapture: bool
+    mit_reference: bool
     version: str
     key: Secret
 
@@ -113,6 +123,7 @@ def parse_card_api_setup(account: ConnectorAccount) -> CardApiSetup:
         url=given.get("url", CARD_API_URL).rstrip("/"),
         full=full,
         multicapture=full and given.get("multicapture") == MULTICAPTURE_IF_AVAILABLE,
+        mit_reference=given.get("mit_reference") != MIT_REFERENCE_OFF,
         version=given.get("api_version", CARD_API_VERSION),
         key=key,
     )

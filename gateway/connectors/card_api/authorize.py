@@ -30,7 +30,13 @@ def authorize_payment(question: CardApiOperation) -> AcquirerReply:
     if mapping.is_verification(request):
         response, sent = _submit_verification(question, method)
     else:
-        form = mapping.build_intent(request, full=setup.full, multicapture=setup.multicapture, method=method)
+        form = mapping.build_intent(
+            request,
+            full=setup.full,
+            multicapture=setup.multicapture,
+            mit_reference=setup.mit_reference,
+            method=method,
+        )
         response, sent = question.post(question.collection_path, form)
     if response.kind is not CallVerdict.DONE:
         return reply_from_failure(question, response, sent)
@@ -60,7 +66,7 @@ def reply_from_intent(request: AcquirerRequest, resource: Mapping[str, Any], sen
     Raises OutcomeUnknownError if it is not conclusive, contradicts itself, or belongs to another payment.
     """
     ident, status = mapping.parse_object_id(resource.get("id")), resource.get("status")
-    if not ident or not mapping.is_made_by_payment(resource, request.payment):
+    if not ident or not mapping.is_made_by_request(resource, request):
         raise OutcomeUnknownError("the processor answered with another payment's object", sent)
     charge = mapping.parse_charge(resource)
     details = {"ConnectorTxID1": ident, "ConnectorTxID2": charge.id}
@@ -82,6 +88,7 @@ def reply_from_intent(request: AcquirerRequest, resource: Mapping[str, Any], sen
         sent=sent,
         received=summarize_response(CardApiResponse(kind=CallVerdict.DONE, body=resource)),
         valid_for=charge.valid_for if granted is not None else None,
+        has_own_advice=granted is None and isinstance(error, dict) and mapping.has_own_advice(error),
     )
 
 

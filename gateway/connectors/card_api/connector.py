@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE
 from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.card_api import authorize, client, follow_up, inquiry, result_mapping
 from gateway.connectors.card_api.account import (
@@ -20,7 +21,6 @@ from gateway.connectors.card_api.mapping import UnsupportedRequestError, parse_o
 from gateway.connectors.card_api.operation import INTENT_PAYMENT_TYPES, CardApiOperation
 from gateway.connectors.card_api.transport import CardApiSession
 from gateway.connectors.means import Card
-from gateway.connectors.point_of_service import MAIL_OR_TELEPHONE
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,

@@ -27,8 +27,8 @@ _HELD: Final = frozenset({"requires_capture", "requires_confirmation", "requires
 
 
 def capture_intent(question: CardApiOperation) -> AcquirerReply:
-    """Capture in full or in part. Without multicapture the processor releases the rest, and a further capture is
-    declined."""
+    """Capture in full or in part. Without multicapture, or with a card that does not allow it, the processor releases
+    the rest, and a further capture is declined."""
     request, setup = question.request, question.setup
     path = f"{INTENTS_PATH}/{request.reference}"
     if not setup.full:
@@ -40,7 +40,14 @@ def capture_intent(question: CardApiOperation) -> AcquirerReply:
         marked, sent = question.post(path, mapping.build_capture_mark(request), "mark")
         if marked.kind is not CallVerdict.DONE:
             return reply_from_failure(question, marked, sent, moves_money=False)
-    form = mapping.build_capture(request, full=setup.full, multicapture=setup.multicapture)
+    again = setup.multicapture
+    if again and not mapping.is_last_capture(request):
+        # To a card that allows one capture only, the processor refuses the word that another will follow.
+        lookup = question.session.get(path, [("expand[]", "latest_charge")])
+        if lookup.kind is not CallVerdict.DONE:
+            return _reply_to_failed_lookup(question, lookup)
+        again = mapping.is_multicapture_available(lookup.body)
+    form = mapping.build_capture(request, full=setup.full, multicapture=again)
     response, sent = question.post(f"{path}/capture", form)
     if response.kind is not CallVerdict.DONE:
         return reply_from_failure(question, response, sent)

@@ -113,7 +113,7 @@ def _find_object(question: CardApiOperation) -> InquiryMatch:
     payment, collection_path = question.request.payment, question.collection_path
     if known_transaction_id := mapping.parse_object_id(question.request.known_transaction_id):
         lookup = question.session.get(f"{collection_path}/{known_transaction_id}", _expanding(question))
-        if lookup.kind is CallVerdict.DONE and mapping.is_made_by_payment(lookup.body, payment):
+        if lookup.kind is CallVerdict.DONE and mapping.is_made_by_request(lookup.body, question.request):
             return InquiryMatch(resource=lookup.body)
     since = (
         [("created[gte]", str(int(_payment_time(question) - PROCESSOR_CLOCK_SKEW_S)))] if question.setup.full else []
@@ -121,12 +121,12 @@ def _find_object(question: CardApiOperation) -> InquiryMatch:
     all_seen = False
     for resource, last in _iterate_list(question, collection_path, since):
         all_seen = last
-        if resource is not None and mapping.is_made_by_payment(resource, payment):
+        if resource is not None and mapping.is_made_by_request(resource, question.request):
             return InquiryMatch(resource=_reload_object(question, collection_path, resource))
     if not all_seen and question.setup.full and collection_path == INTENTS_PATH:
         query = f"metadata['{mapping.PAYMENT_MARK}']:'{payment.hex}'"
         for resource in _list_page(_fetch(question, f"{collection_path}/search", [("query", query)])):
-            if mapping.is_made_by_payment(resource, payment):
+            if mapping.is_made_by_request(resource, question.request):
                 return InquiryMatch(resource=_reload_object(question, collection_path, resource))
     return InquiryMatch(resource=None, all_seen=all_seen)
 
@@ -180,6 +180,13 @@ def _payment_time(question: CardApiOperation) -> float:
     )
 
 
+def _call_time(question: CardApiOperation) -> float:
+    """When the processor was called, real time, in seconds."""
+    called_at = question.request.called_at
+    began = _payment_time(question)
+    return max(began, called_at.timestamp()) if called_at is not None else began
+
+
 # --- proving "not found" --------------------------------------------------------------------------------------------
 
 
@@ -196,7 +203,7 @@ def _prove_not_found(question: CardApiOperation, found: InquiryMatch) -> NotFoun
     if (
         response.kind is CallVerdict.TAKEN
         and found.all_seen
-        and time.time() - _payment_time(question) > MAX_REQUEST_LIFE_S
+        and time.time() - _call_time(question) > MAX_REQUEST_LIFE_S
     ):
         return NotFoundAtAcquirer(sent=sent, received={"outcome": "failed there"})
     if response.kind is CallVerdict.REFUSED and response.status == 404:

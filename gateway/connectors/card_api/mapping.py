@@ -26,9 +26,15 @@ from gateway.core.secret import Secret
 
 PAYMENT_MARK: Final = "tollhouse_payment"
 """Metadata: id of the payment that made an object."""
+ATTEMPT_MARK: Final = "tollhouse_attempt"
+"""Metadata: which authorization of the payment it is; only from the second on."""
 CLOSED_MARK: Final = "tollhouse_closed"
 """Metadata: the object only uses up a payment's idempotency key, so that its request cannot be accepted later."""
 ORDER_MARK: Final = "order"
+CARDS_ONLY: Final = ("payment_method_types[]", "card")
+"""Since the API's version of 2023-08-16 an intent without types takes every payment method of the account, and is
+refused when it is confirmed without a return_url, because some of them redirect. Source:
+https://docs.stripe.com/upgrades/manage-payment-methods."""
 VERIFICATION_TYPES: Final = frozenset({"RG"})
 _EXPONENTS: Final[Mapping[str, int]] = {"ISK": 2, "MGA": 0, "UGX": 2}
 """Currencies whose minor unit at the processor differs from ISO 4217."""
@@ -81,8 +87,11 @@ def is_verification(request: AcquirerRequest) -> bool:
     return request.operation in VERIFICATION_TYPES or not request.money
 
 
-def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, method: str = "") -> FormFields:
-    """A payment intent that is confirmed at once. ``method``: id of a card object made before."""
+def build_intent(
+    request: AcquirerRequest, *, full: bool, multicapture: bool, mit_reference: bool = True, method: str = ""
+) -> FormFields:
+    """A payment intent that is confirmed at once. ``mit_reference``: whether it names the scheme's reference of the
+    agreement's first payment; ``method``: id of a card object made before."""
     manual = request.operation == "PA"
     fields = [
         ("amount", str(units_from_money(request.money))),
@@ -92,16 +101,19 @@ def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, me
         *_means_fields(request, method),
         *_metadata_fields(request),
         *_authentication_fields(request),
+        *_exemption_fields(request),
         *_initiator(request.point_of_service),
     ]
     if not full:
         return fields
     fields += [
+        CARDS_ONLY,
         ("error_on_requires_action", "true"),
         ("expand[]", "latest_charge"),
         *_descriptor_fields(request.parameters),
     ]
-    fields += _network_reference_fields(request)
+    if mit_reference:
+        fields += _network_reference_fields(request)
     if request.point_of_service.stores:
         fields.append(("setup_future_usage", "off_session"))
     if manual and multicapture:
@@ -111,7 +123,7 @@ def build_intent(request: AcquirerRequest, *, full: bool, multicapture: bool, me
 
 def build_verification(request: AcquirerRequest, *, method: str = "", confirm: bool = True) -> FormFields:
     """A setup intent: checks the card without money. Unconfirmed it has no card yet."""
-    fields = [("usage", "off_session"), ("payment_method_types[]", "card"), *_metadata_fields(request)]
+    fields = [("usage", "off_session"), CARDS_ONLY, *_metadata_fields(request)]
     if not confirm:
         return fields
     return [
@@ -140,15 +152,19 @@ def build_card_object(request: AcquirerRequest) -> FormFields:
     ]
 
 
+def is_last_capture(request: AcquirerRequest) -> bool:
+    """Whether the merchant captures no more of the authorization after this."""
+    number, most = request.clearing
+    return request.parameters.get("sequence") == "FINAL" or 0 < number == most
+
+
 def build_capture(request: AcquirerRequest, *, full: bool, multicapture: bool) -> FormFields:
-    """A capture, marked with its payment."""
+    """A capture, marked with its payment. ``multicapture``: the authorization can be captured again."""
     fields: list[tuple[str, str | Secret]] = [("amount_to_capture", str(units_from_money(request.money)))]
     if full:
         fields += [*build_capture_mark(request), ("expand[]", "latest_charge")]
     if multicapture:
-        number, most = request.clearing
-        final = request.parameters.get("sequence") == "FINAL" or 0 < number == most
-        fields.append(("final_capture", "true" if final else "false"))
+        fields.append(("final_capture", "true" if is_last_capture(request) else "false"))
     return fields
 
 
@@ -176,9 +192,9 @@ def build_closing_request(request: AcquirerRequest) -> FormFields:
     """Uses up a first payment's idempotency key without moving money: an intent without a card."""
     marked: list[tuple[str, str | Secret]] = [*_metadata_fields(request), (f"metadata[{CLOSED_MARK}]", "1")]
     if is_verification(request):
-        return [("usage", "off_session"), ("payment_method_types[]", "card"), *marked]
+        return [("usage", "off_session"), CARDS_ONLY, *marked]
     money = [("amount", str(units_from_money(request.money))), ("currency", request.money.currency.lower())]
-    return [*money, ("payment_method_types[]", "card"), *marked]
+    return [*money, CARDS_ONLY, *marked]
 
 
 def build_closing_mark(payment: UUID) -> FormFields:
@@ -225,6 +241,8 @@ def _means_fields(request: AcquirerRequest, method: str) -> Iterator[tuple[str, 
 
 def _metadata_fields(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
     yield f"metadata[{PAYMENT_MARK}]", request.payment.hex
+    if request.attempt > 1:
+        yield f"metadata[{ATTEMPT_MARK}]", str(request.attempt)
     if order := request.parameters.get("merchantTransactionId"):
         yield f"metadata[{ORDER_MARK}]", order[:_METADATA_CHARS]
 
@@ -236,6 +254,9 @@ _PROOF: Final[Mapping[str, str]] = {
     "threeDSecure.authenticationStatus": "ares_trans_status",
 }
 _PROVED: Final = "payment_method_options[card][three_d_secure]"
+ACCEPTED_ECI: Final = frozenset({"01", "02", "05", "06", "07"})
+"""Values of electronic_commerce_indicator. Another (Mastercard's 04, data shared only) would have the payment refused,
+and the field is optional."""
 DEFAULT_3DS_VERSION: Final = "2.2.0"
 
 
@@ -246,10 +267,16 @@ def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str 
         return
     whole = {"threeDSecure.version": DEFAULT_3DS_VERSION, **sent}
     for name, theirs in _PROOF.items():
-        if value := whole.get(name):
+        value = whole.get(name)
+        if value and (theirs != "electronic_commerce_indicator" or value in ACCEPTED_ECI):
             yield f"{_PROVED}[{theirs}]", value
     yield f"{_PROVED}[cryptogram]", request.cryptogram
-    if exemption := request.point_of_service.exemption:
+
+
+def _exemption_fields(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
+    """The exemption that the issuer accepted, beside its proof. A card that is verified without money has none."""
+    proved = request.cryptogram is not None and "threeDSecure.dsTransactionId" in request.parameters
+    if proved and (exemption := request.point_of_service.exemption):
         yield f"{_PROVED}[exemption_indicator]", "low_risk" if exemption == "LOW_RISK" else "none"
 
 
@@ -337,15 +364,32 @@ def _parse_validity(created: object, capture_before: object) -> timedelta | None
     return timedelta(seconds=min(capture_before - created, _MAX_VALIDITY_S))
 
 
+def is_multicapture_available(intent: Mapping[str, Any]) -> bool:
+    """Whether the card of an authorization can be captured in several parts."""
+    charge = _nested_object(intent, "latest_charge")
+    card = _nested_object(_nested_object(charge, "payment_method_details"), "card")
+    return _text_member(_nested_object(card, "multicapture"), "status") == "available"
+
+
 def read_mark(resource: Mapping[str, Any], name: str) -> str:
     """A metadata value, or ''."""
     found = _nested_object(resource, "metadata").get(name)
     return found if isinstance(found, str) else ""
 
 
-def is_made_by_payment(resource: Mapping[str, Any], payment: UUID) -> bool:
-    """True if a payment of ours made the object, and not to use up its key."""
-    return read_mark(resource, PAYMENT_MARK) == payment.hex and not read_mark(resource, CLOSED_MARK)
+def read_attempt(resource: Mapping[str, Any]) -> int:
+    """Which attempt of its payment made the object: from 1; 0 for a mark that is none of ours."""
+    mark = read_mark(resource, ATTEMPT_MARK) or "1"
+    return int(mark) if mark.isascii() and mark.isdigit() and len(mark) < 4 else 0
+
+
+def is_made_by_request(resource: Mapping[str, Any], request: AcquirerRequest) -> bool:
+    """True if this attempt of a payment of ours made the object, and not to use up its key."""
+    return (
+        read_mark(resource, PAYMENT_MARK) == request.payment.hex
+        and read_attempt(resource) == request.attempt
+        and not read_mark(resource, CLOSED_MARK)
+    )
 
 
 def result_code_from_error(error: Mapping[str, Any], operation: str) -> str:
@@ -359,6 +403,12 @@ def parse_advice_code(error: Mapping[str, Any]) -> str:
     if len(code) == 2 and code.isascii() and code.isdecimal():
         return code
     return DO_NOT_TRY_AGAIN if _text_member(error, "advice_code") == "do_not_try_again" else ""
+
+
+def has_own_advice(error: Mapping[str, Any]) -> bool:
+    """Whether the processor says in its own words what to do after a decline (``confirm_card_data``,
+    ``do_not_try_again``, ``try_again_later``)."""
+    return bool(_text_member(error, "advice_code"))
 
 
 def summarize_error(error: Mapping[str, Any]) -> dict[str, str]:

@@ -39,8 +39,8 @@ class CardApiOperation:
         return SETUPS_PATH if mapping.is_verification(self.request) else INTENTS_PATH
 
     def key(self, step: str = "") -> str:
-        """The idempotency key: payment id and type, and the step where there are several."""
-        return "-".join(filter(None, (self.request.payment.hex, self.request.operation, step)))
+        """The idempotency key: payment id, attempt and type, and the step where there are several."""
+        return "-".join(filter(None, (self.request.attempt_key, self.request.operation, step)))
 
     def post(self, path: str, fields: FormFields, step: str = "") -> tuple[CardApiResponse, dict[str, Any]]:
         """POST a form. Returns the response, and the masked form for the stored exchange."""
@@ -83,6 +83,7 @@ def reply_from_failure(
             details={name: value for name, value in details.items() if value},
             sent=sent,
             received=kept,
+            has_own_advice=mapping.has_own_advice(error),
         )
     if moves_money and response.kind in (CallVerdict.UNCLEAR, CallVerdict.TAKEN):
         raise OutcomeUnknownError(f"the processor's answer is not clear: {response.why}", sent)

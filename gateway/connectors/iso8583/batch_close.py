@@ -6,6 +6,7 @@ Source: ISO 8583:1987, reconciliation; docs/decisions/0040.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.connectors.iso8583.batch_lease import (
 )
 from gateway.connectors.iso8583.batch_totals import BatchSums, TotalsVerdict
 from gateway.connectors.iso8583.terminal import Terminal
+from gateway.connectors.iso8583.trace_numbers import take_trace_number
 from gateway.core import clock
 from gateway.core.money import Money
 from gateway.models import BatchedCapture, CaptureBatch
@@ -41,8 +43,13 @@ def close_batch(batch: CaptureBatch, terminal: Terminal) -> None:
     if not sums.count:
         _close_balanced(batch, sums, {}, "no capture was granted, so there are no sums")
         return
-    message = batch_totals.build_reconciliation_request(sums, terminal, repeat=batch.asked)
-    extend_batch_lease(batch, asked=True)
+    repeat = batch.asked
+    extend_batch_lease(
+        batch, asked=True, trace_number=batch.trace_number if repeat else take_trace_number(terminal.sequence)
+    )
+    message = batch_totals.build_reconciliation_request(
+        replace(sums, trace_number=batch.trace_number), terminal, repeat=repeat
+    )
     said = ask_host(terminal, message)
     if said.answer is None:
         raise BatchDeferredError(f"the sums: {said.why}")
@@ -73,7 +80,7 @@ def sum_granted_captures(batch: CaptureBatch) -> BatchSums:
     """Count and total of the captures that the host has granted."""
     found = list_granted_captures(batch).aggregate(count=Count("payment"), total=Sum("amount"))
     return BatchSums(
-        batch=batch.pk,
+        trace_number=batch.trace_number,
         number=batch.number,
         opened_at=batch.opened_at,
         round=batch.round,

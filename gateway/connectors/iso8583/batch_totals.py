@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from gateway.connectors.iso8583.iso_request import build_rrn, build_stan
+from gateway.connectors.iso8583.iso_request import build_rrn
 from gateway.connectors.iso8583.private_field import replace_unencodable
 from gateway.connectors.iso8583.terminal import Terminal
 from gateway.core.money import Money, currency_number
@@ -32,9 +31,9 @@ ALREADY_RECONCILED: Final = "94"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSums:
     """Totals of a batch. ``count`` captures sum up to ``total``; ``round``: uploads so far; ``opened_at``: the
-    merchant's clock; ``number``: the batch's number at the host."""
+    merchant's clock; ``number``: the batch's number at the host; ``trace_number``: of this round's request."""
 
-    batch: UUID
+    trace_number: int
     number: int
     opened_at: datetime
     round: int
@@ -82,8 +81,8 @@ TOTALS_ELEMENTS: Final = (
     ),
     TotalsElement(
         number="11",
-        about="trace number, out of the batch's id",
-        fill=lambda s, _t: build_stan(s.batch, f"sums{s.round}"),
+        about="trace number, one for each round of sums",
+        fill=lambda s, _t: f"{s.trace_number:06}",
     ),
     TotalsElement(number="12", about="the same time, local", fill=lambda s, t: f"{_local_time(s, t):%H%M%S}"),
     TotalsElement(number="13", about="its day, local", fill=lambda s, t: f"{_local_time(s, t):%m%d}"),
@@ -91,7 +90,9 @@ TOTALS_ELEMENTS: Final = (
     TotalsElement(number="24", about="the account's nii", fill=lambda _s, t: t.nii),
     TotalsElement(number="32", about="the account's institution", fill=lambda _s, t: t.institution),
     TotalsElement(
-        number="37", about="reference number, out of the batch's id", fill=lambda s, _t: build_rrn(s.batch, s.opened_at)
+        number="37",
+        about="reference number, ydddhh and the trace number",
+        fill=lambda s, _t: build_rrn(s.trace_number, s.opened_at),
     ),
     TotalsElement(number="41", about="the account's terminal", fill=lambda _s, t: f"{t.terminal:8}"),
     TotalsElement(

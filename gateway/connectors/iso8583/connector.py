@@ -18,9 +18,10 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.catalogue.conditions.request_facts import MAIL_OR_TELEPHONE
 from gateway.connectors.capabilities import SentParameter
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
-from gateway.connectors.iso8583 import batched_capture, capture_records
+from gateway.connectors.iso8583 import batched_capture, capture_records, trace_numbers
 from gateway.connectors.iso8583.addenda import ADDENDA_CAPABILITIES
 from gateway.connectors.iso8583.codec import BadMessageError
 from gateway.connectors.iso8583.iso_request import (
@@ -44,19 +45,22 @@ from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_rev
 from gateway.connectors.iso8583.terminal import (
     BATCH_CAPTURES,
     ISO8583_SETTINGS,
+    RENEWALS_APART,
     TerminalNotConfiguredError,
     check_terminal_settings,
+    name_trace_sequence,
     parse_terminal,
 )
 from gateway.connectors.means import Card, TokenAccount
-from gateway.connectors.point_of_service import MAIL_OR_TELEPHONE
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
+    ConnectorAccount,
     ConnectorSetting,
     NotFoundAtAcquirer,
     OutcomeUnknownError,
 )
+from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.core.secret import RedactedDict
 
 TERMINAL_NOT_CONFIGURED: Final = "500.100.401"
@@ -124,6 +128,8 @@ class Iso8583Connector:
             return batched_capture.reply_from_batched_capture(row, request.brand, {"inquiry": request.payment.hex})
         if _is_batched_only(request):
             return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"capture": "unknown"})
+        if _was_never_built(request):
+            return NotFoundAtAcquirer(sent={"inquiry": request.payment.hex}, received={"unsent": "no trace number"})
         kind = MESSAGE_KINDS.get(request.operation)
         if kind is None or not kind.advice:
             mti = kind.mti if kind is not None else ""
@@ -139,6 +145,9 @@ class Iso8583Connector:
             _is_batched_only(request) or capture_records.find_batched_capture(request.payment) is not None
         ):
             return batched_capture.void_queued_capture(request)
+        if _was_never_built(request):
+            sent = {"void": request.payment.hex}
+            return AcquirerReply(code=TIMEOUT_REVERSED_CODE, sent=sent, received={"unsent": "no trace number"})
         written = _write_message_in_doubt(request, repeat=_mark_reversal_sent(request.payment), void=True)
         return reply_from_reversal(written.asked, _exchange_in_doubt(request, written), written.sent)
 
@@ -148,6 +157,15 @@ class Iso8583Connector:
         if request.operation == "RV":
             return batched_capture.find_capture_by_reference(request) is not None
         return request.operation == "CP" and request.account.settings.get("capture") == BATCH_CAPTURES
+
+    def take_trace_number(self, account: ConnectorAccount) -> int:
+        """The number of a payment's message, once a day on a terminal (trace_numbers.py)."""
+        terminal = account.settings.get("terminal", "")
+        return trace_numbers.take_trace_number(name_trace_sequence(account.merchant, terminal)) if terminal else 0
+
+    def holds_renewals_apart(self, account: ConnectorAccount) -> bool:
+        """Whether the host holds a renewal as an amount of its own, beside what it renews."""
+        return account.settings.get("renewals") == RENEWALS_APART
 
     def faults_of(self, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Errors in an account's settings taken together: (setting, reason)."""
@@ -175,6 +193,11 @@ def _is_batched_only(request: AcquirerRequest) -> bool:
         and ISO8583.answers_locally(request)
         and OriginalMessage.parse(request.known_transaction_id) is None
     )
+
+
+def _was_never_built(request: AcquirerRequest) -> bool:
+    """True for a payment whose message had no number, so that none was sent."""
+    return not request.trace_number and OriginalMessage.parse(request.known_transaction_id) is None
 
 
 def _decline_unsent(request: AcquirerRequest, code: str, why: str) -> AcquirerReply:

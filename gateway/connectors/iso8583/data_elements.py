@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.connectors.iso8583.addenda import write_addendum
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest, build_stan
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, VOID_KIND, IsoRequest
 from gateway.connectors.iso8583.private_field import replace_unencodable, write_private_field
 from gateway.connectors.port import ReversalReason
-from gateway.core.money import currency_number
+from gateway.core.money import Money, currency_number
 
 
 def _account(asked: IsoRequest) -> str:
@@ -31,7 +31,8 @@ def _amount(asked: IsoRequest) -> str:
 
 
 def _trace(asked: IsoRequest) -> str:
-    return build_stan(asked.request.payment, VOID_KIND if asked.kind == VOID_KIND else "")
+    # The reversal of a message has the number after its own: trace_numbers.py.
+    return f"{int(asked.own.stan) + 1:06}" if asked.kind == VOID_KIND else asked.own.stan
 
 
 def _entry(asked: IsoRequest) -> str:
@@ -67,6 +68,9 @@ def _original(asked: IsoRequest) -> str:
 
 def _replacement(asked: IsoRequest) -> str:
     """DE95: what is left of the original after a partial reversal; '' after a full one."""
+    if asked.kind == VOID_KIND:
+        kept = Money(asked.request.kept_amount, asked.request.money.currency).minor_units()
+        return f"{kept:012}{'0' * 12}{'0' * 18}" if kept else ""
     if asked.original is None or asked.amount_already_reversed + asked.own.amount >= asked.original.amount:
         return ""
     left = asked.original.amount - asked.amount_already_reversed - asked.own.amount
@@ -103,7 +107,7 @@ DATA_ELEMENTS: Final = (
         number="4", kinds=_ALL, about="amount in minor units; of RV the original's, with increments", fill=_amount
     ),
     DataElement(number="7", kinds=_ALL, about="when the payment began, UTC", fill=lambda q: f"{q.at:%m%d%H%M%S}"),
-    DataElement(number="11", kinds=_ALL, about="trace number, out of the payment's id", fill=_trace),
+    DataElement(number="11", kinds=_ALL, about="trace number, once a day on a terminal", fill=_trace),
     DataElement(number="12", kinds=_ALL, about="the same time, local", fill=lambda q: f"{q.local:%H%M%S}"),
     DataElement(number="13", kinds=_ALL, about="its day, local", fill=lambda q: f"{q.local:%m%d}"),
     DataElement(number="14", kinds=_ALL, about="card.expiryYear, card.expiryMonth", fill=_expiry),
@@ -130,13 +134,13 @@ DATA_ELEMENTS: Final = (
     DataElement(
         number="37",
         kinds=_ALL,
-        about="reference number, out of the payment's id; of CP, RV, increments and renewals the original's",
+        about="reference number, ydddhh and the trace number; of CP, RV, increments and renewals the original's",
         fill=lambda q: q.own.rrn,
     ),
     DataElement(
         number="38",
-        kinds="CP RF RV",
-        about="authorization code of the original",
+        kinds="CP RF RV V",
+        about="authorization code of the original, where it was approved",
         fill=lambda q: f"{q.original.auth:6}" if q.original is not None and q.original.auth else "",
     ),
     DataElement(
@@ -170,7 +174,7 @@ DATA_ELEMENTS: Final = (
     DataElement(number="63", kinds=_ALL, about="the payment's id", fill=lambda q: q.request.payment.hex),
     DataElement(number="90", kinds="CP RF RV V", about="the original's type, DE11, DE7, DE32", fill=_original),
     DataElement(
-        number="95", kinds="RV", about="what is left of the original, when it is less than all", fill=_replacement
+        number="95", kinds="RV V", about="what is left of the original, when it is less than all", fill=_replacement
     ),
     DataElement(
         number="104",

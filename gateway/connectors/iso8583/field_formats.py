@@ -79,7 +79,7 @@ FIELD_MAP: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "127": ("ans...999", "Reserved, private"),
         "128": ("b8", "Message authentication code"),
     }
-)  # fmt: skip
+)
 """Number → format, name. n: digits; an, ans: text; b: bytes, shown as hex; ``..`` and ``...``: up to, with a length of
 two or three digits before it."""
 

@@ -1,19 +1,17 @@
 """The contents of an ISO 8583 message before encoding: its kind, its identifying numbers, and the message it refers to.
 
-Everything follows from the request and the account, nothing from a counter or clock, so a repeat or a reversal can
-build the same message again.
+Everything follows from the request and the account, nothing from a clock, so a repeat or a reversal can build the same
+message again: the number that a terminal may use once a day comes with the request (trace_numbers.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from gateway.connectors.acquirer_message import INITIAL_REFERENCE, resolve_initial_reference
@@ -80,7 +78,9 @@ class OriginalMessage:
     def text(self) -> str:
         """As stored in the payment's connector_tx_id, 64 characters at most."""
         auth = self.auth.replace(" ", "")[:6]
-        network = "".join(self.network.split())[:_NETWORK_CHARS]
+        network = "".join(self.network.split())
+        # Cut off it would name another transaction. Agreements keep the whole one (AcquirerReply.network_reference).
+        network = network if len(network) <= _NETWORK_CHARS else ""
         return f"{self.operation}{self.stan}{self.sent_at}{self.rrn}{auth:.<6}{self.amount}.{network}"
 
     @classmethod
@@ -122,6 +122,11 @@ class IsoRequest:
         return self.request.parameters.get(name, "")
 
     @property
+    def is_renewal(self) -> bool:
+        """Whether it renews an authorization."""
+        return self.request.operation == "PA" and self.request.point_of_service.practice == "REAUTHORIZATION"
+
+    @property
     def at(self) -> datetime:
         """When the payment began, UTC."""
         return self.request.at.astimezone(UTC)
@@ -136,32 +141,24 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
     """Build the message for ``request``, or with ``void`` the reversal of it. Raises UnsendableRequestError."""
     if request.operation not in MESSAGE_KINDS or (void and request.operation == "RV"):
         raise UnsendableRequestError(f"{request.operation} has no message")
-    amount = _minor_units(request)
     earlier = OriginalMessage.parse(request.reference)
     if request.operation in ("CP", "RF", "RV") and earlier is None:
         raise UnsendableRequestError("the payment it follows is not of this connector")
+    taken = request.amount_already_reversed
     if earlier is not None and request.authorized_amount:
         # What is reversed is the authorization with its increments, not its first message: docs/decisions/0068.
-        whole = Money(request.authorized_amount, request.money.currency).minor_units()
-        earlier = replace(earlier, amount=whole)
+        whole = request.authorized_amount
+        if terminal.renewals_apart and request.renewed_amount:
+            whole, taken = request.renewed_amount, request.reversed_since_renewal
+        earlier = replace(earlier, amount=Money(whole, request.money.currency).minor_units())
     first = request.operation not in ("CP", "RF", "RV")
-    # A follow-up keeps the reference number of its original, so increments and renewals are one authorization with it;
-    # a refund is a payment of its own.
-    keeps_rrn = earlier is not None and request.operation in ("CP", "RV", "PA")
-    own = OriginalMessage(
-        operation=request.operation,
-        stan=build_stan(request.payment),
-        sent_at=f"{request.at.astimezone(UTC):%m%d%H%M%S}",
-        rrn=earlier.rrn if earlier is not None and keeps_rrn else build_rrn(request.payment, request.at),
-        amount=amount,
-        network=earlier.network if earlier is not None else "",
-    )
-    named = request.parameters.get(INITIAL_REFERENCE, "")
-    # Older agreements refer to our own message instead of the scheme reference, and the message carries it.
-    initial = OriginalMessage.parse(named)
-    network = initial.network if initial is not None else resolve_initial_reference(request.parameters)
-    if earlier is not None:
-        network = earlier.network
+    other = request.renewable_amount and request.money.amount != request.renewable_amount
+    if terminal.renewals_apart and other and not void:  # what was sent is taken back, whatever is left by now
+        raise UnsendableRequestError("the host holds a renewal apart, so it renews all that is left")
+    own = _identify_message(request, earlier, void=void)
+    network = _resolve_network_reference(request, earlier)
+    if void and own.auth:
+        network = own.network
     original = own if void else None if first else earlier
     try:
         processing = _resolve_processing_code(request, VOID_KIND if void else request.operation, original)
@@ -178,8 +175,43 @@ def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: boo
         parts=parts,
         processing=processing,
         addenda={} if void else build_addenda(request),
-        amount_already_reversed=Money(request.amount_already_reversed, request.money.currency).minor_units(),
+        amount_already_reversed=Money(taken, request.money.currency).minor_units(),
     )
+
+
+def _identify_message(request: AcquirerRequest, earlier: OriginalMessage | None, *, void: bool) -> OriginalMessage:
+    """The message's identifying numbers: as it was sent before, with what its answer added, else new ones. Raises
+    UnsendableRequestError."""
+    amount = _minor_units(request)
+    sent = OriginalMessage.parse(request.known_transaction_id)
+    if sent is not None and sent.operation == request.operation:
+        # A reversal has the approval code and the granted amount of what it takes back.
+        if not void:
+            return replace(sent, auth="", amount=amount)
+        whole = Money(request.authorized_amount, request.money.currency).minor_units()
+        return replace(sent, amount=whole) if whole else sent
+    if not request.trace_number:
+        raise UnsendableRequestError("the payment has no trace number")
+    # A follow-up keeps the reference number of its original, so increments and renewals are one authorization with it;
+    # a refund is a payment of its own.
+    keeps_rrn = earlier is not None and request.operation in ("CP", "RV", "PA")
+    return OriginalMessage(
+        operation=request.operation,
+        stan=f"{request.trace_number:06}",
+        sent_at=f"{request.at.astimezone(UTC):%m%d%H%M%S}",
+        rrn=earlier.rrn if earlier is not None and keeps_rrn else build_rrn(request.trace_number, request.at),
+        amount=amount,
+        network=earlier.network if earlier is not None else "",
+    )
+
+
+def _resolve_network_reference(request: AcquirerRequest, earlier: OriginalMessage | None) -> str:
+    """The network's reference of the payment that this one follows, or of its agreement's first one."""
+    if earlier is not None:
+        return earlier.network
+    # Older agreements refer to our own message instead of the scheme reference, and the message carries it.
+    initial = OriginalMessage.parse(request.parameters.get(INITIAL_REFERENCE, ""))
+    return initial.network if initial is not None else resolve_initial_reference(request.parameters)
 
 
 def _resolve_processing_code(request: AcquirerRequest, kind: str, original: OriginalMessage | None) -> str:
@@ -191,19 +223,10 @@ def _resolve_processing_code(request: AcquirerRequest, kind: str, original: Orig
     return transfer or MESSAGE_KINDS[operation].code or "000000"
 
 
-def build_stan(payment: UUID, role: str = "") -> str:
-    """DE11 of a payment's message, 000001 to 999999. ``role``: for another message about the same payment."""
-    return f"{_digest(payment, 'stan' + role) % 999_999 + 1:06}"
-
-
-def build_rrn(payment: UUID, at: datetime) -> str:
-    """DE37: last digit of the year, day of the year, eight digits derived from the payment's id."""
-    day = at.astimezone(UTC)
-    return f"{day.year % 10}{day:%j}{_digest(payment, 'rrn') % 10**8:08}"
-
-
-def _digest(payment: UUID, role: str) -> int:
-    return int.from_bytes(hashlib.sha256(payment.bytes + role.encode()).digest()[:8], "big")
+def build_rrn(trace_number: int, at: datetime) -> str:
+    """DE37 as hosts have it: last digit of the year, day of the year, hour, and the trace number, UTC."""
+    hour = at.astimezone(UTC)
+    return f"{hour.year % 10}{hour:%j}{hour:%H}{trace_number:06}"
 
 
 def _minor_units(request: AcquirerRequest) -> int:

@@ -22,10 +22,11 @@ LINK_UP: Final = Gauge(
     multiprocess_mode="mostrecent",
 )
 UNMATCHED_RESPONSES: Final = Counter(
-    "tollhouse_link_unmatched_responses", "Responses without a request: late, duplicate, unknown, unreadable",
+    "tollhouse_link_unmatched_responses",
+    "Responses without a request: late, duplicate, unknown, unreadable",
     ["link", "kind"],
     registry=metrics.PROCESS_REGISTRY,
-)  # fmt: skip
+)
 
 
 def record_link_state(label: str, state: str) -> None:

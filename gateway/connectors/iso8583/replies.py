@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gateway.connectors.acquirer_message import external_success_code, parse_scheme_reference
 from gateway.connectors.iso8583 import response_codes
-from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest
+from gateway.connectors.iso8583.iso_request import MESSAGE_KINDS, IsoRequest, OriginalMessage
 from gateway.connectors.iso8583.private_field import mask_private_parts, parse_private_field
 from gateway.connectors.port import AcquirerReply, OutcomeUnknownError
 from gateway.core.money import Money, currency_number
@@ -36,13 +36,14 @@ def summarize_answer(answer: Mapping[str, str], asked: IsoRequest) -> dict[str, 
 def reply_from_answer(
     asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any], *, repeat: bool = False
 ) -> AcquirerReply:
-    """Map the answer to a reply. ``repeat``: the message was a repeat. Raises OutcomeUnknownError if it is not
+    """Map the answer to a reply. ``repeat``: the message was a repeat, to which 94 is an approval only where the
+    account says so: the host knows the message, and may have refused it. Raises OutcomeUnknownError if it is not
     conclusive."""
     code = answer.get("39", "")
     own = asked.own.text()
     if not code.strip():
         raise OutcomeUnknownError("the host's answer has no response code", sent, connector_tx_id=own)
-    known_already = repeat and code == response_codes.DUPLICATE_MESSAGE
+    known_already = repeat and code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
     if not known_already and (
         code in response_codes.UNCLEAR_CODES
         or (MESSAGE_KINDS[asked.kind].advice and code in response_codes.REPEAT_CODES)
@@ -50,15 +51,15 @@ def reply_from_answer(
         raise OutcomeUnknownError(f"the host answered {code}: no verdict", sent, connector_tx_id=own)
     checked = code == response_codes.NO_REASON_TO_DECLINE and asked.own.amount == 0
     grants = code in response_codes.GRANTING_CODES or checked or known_already
-    granted = _approved_amount(asked, answer, code, sent) if grants else None
     parts = parse_private_field(answer.get(asked.terminal.private_field, ""))
-    details = {"AcquirerResponse": code[:2], "MerchantAdviceCode": parts.get("merchantAdvice", "")[:2]}
-    known = replace(
-        asked.own,
-        auth=answer.get("38", ""),
-        network=parts.get("network", "") or asked.own.network,
-        amount=int(answer["4"]) if grants and asked.kind in _IN_PART and "4" in answer else asked.own.amount,
-    )
+    known = _identify_answered_message(asked, answer, parts, grants=grants)
+    granted = _approved_amount(asked, answer, code, known, sent) if grants else None
+    reopens = grants and _reopens_authorization(asked)
+    details = {
+        "AcquirerResponse": code[:2],
+        "MerchantAdviceCode": parts.get("merchantAdvice", "")[:2],
+        "AuthorizationReopened": "true" if reopens else "",
+    }
     return AcquirerReply(
         code=external_success_code() if grants else response_codes.map_declined_code(code, asked.request.network_brand),
         approved=granted,
@@ -70,6 +71,26 @@ def reply_from_answer(
         sent=sent,
         received=summarize_answer(answer, asked),
         retryable_elsewhere=not grants and code in response_codes.RETRYABLE_CODES,
+        reopens_authorization=reopens,
+    )
+
+
+def _reopens_authorization(asked: IsoRequest) -> bool:
+    """Whether the host goes on holding what the capture took that this message reverses (docs/decisions/0096)."""
+    reversed_capture = asked.kind == "RV" and asked.original is not None and asked.original.operation == "CP"
+    return reversed_capture and asked.terminal.captures_reversed_alone
+
+
+def _identify_answered_message(
+    asked: IsoRequest, answer: Mapping[str, str], parts: Mapping[str, str], *, grants: bool
+) -> OriginalMessage:
+    """The message's identifying numbers with what its answer added: what a reversal of it, or a follow-up, names."""
+    units = _units(answer) if grants and asked.kind in _IN_PART and "4" in answer else 0
+    return replace(
+        asked.own,
+        auth=answer.get("38", ""),
+        network=parts.get("network", "") or asked.own.network,
+        amount=units if 0 < units <= asked.own.amount else asked.own.amount,
     )
 
 
@@ -80,7 +101,8 @@ def _letter(part: str, answer: Mapping[str, str], place: int) -> str:
 def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapping[str, Any]) -> AcquirerReply:
     """Map the answer to a reversal. Raises OutcomeUnknownError unless it proves that nothing stays booked."""
     code = answer.get("39", "")
-    if code not in response_codes.REVERSAL_DONE_CODES:
+    known_already = code == response_codes.DUPLICATE_MESSAGE and asked.terminal.duplicates_done
+    if code not in response_codes.REVERSAL_DONE_CODES and not known_already:
         raise OutcomeUnknownError(f"the host did not take it back: {code or 'no response code'}", sent)
     return AcquirerReply(
         code=TIMEOUT_REVERSED_CODE,
@@ -91,12 +113,15 @@ def reply_from_reversal(asked: IsoRequest, answer: Mapping[str, str], sent: Mapp
     )
 
 
-def _approved_amount(asked: IsoRequest, answer: Mapping[str, str], code: str, sent: Mapping[str, Any]) -> Money:
-    """The amount that an approval grants. Raises OutcomeUnknownError for an impossible one."""
+def _approved_amount(
+    asked: IsoRequest, answer: Mapping[str, str], code: str, known: OriginalMessage, sent: Mapping[str, Any]
+) -> Money:
+    """The amount that an approval grants. Raises OutcomeUnknownError for an impossible one; ``known`` is then what the
+    void names."""
     own, money = asked.own, asked.request.money
 
     def nonsense(why: str) -> OutcomeUnknownError:
-        return OutcomeUnknownError(f"the host's approval {why}", sent, connector_tx_id=own.text())
+        return OutcomeUnknownError(f"the host's approval {why}", sent, connector_tx_id=known.text())
 
     if answer.get("49", "").strip() not in ("", currency_number(money.currency)):
         raise nonsense("is in another currency")
@@ -109,7 +134,9 @@ def _approved_amount(asked: IsoRequest, answer: Mapping[str, str], code: str, se
     in_part = 0 < units < own.amount
     if units == own.amount and code != response_codes.DE39_PARTIAL:
         return money
-    if not in_part or asked.kind not in _IN_PART:
+    # Of a renewal that the host holds apart the renewed amount would be given up for less.
+    whole = asked.terminal.renewals_apart and asked.is_renewal
+    if not in_part or asked.kind not in _IN_PART or whole:
         raise nonsense("is for another amount")
     try:
         return Money.from_minor_units(units, money.currency)

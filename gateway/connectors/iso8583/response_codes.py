@@ -14,23 +14,23 @@ from typing import Final
 from gateway.connectors.reply_codes import SOFT_DECLINE
 from gateway.core.brands import MASTERCARD_BRANDS
 
-DE39_APPROVED: Final = "00"
 DE39_PARTIAL: Final = "10"
 GRANTING_CODES: Final = frozenset({"00", "08", "10", "11", "16"})
 """Approved; with identification; in part; VIP; update track 3."""
 NO_REASON_TO_DECLINE: Final = "85"
 """Approval of an account verification without money; otherwise a decline."""
 DUPLICATE_MESSAGE: Final = "94"
-"""On a repeat: the host has the message. On a first message: another message with these numbers is there, and the
-outcome of ours is unknown."""
+"""On a repeat: the host knows the message, whether it granted it or not. On a first message: another message with these
+numbers is there, and the outcome of ours is unknown."""
 UNCLEAR_CODES: Final = frozenset({"09", "68", "94"})
 """In progress, answer came too late, duplicate: not conclusive. The payment is in doubt, and is voided."""
 RETRYABLE_CODES: Final = frozenset({"90", "91", "92"})
 """Cut-off in process, issuer or switch inoperative, no route to the issuer: neither judged nor booked. 96 (system
 malfunction) and 06 (error) are not among them: a host that failed half-way may have asked the issuer."""
-REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76", "94"})
-"""Answers to a reversal that prove nothing is booked: done, no such record, no such message, done before. Not 21 (no
-action taken), which also says that something could not be backed out."""
+REVERSAL_DONE_CODES: Final = frozenset({"00", "25", "76"})
+"""Answers to a reversal that prove nothing is booked: done, no such record, no such message. Not 94, where the account
+does not say otherwise (duplicate: the host knows the reversal, and may have refused it), and not 21 (no action taken),
+which also says that something could not be backed out."""
 REPEAT_CODES: Final = frozenset({"06", "19", "22", "28", "90", "91", "92", "95", "96"})
 """An advice or reversal was not accepted now: not conclusive, so it is repeated."""
 
@@ -107,7 +107,7 @@ RESULT_BY_DE39: Final[Mapping[str, str]] = MappingProxyType(
         "R1": "800.100.501",  # revocation of authorization
         "R3": "800.100.501",  # revocation of all authorizations
     }
-)  # fmt: skip
+)
 """DE39 of a decline → our result code; UNKNOWN_DECLINE for one that is not listed."""
 
 _VISA_BRANDS: Final = ("VISA", "VISADEBIT", "VISAELECTRON", "VPAY")

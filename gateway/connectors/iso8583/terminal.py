@@ -18,6 +18,9 @@ from gateway.connectors.port import ConnectorAccount, ConnectorSetting
 from gateway.core.secret import Secret
 
 ADVICE_CAPTURES, BATCH_CAPTURES = "advice", "batch"
+DUPLICATE_UNCLEAR, DUPLICATE_DONE = "unclear", "done"
+RENEWALS_TOGETHER, RENEWALS_APART = "one", "two"
+REVERSED_WHOLE, REVERSED_ALONE = "whole", "alone"
 _ON_OFF: Final = "on|off"
 _PEM_KEY: Final = (
     r"\s*-----BEGIN (?P<kind>(?:EC |RSA )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]{1,16000}-----END (?P=kind)-----\s*"
@@ -144,6 +147,27 @@ ISO8583_SETTINGS: Final = (
         default="UTC",
     ),
     ConnectorSetting(
+        name="duplicate",
+        about="what 94 to a repeated message says: that the first was done, or only that it is known",
+        pattern=f"{DUPLICATE_UNCLEAR}|{DUPLICATE_DONE}",
+        allowed="unclear or done",
+        default=DUPLICATE_UNCLEAR,
+    ),
+    ConnectorSetting(
+        name="renewals",
+        about="how the host holds a renewed authorization: as one amount with its renewal, or as two",
+        pattern=f"{RENEWALS_TOGETHER}|{RENEWALS_APART}",
+        allowed="one or two",
+        default=RENEWALS_TOGETHER,
+    ),
+    ConnectorSetting(
+        name="reversed_captures",
+        about="what the reversal of a capture ends: the capture with what it took of the authorization, or it alone",
+        pattern=f"{REVERSED_WHOLE}|{REVERSED_ALONE}",
+        allowed="whole or alone",
+        default=REVERSED_WHOLE,
+    ),
+    ConnectorSetting(
         name="sign_on",
         about="say who we are (0800) after connecting",
         pattern=_ON_OFF,
@@ -228,11 +252,19 @@ class Terminal:
     key_digest: str = ""
     tls_key: Secret | None = field(default=None, compare=False)
     batch_at: time = field(default=time(22, 30), compare=False)
+    duplicates_done: bool = field(default=False, compare=False)
+    renewals_apart: bool = field(default=False, compare=False)
+    captures_reversed_alone: bool = field(default=False, compare=False)
 
     @property
     def label(self) -> str:
         """The link's name in metrics and logs."""
         return f"{self.host}:{self.port} {self.terminal}"
+
+    @property
+    def sequence(self) -> str:
+        """The name of its trace numbers, which other accounts of the same terminal share."""
+        return name_trace_sequence(self.merchant, self.terminal)
 
     def next_batch(self, now: datetime) -> datetime:
         """The first batch time after ``now``."""
@@ -241,6 +273,11 @@ class Terminal:
         while (at := datetime.combine(day, self.batch_at, zone)) <= now:
             day += timedelta(days=1)
         return at
+
+
+def name_trace_sequence(merchant: str, terminal: str) -> str:
+    """The name of a terminal's trace numbers (gateway.connectors.iso8583.trace_numbers)."""
+    return f"{merchant} {terminal}"
 
 
 def parse_terminal(account: ConnectorAccount) -> Terminal:
@@ -255,6 +292,9 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
     if given["tls_certificate"] and key is None:
         raise TerminalNotConfiguredError("tls_certificate", "needs its key, tls_key")
     _check_encryption(given)
+    if (given["renewals"], given["reversed_captures"]) == (RENEWALS_APART, REVERSED_ALONE):
+        why = "must be whole with renewals=two: what the host holds again of an authorization that was renewed, no "
+        raise TerminalNotConfiguredError("reversed_captures", why + "later message would name")
     return Terminal(
         merchant=account.merchant,
         host=given["host"],
@@ -278,6 +318,9 @@ def parse_terminal(account: ConnectorAccount) -> Terminal:
         tls_key=key,
         key_digest=hashlib.sha256(key.reveal().encode()).hexdigest() if key is not None else "",
         batch_at=_parse_time(given["batch_at"]),
+        duplicates_done=given["duplicate"] == DUPLICATE_DONE,
+        renewals_apart=given["renewals"] == RENEWALS_APART,
+        captures_reversed_alone=given["reversed_captures"] == REVERSED_ALONE,
     )
 
 

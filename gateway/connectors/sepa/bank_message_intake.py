@@ -22,7 +22,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from gateway.connectors.sepa import (
     bank_message_parser,
@@ -51,6 +51,8 @@ _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _NOT_PAID: Final = frozenset({BankOrder.State.REJECTED, BankOrder.State.RETURNED, BankOrder.State.WITHDRAWN})
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
 
+STATUS_REPORT: Final = "pain.002"
+
 log = structlog.get_logger(__name__)
 
 
@@ -67,7 +69,7 @@ class _IntakeResult:
     findings: list[str] = field(default_factory=list)
     found: int = 0
     refused_by_mandate: dict[UUID, list[BankOrder]] = field(default_factory=dict)
-    """Mandate → its collections that the bank rejected, returned or cancelled."""
+    """Mandate → its collections that the bank rejected, returned or cancelled, or booked after it had rejected them."""
 
     def find(self, text: str) -> None:
         self.found += 1
@@ -221,7 +223,9 @@ def _resolve_reversal(one: StatementEntry) -> UUID | None:
         return reversals.find_reversal(one.order, file) if file is not None else None
     if one.entry_type not in (EntryType.OUT, EntryType.BACK_OUT) or one.reason not in ("", reversals.NO_REASON_GIVEN):
         return None
-    return reversals.find_reversal(one.order)
+    known = reversals.find_reversal(one.order)
+    # Money out that is no return can only be the creditor's own: also of a reversal that the bank had rejected.
+    return known or (reversals.find_rejected_reversal(one.order) if one.entry_type is EntryType.OUT else None)
 
 
 def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
@@ -229,13 +233,18 @@ def _apply_to_file(one: StatementEntry, taken: _IntakeResult) -> None:
     if file is None:
         taken.find(f"file {one.file[:35]}: not one of ours")
         return
-    if one.entry_type is EntryType.REJECTED and one.reason in _SENT_TWICE and file.tries > 1:
-        # The file was sent again because the first attempt had no answer: this rejects the duplicate.
+    if _rejects_the_copy(one, file):
         taken.find(f"file {file.message_id}: the bank has had it before, which counts for nothing")
         return
     BankFile.objects.filter(pk=file.pk).update(bank_status=one.status)
     if one.entry_type is EntryType.REJECTED:
         _move_orders(file.orders.all(), one, taken)
+
+
+def _rejects_the_copy(one: StatementEntry, file: BankFile | None) -> bool:
+    """True if the bank, of whichever level it speaks, rejects the second copy of a file that was sent again because the
+    first had no answer: the first one counts."""
+    return one.entry_type is EntryType.REJECTED and one.reason in _SENT_TWICE and file is not None and file.tries > 1
 
 
 def _apply_to_batch(one: StatementEntry, taken: _IntakeResult) -> None:
@@ -272,6 +281,9 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
         return
     if one.entry_type is EntryType.ACCEPTED:
         return
+    if _rejects_the_copy(one, order.file):
+        taken.find(f"{where}: the bank has had its file before, which counts for nothing")
+        return
     target = ORDER_TRANSITIONS.get((BankFile.Kind(order.kind), one.entry_type, BankOrder.State(order.state)))
     if target is None:
         if order.state not in ORDER_REPEATS[BankFile.Kind(order.kind), one.entry_type]:
@@ -279,14 +291,49 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
                 f"{where}: the bank says {one.entry_type.value!r}, our books say {BankOrder.State(order.state).label!r}"
             )
         return
-    if _is_outdated(order, target, one.on):
+    if _is_outranked(order, target, one) or _is_outdated(order, target, one.on):
+        if why := _explain_outdated(order, target, one):
+            taken.find(f"{where}: {why}")
         return
+    booked_after_all = order.state == BankOrder.State.REJECTED and target is BankOrder.State.BOOKED
     order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
     taken.moved += 1
     if order.kind == BankFile.Kind.COLLECT and one.entry_type is not EntryType.CANCELLED:
         taken.moved += order_records.settle_cancellation(order, taken.row)
-    if target in _NOT_PAID and order.mandate_id is not None:
+    if order.mandate_id is not None and (target in _NOT_PAID or booked_after_all):
         taken.refused_by_mandate.setdefault(order.mandate_id, []).append(order)
+
+
+def _explain_outdated(order: BankOrder, target: BankOrder.State, one: StatementEntry) -> str:
+    """Why a person should look at an entry that counts less than another; '' for a mere repeat."""
+    if order.state in (BankOrder.State.BOOKED, BankOrder.State.REJECTED):
+        told = f"the bank says {one.entry_type.value!r}, and what it booked or returned on that day or since counts"
+        return told if target is not BankOrder.State.REJECTED else ""
+    if one.on is None and target is BankOrder.State.RETURNED:
+        return "returned on a day that is not named, after a return that was won back"
+    return ""
+
+
+def _is_outranked(order: BankOrder, target: BankOrder.State, one: StatementEntry) -> bool:
+    """True if a booking or a return that is known counts more than this entry about a rejected or booked order.
+
+    The later day wins, and on one day what was booked wins over what a status report says, in whatever order the
+    messages come. A return by the books is kept where the order was rejected: a booking of the same day or before has
+    been undone by it.
+    """
+    events = BankOrderEvent.objects.filter(order=order, message__isnull=False)
+    if order.state == BankOrder.State.BOOKED and one.entry_type is EntryType.REJECTED:
+        return one.on is not None and events.filter(state=BankOrder.State.BOOKED, on__gte=one.on).exists()
+    if order.state != BankOrder.State.REJECTED:
+        return False
+    rejections = events.filter(state=BankOrder.State.REJECTED)
+    returned = rejections.exclude(message__kind=STATUS_REPORT)
+    if target is BankOrder.State.REJECTED:
+        return (returned.filter(on__gte=one.on) if one.on is not None else returned).exists()
+    if one.on is None:
+        return returned.exists()
+    told_later = rejections.filter(message__kind=STATUS_REPORT, on__gt=one.on)
+    return told_later.exists() or returned.filter(Q(on__gte=one.on) | Q(on=None)).exists()
 
 
 def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:

@@ -1,7 +1,8 @@
 """Table of banks' rejection reasons: ISO 20022 external reason → our codes, before and after the money was booked, and
 what becomes of the mandate.
 
-UNLISTED_REASON for others: declined, or charged back, without a known reason. Source: EPC 131-17 (R-transactions of
+UNLISTED_REASON for others: declined, or charged back, without a known reason. Presented again is what a later day may
+change: a lack of money, a limit, a fault between banks. Source: EPC 131-17 (R-transactions of
 SEPA direct debits); EPC 173-14 (guidance on reason codes, what the creditor does); ISO 20022 external code sets.
 """
 
@@ -25,25 +26,33 @@ class MandateEffect(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankReason:
-    """``declined``: code of a payment that was never booked; ``returned``: code of a chargeback."""
+    """``declined``: code of a payment that was never booked; ``returned``: code of a chargeback. ``again``: a schedule
+    may present the collection again after some days (gateway.scheduling.dunning)."""
 
     code: str
     meaning: str
     declined: str
     returned: str
     mandate: MandateEffect = MandateEffect.NONE
+    again: bool = False
 
 
 def _row(
-    code: str, meaning: str, declined: str, returned: str, mandate: MandateEffect = MandateEffect.NONE
+    code: str,
+    meaning: str,
+    declined: str,
+    returned: str,
+    mandate: MandateEffect = MandateEffect.NONE,
+    *,
+    again: bool = False,
 ) -> BankReason:
-    return BankReason(code=code, meaning=meaning, declined=declined, returned=returned, mandate=mandate)
+    return BankReason(code=code, meaning=meaning, declined=declined, returned=returned, mandate=mandate, again=again)
 
 
 _BLOCK, _END = MandateEffect.BLOCK, MandateEffect.END
 
 
-UNLISTED_REASON: Final = _row("", "no reason known", "800.100.100", "000.100.200")
+UNLISTED_REASON: Final = _row("", "no reason known", "800.100.100", "000.100.200", again=True)
 BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
     {
         row.code: row
@@ -57,9 +66,9 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("AG01", "direct debits are forbidden on this account", "800.100.208", "000.100.208", _BLOCK),
             _row("AG02", "operation or sequence type wrong", "800.100.156", "000.100.229"),
             _row("AM01", "amount is zero", "800.100.177", "000.100.210"),
-            _row("AM02", "amount is above the most allowed", "800.100.162", "000.100.210"),
+            _row("AM02", "amount is above the most allowed", "800.100.162", "000.100.210", again=True),
             _row("AM03", "currency is not taken", "800.100.173", "000.100.210"),
-            _row("AM04", "not enough money", "800.100.203", "000.100.203"),
+            _row("AM04", "not enough money", "800.100.203", "000.100.203", again=True),
             _row("AM05", "collected twice", "800.110.100", "000.100.224"),
             _row("AM09", "amount is not as agreed", "800.100.174", "000.100.210"),
             _row("AM10", "sum of the file is wrong", "800.100.156", "000.100.229"),
@@ -74,7 +83,7 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("DNOR", "debtor's bank takes no part", "800.100.208", "000.100.201"),
             _row("DT01", "date is not valid", "800.100.156", "000.100.229"),
             _row("DUPL", "sent twice", "800.110.100", "000.100.224"),
-            _row("ED05", "settlement failed", "800.100.152", "000.100.226"),
+            _row("ED05", "settlement failed", "800.100.152", "000.100.226", again=True),
             _row("FF01", "file's format is wrong", "800.100.156", "000.100.229"),
             _row("FF05", "kind of direct debit is wrong", "800.100.156", "000.100.229"),
             _row("FOCR", "returned after a request to cancel", "100.396.201", "000.100.207"),
@@ -86,7 +95,8 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("MD06", "the debtor wants an authorized collection back", "800.100.206", "000.100.206", _BLOCK),
             _row("MD07", "the debtor has died", "800.100.213", "000.100.202", _END),
             _row("MS02", "the debtor says no, without a reason", "800.100.206", "000.100.206", _BLOCK),
-            _row("MS03", "no reason told", "800.100.200", "000.100.200"),
+            # Where banks may not tell that money is short, for data protection, it stands for AM04 (EPC 173-14).
+            _row("MS03", "no reason told", "800.100.200", "000.100.200", again=True),
             _row("NARR", "reason in words", "800.100.200", "000.100.200"),
             _row("RC01", "bank identifier wrong", "100.200.103", "000.100.201"),
             _row("RC04", "bank identifier wrong", "100.200.103", "000.100.201"),
@@ -97,8 +107,8 @@ BANK_REASONS: Final[Mapping[str, BankReason]] = MappingProxyType(
             _row("RR04", "regulation", "800.100.168", "000.100.208", _BLOCK),
             _row("SL01", "the debtor's bank offers a block that refused", "800.100.208", "000.100.205", _BLOCK),
             _row("SVNR", "service was not rendered", "800.100.206", "000.100.223"),
-            _row("TECH", "technical fault", "800.100.152", "000.100.299"),
-            _row("TM01", "after the bank's cut-off", "800.100.152", "000.100.229"),
+            _row("TECH", "technical fault", "800.100.152", "000.100.299", again=True),
+            _row("TM01", "after the bank's cut-off", "800.100.152", "000.100.229", again=True),
         )
     }
 )

@@ -88,17 +88,17 @@ def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "")
     to which it belongs."""
     rows = BankOrder.objects.filter(kind=BankFile.Kind.CANCEL, file__isnull=False)
     if order is not None:
-        rows = rows.filter(about=order)
+        rows = rows.filter(original_payment=order)
     else:
         original = {"batch": batch} if batch else {"file__message_id": file}
-        about = rows.filter(about__in=BankOrder.objects.filter(**original).values("pk"))
-        rows = about if batch or about.exists() else rows.filter(file__message_id=file)
+        related = rows.filter(original_payment__in=BankOrder.objects.filter(**original).values("pk"))
+        rows = related if batch or related.exists() else rows.filter(file__message_id=file)
         waiting = rows.filter(state=_State.FILED)
         if waiting.values("file").distinct().count() > 1:
             return []
         rows = waiting if waiting.exists() else rows  # an answer that is read again changes nothing
-    newest = dict(rows.order_by("created_at", "pk").values_list("about", "pk"))
-    return [(about, ident) for about, ident in newest.items() if about is not None]
+    newest = dict(rows.order_by("created_at", "pk").values_list("original_payment", "pk"))
+    return [(collection, ident) for collection, ident in newest.items() if collection is not None]
 
 
 def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: str) -> bytes:
@@ -118,9 +118,13 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
     stamped = file.stamped_at.astimezone(ZoneInfo(creditor["zone"]))
     add_element(head, "CreDtTm", f"{stamped:%Y-%m-%dT%H:%M:%S}")
     underlying = add_element(message, "Undrlyg")
-    collections = BankOrder.objects.in_bulk([order.about for order in orders])
+    collections = BankOrder.objects.in_bulk([order.original_payment for order in orders])
     for batch in dict.fromkeys(order.batch for order in orders):
-        pairs = [(order, collections[order.about]) for order in orders if order.batch == batch and order.about]
+        pairs = [
+            (order, collections[order.original_payment])
+            for order in orders
+            if order.batch == batch and order.original_payment
+        ]
         part = add_element(underlying, "OrgnlPmtInfAndCxl")
         add_element(part, "PmtCxlId", batch)
         add_element(part, "OrgnlPmtInfId", pairs[0][1].batch)

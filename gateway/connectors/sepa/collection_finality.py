@@ -25,7 +25,7 @@ SELECT o.payment FROM gateway_bankorder o JOIN gateway_merchant m ON m.id = o.me
 JOIN gateway_bankfile f ON f.id = o.file_id
 WHERE o.state = 'FILED' AND f.state = 'DELIVERED' AND o.final_at <= %(now)s + m.clock_offset
     AND NOT EXISTS (SELECT FROM gateway_bankorder c
-        WHERE c.about = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
+        WHERE c.original_payment = o.payment AND c.kind = 'CANCEL' AND c.state IN ('WAITING', 'FILED'))
     AND (%(merchant)s::uuid IS NULL OR m.id = %(merchant)s::uuid)
 ORDER BY o.final_at LIMIT %(limit)s
 """
@@ -49,7 +49,7 @@ def _finalize_collection(payment: UUID) -> bool:
     if (
         order is None
         or order.state != BankOrder.State.FILED
-        or _list_open_cancellations().filter(about=payment).exists()
+        or _list_open_cancellations().filter(original_payment=payment).exists()
     ):
         return False
     order_records.move_bank_order(order, BankOrder.State.BOOKED)
@@ -67,6 +67,6 @@ def next_collection_finality(merchant: Merchant) -> datetime | None:
     """When this merchant's next collection becomes final, by the merchant's clock."""
     rows = BankOrder.objects.filter(
         merchant=merchant, state=BankOrder.State.FILED, final_at__isnull=False, file__state=BankFile.State.DELIVERED
-    ).exclude(Exists(_list_open_cancellations().filter(about=OuterRef("pk"))))
+    ).exclude(Exists(_list_open_cancellations().filter(original_payment=OuterRef("pk"))))
     found: datetime | None = rows.order_by("final_at").values_list("final_at", flat=True).first()
     return found

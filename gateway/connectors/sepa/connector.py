@@ -30,6 +30,8 @@ from gateway.connectors.sepa.creditor import (
     Creditor,
     CreditorNotConfiguredError,
     check_creditor_settings,
+    find_bic,
+    is_outside_eea,
     is_sepa_reachable,
     is_valid_iban,
     is_writable_bic,
@@ -206,7 +208,11 @@ def _submit_from_account(request: AcquirerRequest, creditor: Creditor, sent: dic
         return _declined_reply(WRONG_ACCOUNT, sent, "an IBAN is needed")
     if not is_sepa_reachable(means.account.reveal()):
         return _declined_reply(COUNTRY_NOT_REACHABLE, sent, "the country of the account takes no part in the scheme")
-    means = replace(means, bic=means.bic.upper())
+    iban, bic = means.account.reveal(), means.bic.upper()
+    if is_outside_eea(iban) and not (bic := bic or find_bic(iban)):
+        why = f"bankAccount.bic is required: the account's bank is in {iban[:2]}, outside the EEA"
+        return _declined_reply(WRONG_BIC, sent, why, explained=True)
+    means = replace(means, bic=bic)
     # One order that does not fit the schema would block the day's whole file.
     if means.bic and not is_writable_bic(means.bic):
         return _declined_reply(WRONG_BIC, sent, "the BIC has not the form of one")
@@ -254,7 +260,7 @@ def _submit_refund(request: AcquirerRequest, creditor: Creditor, sent: dict[str,
         name=behind.name,
         iban=iban,
         bic=behind.bic,
-        about=behind.payment,
+        collection=behind.payment,
         reversible=behind if whole else None,
     )
     return reply_from_bank_order(order, sent)

@@ -168,7 +168,9 @@ _SCHEME: Final = frozenset(_COUNTRIES.split())
 """Countries of the SEPA scheme (EPC 409-09)."""
 _OUTSIDE_EEA: Final = frozenset({"AD", "AL", "CH", "GB", "GI", "MC", "MD", "ME", "MK", "RS", "SM", "VA"})
 """Those of the scheme outside the European Economic Area: their banks must be given the debtor's address (EPC 130-08,
-Debtor, Postal Address; Regulation (EU) 2015/847)."""
+Debtor, Postal Address; Regulation (EU) 2023/1113) and are named by their BIC (EPC 130-08 and 132-08, Debtor Agent and
+Creditor Agent; "BIC optional except for destination entities that do not belong to EEA SEPA",
+https://caixabank.es/empresa/sepa/domiciliadosb2b_en.html). IBAN alone suffices inside by Regulation (EU) 260/2012."""
 
 
 _BIC: Final = re.compile(r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?")
@@ -255,6 +257,9 @@ def parse_creditor(account: ConnectorAccount) -> Creditor:
     missing = [one.name for one in SEPA_SETTINGS if one.required and not have.get(one.name)]
     if missing:
         raise CreditorNotConfiguredError(missing[0], "is not set")
+    for name in ("creditorId", "formerCreditorId"):
+        if have[name] and not is_creditor_identifier(have[name]):
+            raise CreditorNotConfiguredError(name, "is no creditor identifier: its check digits are wrong")
     if not is_valid_iban(have["creditorIban"]):
         raise CreditorNotConfiguredError("creditorIban", "is no IBAN")
     if have["creditorBic"] and not (is_bic(have["creditorBic"]) and is_writable_bic(have["creditorBic"])):
@@ -317,6 +322,13 @@ def _parse_time_zone(have: Mapping[str, str], name: str) -> ZoneInfo:
         raise CreditorNotConfiguredError(name, f"{have[name][:40]!r} is no IANA time zone") from None
 
 
+def is_creditor_identifier(text: str) -> bool:
+    """True if the check digits are valid. The business code (characters 5 to 7) does not count, nor do signs. Source:
+    EPC 262-08, Creditor Identifier Overview; ISO 7064, modulus 97-10."""
+    digits = "".join(str(int(char, 36)) for char in text[7:] + text[:4] if char.isascii() and char.isalnum())
+    return digits.isdecimal() and int(digits) % 97 == 1
+
+
 def is_valid_iban(text: str) -> bool:
     """True if check digits, length and country are valid."""
     return IBAN(text, allow_invalid=True).is_valid
@@ -332,9 +344,15 @@ def is_bic(text: str) -> bool:
     return BIC(text, allow_invalid=True).is_valid
 
 
-def needs_debtor_address(iban: str) -> bool:
-    """True if the account's bank has to be given the debtor's address."""
+def is_outside_eea(iban: str) -> bool:
+    """True if the account's bank is outside the European Economic Area: it is given the debtor's address, and its BIC
+    is named."""
     return iban[:2] in _OUTSIDE_EEA
+
+
+def find_bic(iban: str) -> str:
+    """The BIC of an IBAN's bank, where the library's registers have it; else ''."""
+    return str(IBAN(iban, allow_invalid=True).bic or "")
 
 
 def is_sepa_reachable(iban: str) -> bool:

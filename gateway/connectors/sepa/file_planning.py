@@ -114,13 +114,13 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
         order.due_on = max(order.due_on or earliest, earliest)
         if order.mandate_id is not None:
             _use_mandate(order, mandates[order.mandate_id])
-        original = originals[order.about].batch if order.about in originals else ""
+        original = originals[order.original_payment].batch if order.original_payment in originals else ""
         batch = batches.setdefault((order.sequence, order.due_on, original), f"{file.message_id}-{len(batches) + 1}")
         order.batch = batch
         order.final_at = creditor.final_at(order.due_on) if kind == BankFile.Kind.COLLECT else None
     fields = ["file", "state", "due_on", "sequence", "batch", "final_at", "mandate_reference", "amendment"]
     BankOrder.objects.bulk_update(orders, fields, batch_size=500)
-    changed = ["first", "used_on", "amendment", "state", "state_reason", "state_at"]
+    changed = ["first_payment", "used_on", "amendment", "state", "state_reason", "state_at"]
     SepaMandate.objects.bulk_update(mandates.values(), changed, batch_size=500)
     return len(found)
 
@@ -147,10 +147,12 @@ def _choose_of_one_file(found: list[BankOrder], today: date) -> tuple[list[BankO
     next run of this round or of the next one takes the others. A request waits until its original file is delivered."""
     originals = reversals.find_collections(found)
     wait = {one for one, behind in originals.items() if not cancellations.can_be_sent(behind, today)}
-    found = [order for order in found if order.kind != BankFile.Kind.CANCEL or order.about not in wait]
-    first = next((originals[order.about].file_id for order in found if order.about in originals), None)
+    found = [order for order in found if order.kind != BankFile.Kind.CANCEL or order.original_payment not in wait]
+    first = next(
+        (originals[order.original_payment].file_id for order in found if order.original_payment in originals), None
+    )
     mine = {one: behind for one, behind in originals.items() if behind.file_id == first}
-    return [order for order in found if order.about in mine or order.about not in originals], mine
+    return [order for order in found if order.original_payment in mine or order.original_payment not in originals], mine
 
 
 def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mapping[UUID, BankOrder]) -> dict[str, str]:
@@ -186,15 +188,15 @@ def _is_refused(
     """Reject an order whose mandate has been ended or blocked since it was made, a reversal of what the debtor's bank
     has given back meanwhile, and a cancellation request that is decided or too late: no bank is asked."""
     if order.kind == BankFile.Kind.CANCEL:
-        assert order.about is not None
-        found = cancellations.find_state_without_bank(order_records.lock_bank_order(order.about), today)
+        assert order.original_payment is not None
+        found = cancellations.find_state_without_bank(order_records.lock_bank_order(order.original_payment), today)
         if found is not None:
             order_records.move_bank_order(order, found[0], reason=found[1])
         return found is not None
     if order.kind == BankFile.Kind.REVERSE:
-        assert order.about is not None
-        behind = order_records.lock_bank_order(order.about)
-        if order.about in originals and behind is not None and behind.state == BankOrder.State.BOOKED:
+        assert order.original_payment is not None
+        behind = order_records.lock_bank_order(order.original_payment)
+        if order.original_payment in originals and behind is not None and behind.state == BankOrder.State.BOOKED:
             return False
         order_records.move_bank_order(order, BankOrder.State.REJECTED, reason=GIVEN_BACK_BEFORE)
         return True
@@ -217,8 +219,8 @@ def _use_mandate(order: BankOrder, mandate: SepaMandate) -> None:
     if not mandate.recurring:
         order.sequence = "OOFF"
         return
-    order.sequence = "FNAL" if order.last else "RCUR" if mandate.first is not None else "FRST"
-    mandate.first = mandate.first or order.pk
+    order.sequence = "FNAL" if order.last else "RCUR" if mandate.first_payment is not None else "FRST"
+    mandate.first_payment = mandate.first_payment or order.pk
     if order.last:
         mandate.state, mandate.state_reason = SepaMandate.State.ENDED, SepaMandate.StateReason.FINAL
         mandate.state_at = order.file.stamped_at if order.file is not None else None

@@ -20,7 +20,13 @@ from django.db import transaction
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
 from gateway.connectors.sepa.bank_reasons import MandateEffect, find_bank_reason
-from gateway.connectors.sepa.creditor import Creditor, needs_debtor_address
+from gateway.connectors.sepa.creditor import Creditor, is_outside_eea
+from gateway.connectors.sepa.postal_addresses import (
+    ADDRESS_PARAMETERS,
+    UnwritableAddressError,
+    build_postal_address,
+    is_writable_address,
+)
 from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import BankOrder, Merchant, Payment, Registration, SepaMandate
@@ -36,12 +42,6 @@ FORMER_MANDATE_PARAMETER: Final = "customParameters[SEPA_formerMandateId]"
 """The id that the mandate of this debit had before."""
 MANDATE_LAPSED: Final = "800.100.204"
 MANDATE_ENDED: Final = "800.100.205"
-_ADDRESS_CODES: Final[Mapping[str, str]] = {
-    "billing.street1": "100.800.100",
-    "billing.city": "100.800.300",
-    "billing.country": "100.800.500",
-}
-"""Parameter of an address that a bank outside the EEA needs → result code if it is missing."""
 
 State = SepaMandate.State
 # SepaMandate.amendment, as JSON: "account": SMNDA; "mandate", "creditor", "creditorName": what it was before.
@@ -65,7 +65,7 @@ class MandateAccountError(MandateError):
 
 
 def resolve_mandate(
-    request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime
+    request: AcquirerRequest, means: BankAccount, creditor: Creditor, payment: Payment, now: datetime
 ) -> SepaMandate:
     """The mandate of a request: the merchant's, the one of the stored account, or one for this payment only. Call it
     within a transaction. Raises MandateError."""
@@ -74,18 +74,18 @@ def resolve_mandate(
     found = None
     amends = sent.get(NEW_ACCOUNT_PARAMETER) == "true"
     if name:
-        found = _find_mandate(about.merchant, creditor, mandate=name)
+        found = _find_mandate(payment.merchant, creditor, mandate=name)
         former = build_mandate_id(sent.get(FORMER_MANDATE_PARAMETER, ""))
         if found is None and former:
-            found = _find_mandate(about.merchant, creditor, mandate=former)
+            found = _find_mandate(payment.merchant, creditor, mandate=former)
             if found is None or not amend_mandate(found, reference=name):
                 raise MandateError(MANDATE_ENDED, f"{FORMER_MANDATE_PARAMETER}: there is no such mandate any more")
             found.refresh_from_db()
-    elif _uses_stored_account(request, about):
-        found = _find_stored_mandate(about, account, creditor)
+    elif _uses_stored_account(request, payment):
+        found = _find_stored_mandate(payment, account, creditor)
         amends = True  # the merchant changed the stored account itself
     if found is None:
-        found = _create_mandate(request, means, creditor, about, now, name or name_stored_mandate(request.payment))
+        found = _create_mandate(request, means, creditor, payment, now, name or name_stored_mandate(request.payment))
     if not current_vault().matches(account.reveal(), found.iban_fingerprint):
         if not amends or not amend_mandate(found, iban=account):
             raise MandateAccountError
@@ -109,7 +109,7 @@ def check_mandate_usable(mandate: SepaMandate, due: date) -> None:
 def mandate_lapses_on(mandate: SepaMandate) -> date | None:
     """The last day of a collection under a mandate that is not used meanwhile. None for a merchant's own that was not
     used here: it may have been used elsewhere since it was signed."""
-    since = mandate.used_on or (None if mandate.own else mandate.signed_on)
+    since = mandate.used_on or (None if mandate.named_by_merchant else mandate.signed_on)
     if since is None:
         return None
     year, month = divmod(since.year * 12 + since.month - 1 + MANDATE_LAPSE_MONTHS, 12)
@@ -119,25 +119,29 @@ def mandate_lapses_on(mandate: SepaMandate) -> date | None:
 def resolve_debtor_address(request: AcquirerRequest, means: BankAccount, mandate: SepaMandate) -> dict[str, str]:
     """The debtor's address where the file has to have it: as sent, else as stored with the mandate; else empty.
 
-    Raises MandateError, which names the parameter that is missing.
+    A stored one that banks do not take, such as one without a town or a country, counts as none. Raises MandateError,
+    which names the parameter that is missing or cannot be written.
     """
     country = means.account.reveal()[:2]
-    if not needs_debtor_address(country):
+    if not is_outside_eea(country):
         return {}
     sent = request.parameters
-    if mandate.address and not any(name in sent for name in _ADDRESS_CODES):
+    is_sent = any(name in sent for name, _ in ADDRESS_PARAMETERS.values())
+    if not is_sent and is_writable_address(mandate.address):
         return dict(mandate.address)
-    for name, code in _ADDRESS_CODES.items():
-        if not sent.get(name):
-            raise MandateError(code, f"{name} is required: the account's bank is in {country}, outside the EEA")
     number = " ".join(part for part in (sent.get("billing.houseNumber1"), sent.get("billing.houseNumber2")) if part)
     found = {
-        "street": sent["billing.street1"],
+        "street": sent.get("billing.street1", ""),
         "number": number,
         "postcode": sent.get("billing.postcode", ""),
-        "city": sent["billing.city"],
-        "country": sent["billing.country"],
+        "city": sent.get("billing.city", ""),
+        "country": sent.get("billing.country", ""),
     }
+    try:
+        build_postal_address(found)
+    except UnwritableAddressError as fault:
+        why = f"{fault}: the account's bank is in {country}, outside the EEA"
+        raise MandateError(fault.code, why) from None
     return {name: value for name, value in found.items() if value}
 
 
@@ -168,7 +172,12 @@ def end_stored_mandate_write(registration: Registration, now: datetime) -> tuple
     are still made: they were asked for before."""
     changes = {"state": State.ENDED, "state_reason": SepaMandate.StateReason.DELETED, "state_at": now}
     name = name_stored_mandate(registration.payment)
-    return changes, {"merchant_id": registration.merchant_id, "mandate": name, "own": False, "state": State.ACTIVE}
+    return changes, {
+        "merchant_id": registration.merchant_id,
+        "mandate": name,
+        "named_by_merchant": False,
+        "state": State.ACTIVE,
+    }
 
 
 def release_mandate(mandate: SepaMandate) -> bool:
@@ -213,7 +222,8 @@ def take_amendment(mandate: SepaMandate, order: BankOrder) -> None:
 
 def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None:
     """Update mandates whose collections were rejected, returned or cancelled: block or end them for the bank's reason;
-    what a collection was the first to say that was never settled has not been said. ``orders``: by mandate id.
+    what a collection was the first to say that was never settled has not been said, unless it was booked afterwards. A
+    block stays: a person looks at what the bank said. ``orders``: by mandate id.
 
     Call it last in a transaction: the rows are locked in the order of their ids, and whoever plans a file holds orders
     and then waits for mandates.
@@ -221,6 +231,9 @@ def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None
     held = SepaMandate.objects.filter(pk__in=list(orders)).select_related("merchant").order_by("pk")
     for mandate in held.select_for_update(of=("self",)):
         for order in orders[mandate.pk]:
+            if order.state == BankOrder.State.BOOKED:
+                mandate.first_payment = mandate.first_payment or order.pk
+                continue
             if order.state != BankOrder.State.RETURNED:
                 _take_back(mandate, order)
             _apply_reason(mandate, order.reason)
@@ -229,8 +242,8 @@ def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None
 
 def _take_back(mandate: SepaMandate, order: BankOrder) -> None:
     """The bank never settled the order: its sequence and amendment belong to the next one."""
-    if mandate.first == order.pk:
-        mandate.first = None
+    if mandate.first_payment == order.pk:
+        mandate.first_payment = None
     mandate.amendment = {**order.amendment, **mandate.amendment}
     if order.last and mandate.state_reason == SepaMandate.StateReason.FINAL:
         mandate.state, mandate.state_reason = State.ACTIVE, ""
@@ -246,37 +259,39 @@ def _apply_reason(mandate: SepaMandate, reason: str) -> None:
 
 def _note_amendment(mandate: SepaMandate, /, **before: str) -> None:
     """Note what a mandate was before: banks know it as of its last collection. Without one, nothing is amended."""
-    if mandate.first is not None:
+    if mandate.first_payment is not None:
         mandate.amendment = {**before, **mandate.amendment}
 
 
 # --- finding ------------------------------------------------------------------------------------------------------
 
 
-def _uses_stored_account(request: AcquirerRequest, about: Payment) -> bool:
+def _uses_stored_account(request: AcquirerRequest, payment: Payment) -> bool:
     """True for a payment with a stored account, or a later one of an agreement: these carry no mandate of their own. A
     payment that stores an account is given a mandate of its own."""
     if request.operation == "RG" or request.parameters.get("createRegistration") == "true":
         return False
-    return about.registration is not None or request.parameters.get("standingInstruction.mode") == "REPEATED"
+    return payment.registration is not None or request.parameters.get("standingInstruction.mode") == "REPEATED"
 
 
-def _is_recurring(request: AcquirerRequest, about: Payment) -> bool:
+def _is_recurring(request: AcquirerRequest, payment: Payment) -> bool:
     """True if a mandate that we name will be used again."""
     sent = request.parameters
     agreed = sent.get("createRegistration") == "true" or any(name.startswith("standingInstruction.") for name in sent)
-    return agreed or about.registration is not None or request.operation == "RG"
+    return agreed or payment.registration is not None or request.operation == "RG"
 
 
-def _find_stored_mandate(about: Payment, account: Secret, creditor: Creditor) -> SepaMandate | None:
+def _find_stored_mandate(payment: Payment, account: Secret, creditor: Creditor) -> SepaMandate | None:
     """The mandate that was given with the stored account; of a repeated instruction, the newest of the account."""
-    if about.registration is not None:
-        made_by = Registration.objects.values_list("payment", flat=True).get(pk=about.registration)
-        found = _find_mandate(about.merchant, creditor, mandate=name_stored_mandate(made_by), own=False)
+    if payment.registration is not None:
+        made_by = Registration.objects.values_list("payment", flat=True).get(pk=payment.registration)
+        found = _find_mandate(payment.merchant, creditor, mandate=name_stored_mandate(made_by), named_by_merchant=False)
         if found is not None:
             return found
     prints = current_vault().fingerprints(account.reveal())
-    return _find_mandate(about.merchant, creditor, own=False, recurring=True, iban_fingerprint__in=prints)
+    return _find_mandate(
+        payment.merchant, creditor, named_by_merchant=False, recurring=True, iban_fingerprint__in=prints
+    )
 
 
 def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaMandate | None:
@@ -294,15 +309,15 @@ def _find_mandate(merchant: Merchant, creditor: Creditor, **which: Any) -> SepaM
 
 
 def _create_mandate(
-    request: AcquirerRequest, means: BankAccount, creditor: Creditor, about: Payment, now: datetime, name: str
+    request: AcquirerRequest, means: BankAccount, creditor: Creditor, payment: Payment, now: datetime, name: str
 ) -> SepaMandate:
     """A new mandate. A concurrent request for the same one gets the same row."""
     row = SepaMandate(
-        merchant=about.merchant,
+        merchant=payment.merchant,
         creditor=creditor.ident,
         mandate=name,
-        own=bool(means.mandate_id),
-        recurring=bool(means.mandate_id) or _is_recurring(request, about),
+        named_by_merchant=bool(means.mandate_id),
+        recurring=bool(means.mandate_id) or _is_recurring(request, payment),
         signed_on=_parse_date(means.mandate_signed) or now.astimezone(creditor.zone).date(),
         creditor_name=creditor.name,
         instrument=creditor.instrument,
@@ -311,7 +326,7 @@ def _create_mandate(
     row.iban_fingerprint = current_vault().fingerprint(means.account.reveal())
     row.address = resolve_debtor_address(request, means, row)
     SepaMandate.objects.bulk_create([row], ignore_conflicts=True)
-    return SepaMandate.objects.get(merchant=about.merchant, creditor=creditor.ident, mandate=name)
+    return SepaMandate.objects.get(merchant=payment.merchant, creditor=creditor.ident, mandate=name)
 
 
 def _parse_date(text: str) -> date | None:

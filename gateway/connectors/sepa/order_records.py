@@ -58,15 +58,15 @@ def create_collection(request: AcquirerRequest, means: BankAccount, creditor: Cr
     known = find_bank_order(request.payment)
     if known is not None:
         return known
-    about = _load_payment(request.payment)
-    now = clock.merchant_now(about.merchant)
+    payment = _load_payment(request.payment)
+    now = clock.merchant_now(payment.merchant)
     with transaction.atomic():
-        mandate = mandates.resolve_mandate(request, means, creditor, about, now)
+        mandate = mandates.resolve_mandate(request, means, creditor, payment, now)
         due, file_at = creditor.plan(now, _parse_date(means.due_date))
         mandates.check_mandate_usable(mandate, due)
         return _insert_order(
             request,
-            about,
+            payment,
             kind=BankFileKind.COLLECT,
             name=means.holder,
             iban=means.account,
@@ -88,11 +88,11 @@ def create_transfer(
     name: str,
     iban: Secret,
     bic: str,
-    about: UUID | None = None,
+    collection: UUID | None = None,
     reversible: BankOrder | None = None,
 ) -> BankOrder:
-    """Create the transfer of a request: a refund of the collection ``about``, or a payout. ``reversible``: a collection
-    that is reversed instead, if its account does so and it is in time. Idempotent."""
+    """Create the transfer of a request: a refund of ``collection``, or a payout. ``reversible``: a collection that is
+    reversed instead, if its account does so and it is in time. Idempotent."""
     payment = _load_payment(request.payment)
     now = clock.merchant_now(payment.merchant)
     run = creditor.next_run(now)
@@ -104,7 +104,7 @@ def create_transfer(
         name=name,
         iban=iban,
         bic=bic,
-        about=about,
+        original_payment=collection,
         file_at=run,
         due_on=run.astimezone(creditor.zone).date(),
         created_at=now,
@@ -130,7 +130,7 @@ def create_cancellation(request: AcquirerRequest, creditor: Creditor, collection
             iban=None,
             iban_shown=behind.iban_shown,
             bic=behind.bic,
-            about=collection,
+            original_payment=collection,
             file_at=now,
             due_on=behind.due_on,
             created_at=now,
@@ -142,9 +142,9 @@ def create_cancellation(request: AcquirerRequest, creditor: Creditor, collection
 @transaction.atomic
 def resolve_stored_mandate(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> SepaMandate:
     """The mandate of an account that is stored. Raises MandateError."""
-    about = _load_payment(request.payment)
-    now = clock.merchant_now(about.merchant)
-    mandate = mandates.resolve_mandate(request, means, creditor, about, now)
+    payment = _load_payment(request.payment)
+    now = clock.merchant_now(payment.merchant)
+    mandate = mandates.resolve_mandate(request, means, creditor, payment, now)
     mandates.check_mandate_usable(mandate, now.date())
     mandates.resolve_debtor_address(request, means, mandate)
     return mandate
@@ -189,13 +189,13 @@ def withdraw_bank_order(payment: UUID, *, reason: str, applied: bool) -> bool:
 
 def refuse_late_order(request: AcquirerRequest) -> BankOrder:
     """Void an order that was never created: a withdrawn row is left, which a late request finds. Returns the row."""
-    about = _load_payment(request.payment)
+    payment = _load_payment(request.payment)
     kind = BankFileKind.PAY if request.operation in ("RF", "CD") else BankFileKind.COLLECT
     row, _ = BankOrder.objects.get_or_create(
         payment=request.payment,
         defaults={
-            "merchant": about.merchant,
-            "channel_id": about.channel_id,
+            "merchant": payment.merchant,
+            "channel_id": payment.channel_id,
             "acquirer_merchant_id": request.account.merchant,
             "kind": kind,
             "state": BankOrderState.WITHDRAWN,
@@ -204,7 +204,7 @@ def refuse_late_order(request: AcquirerRequest) -> BankOrder:
             "name": "",
             "iban_shown": "",
             "text": "",
-            "created_at": clock.merchant_now(about.merchant),
+            "created_at": clock.merchant_now(payment.merchant),
         },
     )
     return row
@@ -220,7 +220,7 @@ def lock_cancellation(collection: UUID) -> BankOrder | None:
     """The request to cancel a collection that the bank has to answer, locked; None if there is none. The collection is
     locked before it: that keeps requests from being made or filed meanwhile."""
     rows = BankOrder.objects.select_for_update(of=("self",)).select_related("file", "mandate")
-    return rows.filter(about=collection, kind=BankFileKind.CANCEL, state=BankOrderState.FILED).first()
+    return rows.filter(original_payment=collection, kind=BankFileKind.CANCEL, state=BankOrderState.FILED).first()
 
 
 def settle_cancellation(collection: BankOrder, message: BankMessage | None = None) -> bool:

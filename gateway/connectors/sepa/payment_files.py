@@ -7,7 +7,6 @@ ones, and the result is validated against the message's schema. Source: ISO 2002
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -15,19 +14,15 @@ from zoneinfo import ZoneInfo
 
 from sepaxml import SepaDD, SepaTransfer  # type: ignore[import-untyped]
 from sepaxml.validation import ValidationError, try_valid_xml  # type: ignore[import-untyped]
-from text_unidecode import unidecode  # type: ignore[import-untyped]
 
+from gateway.connectors.sepa.bank_text import format_bank_text
 from gateway.connectors.sepa.cancellations import render_cancellation_file
-from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS
+from gateway.connectors.sepa.postal_addresses import build_postal_address, is_writable_address
 from gateway.connectors.sepa.reversals import render_reversal_file
 from gateway.connectors.sepa.xml_elements import add_element
 from gateway.models import BankFile, BankOrder
 from gateway.vault.sealing import current_vault
 
-_UNSUPPORTED_CHARS: Final = re.compile(r"[^A-Za-z0-9/?:().,'+ -]")
-"""Characters outside the set that every bank accepts (EPC 217-08)."""
-
-_ADDRESS_CHARS: Final = {"street": 70, "number": 16, "postcode": 16, "city": 35, "country": 2}
 IbanFormatter = Callable[[BankOrder], str]
 
 
@@ -41,7 +36,7 @@ def render_payment_file(file: BankFile, orders: Sequence[BankOrder], iban: IbanF
     Raises InvalidPaymentFileError, VaultError.
     """
     if (render := _RENDERED_HERE.get(BankFile.Kind(file.kind))) is not None:
-        return render(file, orders, _bank_text(file.creditor["name"], 70))
+        return render(file, orders, format_bank_text(file.creditor["name"], 70))
     shown = iban or _open_iban
     make = _collections if file.kind == BankFile.Kind.COLLECT else _transfers
     document = make(file, orders, shown)
@@ -74,7 +69,7 @@ def list_file_orders(file: BankFile) -> list[BankOrder]:
 def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter) -> Any:
     creditor = file.creditor
     config = {
-        "name": _bank_text(creditor["name"], 70),
+        "name": format_bank_text(creditor["name"], 70),
         "IBAN": creditor["iban"],
         "batch": True,
         "creditor_id": creditor["id"],
@@ -85,37 +80,27 @@ def _collections(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatte
     for order in orders:
         assert order.mandate is not None
         one = {
-            "name": _bank_text(order.name, 70),
+            "name": format_bank_text(order.name, 70),
             "IBAN": iban(order),
             "amount": int(order.amount * 100),
             "type": order.sequence,
             "collection_date": order.due_on,
             "mandate_id": order.mandate_reference or order.mandate.mandate,
             "mandate_date": order.mandate.signed_on,
-            "description": _bank_text(order.text, 140),
+            "description": format_bank_text(order.text, 140),
             "endtoend_id": order.payment.hex,
         }
-        if order.address:
-            one["address"] = _postal_address(order.address, creditor["schema"])
+        # An address that no bank takes is left out: it would have the whole file rejected.
+        if order.address and is_writable_address(order.address):
+            one["address"] = build_postal_address(order.address)
         document.add_payment(one | ({"BIC": order.bic} if order.bic else {}))
     return document
-
-
-def _postal_address(address: Mapping[str, str], schema: str) -> dict[str, Any]:
-    """The debtor's address: structured; in two lines where the schema's implementation guidelines know no other."""
-    parts = {name: _bank_text(text, _ADDRESS_CHARS[name]) for name, text in address.items()}
-    if schema != COLLECTION_SCHEMAS[1]:
-        fields = {"street": "street_name", "number": "building_number", "postcode": "postcode", "city": "town"}
-        return {fields[name]: text for name, text in parts.items() if name in fields} | {"country": address["country"]}
-    street = " ".join(parts[name] for name in ("street", "number") if name in parts)
-    city = " ".join(parts[name] for name in ("postcode", "city") if name in parts)
-    return {"country": address["country"], "lines": [street[:70], city[:70]]}
 
 
 def _transfers(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter) -> Any:
     creditor = file.creditor
     config = {
-        "name": _bank_text(creditor["name"], 70),
+        "name": format_bank_text(creditor["name"], 70),
         "IBAN": creditor["iban"],
         "batch": True,
         "currency": "EUR",
@@ -123,11 +108,11 @@ def _transfers(file: BankFile, orders: Sequence[BankOrder], iban: IbanFormatter)
     document = SepaTransfer(config, schema=creditor["schema"], clean=False)
     for order in orders:
         one = {
-            "name": _bank_text(order.name, 70),
+            "name": format_bank_text(order.name, 70),
             "IBAN": iban(order),
             "amount": int(order.amount * 100),
             "execution_date": order.due_on,
-            "description": _bank_text(order.text, 140),
+            "description": format_bank_text(order.text, 140),
             "endtoend_id": order.payment.hex,
         }
         document.add_payment(one | ({"BIC": order.bic} if order.bic else {}))
@@ -158,19 +143,13 @@ def _amendment_elements(amendment: Mapping[str, str]) -> list[ElementTree.Elemen
     if "creditor" in amendment:
         scheme = ElementTree.SubElement(details, "OrgnlCdtrSchmeId")
         if amendment.get("creditorName"):
-            add_element(scheme, "Nm", _bank_text(amendment["creditorName"], 70))
+            add_element(scheme, "Nm", format_bank_text(amendment["creditorName"], 70))
         other = add_element(scheme, "Id/PrvtId/Othr")
         add_element(other, "Id", amendment["creditor"])
         add_element(other, "SchmeNm/Prtry", "SEPA")
     if "account" in amendment:
         add_element(details, "OrgnlDbtrAcct/Id/Othr/Id", amendment["account"])
     return [flag, details]
-
-
-def _bank_text(text: str, most: int) -> str:
-    """A text in the characters that every bank accepts."""
-    plain = _UNSUPPORTED_CHARS.sub(" ", unidecode(text)).strip()[:most].strip()
-    return plain or "NOTPROVIDED"
 
 
 def _open_iban(order: BankOrder) -> str:

@@ -42,17 +42,28 @@ def is_reversible(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
 
 def find_collections(orders: Sequence[BankOrder]) -> dict[UUID, BankOrder]:
     """The collections, each with the file that it was sent in, that ``orders`` reverse or cancel."""
-    rows = BankOrder.objects.filter(pk__in=[order.about for order in orders], file__isnull=False)
+    rows = BankOrder.objects.filter(pk__in=[order.original_payment for order in orders], file__isnull=False)
     return {row.pk: row for row in rows.select_related("file")}
 
 
 def find_reversal(collection: UUID, file: BankFile | None = None) -> UUID | None:
     """The reversal of a collection that is with the bank or booked; with ``file``, the order about it in that file."""
-    rows = BankOrder.objects.filter(about=collection)
+    rows = BankOrder.objects.filter(original_payment=collection)
     rows = (
         rows.filter(file=file)
         if file is not None
         else rows.filter(kind=BankFile.Kind.REVERSE, state__in=_KNOWN_TO_BANK)
+    )
+    return rows.order_by("-created_at").values_list("pk", flat=True).first()
+
+
+def find_rejected_reversal(collection: UUID) -> UUID | None:
+    """The newest reversal of a collection that was sent and that the bank rejected."""
+    rows = BankOrder.objects.filter(
+        original_payment=collection,
+        kind=BankFile.Kind.REVERSE,
+        state=BankOrder.State.REJECTED,
+        file__state=BankFile.State.DELIVERED,
     )
     return rows.order_by("-created_at").values_list("pk", flat=True).first()
 
@@ -75,11 +86,11 @@ def render_reversal_file(file: BankFile, orders: Sequence[BankOrder], name: str)
     original = add_element(message, "OrgnlGrpInf")
     add_element(original, "OrgnlMsgId", file.creditor["originalMessage"])
     add_element(original, "OrgnlMsgNmId", file.creditor["originalSchema"])
-    collections = BankOrder.objects.in_bulk([order.about for order in orders])
+    collections = BankOrder.objects.in_bulk([order.original_payment for order in orders])
     parts: dict[str, ElementTree.Element] = {}
     for order in orders:
-        assert order.about is not None
-        behind = collections[order.about]
+        assert order.original_payment is not None
+        behind = collections[order.original_payment]
         if order.batch not in parts:
             part = parts[order.batch] = add_element(message, "OrgnlPmtInfAndRvsl")
             add_element(part, "RvslPmtInfId", order.batch)

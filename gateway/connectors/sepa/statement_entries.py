@@ -59,7 +59,7 @@ class StatementEntry:
     NOT_CANCELLED: the answer to a cancellation request; file and batch are the original's then. ``account``: the IBAN
     of the booking. ``amount``: of the order, without ``charges``, which the bank booked with it. ``reason``: an ISO
     external code. ``status``: a whole file's, as the bank sends it. ``original``: the file of an order that a status
-    report names.
+    report names. ``on``: the day of the booking; of a status, the day on which its message was made.
     """
 
     entry_type: EntryType
@@ -83,12 +83,15 @@ def parse_statement_entries(message: BankXmlMessage) -> Iterator[StatementEntry]
         yield from _resolution(message)
         return
     tell = {"pain.002": _status, "pacs.004": _return}.get(message.kind, _booking)
-    original = ""
+    original, made_on = "", None
     for record in message.records:
+        if record.level == "GrpHdr" and message.kind == "pain.002":
+            made_on = _date(record.first("CreDtTm"))
         if record.level == "OrgnlGrpInfAndSts":
             original = record.first("OrgnlMsgId")
         for one in tell(record):
-            yield replace(one, original=original) if one.order is not None else one
+            dated = replace(one, on=made_on) if made_on is not None else one
+            yield replace(dated, original=original) if one.order is not None else dated
 
 
 def read_message_id(record: MessageRecord) -> str:

@@ -1,7 +1,8 @@
 """Test cards: which card, CVV and postcode gives which answer.
 
 One table for the simulator, the test-data page and the tests. A decline card carries its result code in its number:
-4000 0155 … answers 800.100.155. Other numbers that pass Luhn are approved, except those of GUESSED_BIN. Pure. Source:
+4000 0155 … answers 800.100.155. Cards of the simulated issuers (issuers.py) are answered by their rates. Other numbers
+that pass Luhn are approved, except those of GUESSED_BIN. Pure. Source:
 Part A, What the service does, 5 (test modes); Part B, Payment response (avsResponse, cvvResponse, AcquirerResponse,
 MerchantAdviceCode).
 """
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from gateway.connectors.reply_codes import SOFT_DECLINE
+from gateway.connectors.simulator.issuers import IssuerAnswer
 from gateway.core.luhn import is_luhn_valid
 from gateway.core.money import Money, currency_exponent
 from gateway.core.result_codes import is_approved
@@ -32,9 +34,12 @@ ThreeDS = Literal[
     "method",
     "method_challenge",
     "rejected",
+    "when_mandated",
 ]
 # "silence": no answer, so the outcome is unknown; "error": the acquirer answers that it is out of order.
 SimulatedBehavior = Literal["answer", "silence", "error"]
+# What a second acquirer answers after a decline: "": the same; "silence": it approves, and its answer is lost.
+SecondAcquirer = Literal["", "approves", "declines", "silence"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class SimulatedCard:
 
     `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the two-character
     response code of ISO 8583 field 39, `merchant_advice_code` two digits or None. `approved_share` is the approved part
-    of the amount, 1 for all of it.
+    of the amount, 1 for all of it. `second_acquirer`: what the stub acquirer answers to a cascade.
     """
 
     number: str = field(repr=False)
@@ -55,6 +60,7 @@ class SimulatedCard:
     merchant_advice_code: str | None
     approved_share: Decimal
     behaviour: SimulatedBehavior
+    second_acquirer: SecondAcquirer = ""
 
     @property
     def spaced(self) -> str:
@@ -90,6 +96,7 @@ def _card(
     mac: str | None = None,
     share: str = "1",
     behaviour: SimulatedBehavior = "answer",
+    second: SecondAcquirer = "",
 ) -> SimulatedCard:
     return SimulatedCard(
         number=number.replace(" ", ""),
@@ -101,6 +108,7 @@ def _card(
         merchant_advice_code=mac,
         approved_share=Decimal(share),
         behaviour=behaviour,
+        second_acquirer=second,
     )
 
 
@@ -136,6 +144,49 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     # The issuer wants the shopper to authenticate; approved once the payment carries a proof.
     _card("4000 0300 0100 0008", "VISA", "Soft decline", SOFT_DECLINE, acquirer="1A"),
     _card("5200 0300 0100 0003", "MASTER", "Soft decline", SOFT_DECLINE, acquirer="65"),
+    # It is not authenticated unless a challenge is asked for: on a channel with 3-D Secure the soft decline comes, too.
+    _card(
+        "4000 0300 0200 0007",
+        "VISA",
+        "Soft decline, 3DS only if asked",
+        SOFT_DECLINE,
+        threeds="when_mandated",
+        acquirer="1A",
+    ),
+    _card(
+        "5200 0300 0200 0002",
+        "MASTER",
+        "Soft decline, 3DS only if asked",
+        SOFT_DECLINE,
+        threeds="when_mandated",
+        acquirer="65",
+    ),
+    # Declined without a reason; on a route with a cascade (docs/routing.md) a second acquirer is asked.
+    _card(
+        "4000 0183 0100 0000",
+        "VISA",
+        "Declined, approved by a second acquirer",
+        "800.100.183",
+        acquirer="05",
+        second="approves",
+    ),
+    _card(
+        "5200 0183 0100 0005",
+        "MASTER",
+        "Declined, approved by a second acquirer",
+        "800.100.183",
+        acquirer="05",
+        second="approves",
+    ),
+    _card("4000 0183 0200 0009", "VISA", "Declined by every acquirer", "800.100.183", acquirer="05", second="declines"),
+    _card(
+        "4000 0183 0300 0008",
+        "VISA",
+        "Declined, no answer by a second acquirer",
+        "800.100.183",
+        acquirer="05",
+        second="silence",
+    ),
     # The issuer forbids further tries.
     _card("4000 0600 0200 0004", "VISA", "Blocked for 72 hours", "700.600.002", acquirer="05", mac="02"),
     _card("4000 0601 0100 0004", "VISA", "Blocked until updated", "700.601.001", acquirer="54", mac="01"),
@@ -191,6 +242,7 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("3700 015500 00004", "AMEX", "Over the credit limit", "800.100.155", acquirer="51", mac="02"),
 )
 
+APPROVING_SECOND_ACQUIRERS: Final = frozenset({"approves", "silence"})
 CARDS_BY_NUMBER: Final[Mapping[str, SimulatedCard]] = MappingProxyType({card.number: card for card in SIMULATED_CARDS})
 _PUBLISHED: Final = frozenset((card.number[:6], card.number[-4:]) for card in SIMULATED_CARDS)
 
@@ -302,17 +354,25 @@ def simulate_card_answer(
     cvv: str | Secret | None = None,
     postcode: str | None = None,
     authenticated: bool = False,
+    issuer: IssuerAnswer | None = None,
+    attempt: int = 1,
 ) -> SimulatedAnswer:
     """The simulated acquirer's answer for a card. A pure look-up.
 
     `number` has no spaces; `postcode` is the billing address's; `authenticated`: the payment has a proof of 3-D Secure,
-    which turns the soft decline into an approval.
+    which turns the soft decline into an approval; `issuer`: what the card's simulated issuer answers, for a card that
+    is not in the table; `attempt`: of the payment at acquirers, more than 1 after a cascade.
     """
     card = CARDS_BY_NUMBER.get(_text(number))
-    if card is None:
+    advice = card.merchant_advice_code if card else None
+    if card is None and issuer is not None:
+        code, acquirer, share, advice = issuer.code, issuer.response, Decimal(1), issuer.advice or None
+    elif card is None:
         code, acquirer = _of_unknown(_text(number))
         share = Decimal(1)
-    elif card.code == SOFT_DECLINE and authenticated:
+    elif (card.code == SOFT_DECLINE and authenticated) or (
+        attempt > 1 and card.second_acquirer in APPROVING_SECOND_ACQUIRERS
+    ):
         code, acquirer, share = SIMULATED_SUCCESS, "00", Decimal(1)
     else:
         code, acquirer, share = card.code, card.acquirer_response, card.approved_share
@@ -320,7 +380,7 @@ def simulate_card_answer(
     return SimulatedAnswer(
         code=code,
         acquirer_response=acquirer,
-        merchant_advice_code=card.merchant_advice_code if card else None,
+        merchant_advice_code=advice,
         avs=simulate_avs(postcode),
         cvv=simulate_cvv(_text(cvv) if cvv is not None else None),
         approved=compute_approved_part(amount, share) if approved and amount is not None else None,

@@ -1,8 +1,8 @@
 """The simulator's connector: answers INTERNAL payments in this process, without a network.
 
-The answers are data (cards.py, accounts.py); where a shopper or a bank has to decide first, orders.py stores an order.
-Payments go through the same three phases as at any acquirer. Source: Part A, What the service does, 5 and 6; ruling
-D18.
+The answers are data (cards.py, issuers.py, accounts.py); where a shopper or a bank has to decide first, orders.py
+stores an order. Payments go through the same three phases as at any acquirer. Source: Part A, What the service does, 5
+and 6; ruling D18.
 """
 
 from __future__ import annotations
@@ -28,12 +28,20 @@ from gateway.connectors.simulator.cards import (
     build_network_reference,
     simulate_card_answer,
 )
+from gateway.connectors.simulator.issuers import (
+    IssuerAnswer,
+    IssuerQuestion,
+    find_simulated_issuer,
+    simulate_issuer_answer,
+)
 from gateway.core import result_codes
 from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON, TIMEOUT_REVERSED_CODE
 from gateway.models import SimulatedOrder
 
 UNKNOWN_OUTCOME: Final = "silence"
+ISSUER_OPERATIONS: Final = frozenset({"RG", "PA", "DB", "RB"})
+"""Payment types that ask a simulated issuer."""
 
 
 class SimulatorConnector:
@@ -137,6 +145,24 @@ def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]
     return replace(reply, facts=orders.build_order_facts(order), redirect=redirect, received=told)
 
 
+def _ask_issuer(request: AcquirerRequest) -> IssuerAnswer | None:
+    """What the simulated issuer of the card answers; None for any other card, and for what asks no issuer."""
+    number = request.card.number.reveal() if request.card is not None else ""
+    issuer = find_simulated_issuer(number)
+    if issuer is None or request.operation not in ISSUER_OPERATIONS:
+        return None
+    service = request.point_of_service
+    question = IssuerQuestion(
+        number=number,
+        amount=request.money.amount,
+        at=request.at,
+        authenticated=request.cryptogram is not None,
+        merchant_initiated=service.merchant_initiated or bool(service.order),
+        exemption=service.exemption,
+    )
+    return simulate_issuer_answer(issuer, question)
+
+
 def _answer(request: AcquirerRequest) -> SimulatedAnswer:
     assert request.card is not None
     return simulate_card_answer(
@@ -145,6 +171,7 @@ def _answer(request: AcquirerRequest) -> SimulatedAnswer:
         postcode=request.parameters.get("billing.postcode"),
         amount=request.money,
         authenticated=request.cryptogram is not None,
+        issuer=_ask_issuer(request),
     )
 
 

@@ -35,7 +35,7 @@ from typing import Any, Final
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from gateway.connectors.stub.faults import NO_FAULT, STUB_FAULTS, FaultSteering, StubFault
 from gateway.connectors.stub.journal import Journal
-from gateway.connectors.stub.ledger import StubLedger
+from gateway.connectors.stub.ledger import StubLedger, read_attempt_number
 
 STUB_HOST: Final = "127.0.0.1"
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
@@ -131,11 +131,14 @@ class StubAcquirer:
 
 
 def _by_card(message: Mapping[str, Any]) -> str:
-    """The fault of a test card that gets no answer."""
+    """The fault of a test card that gets no answer, from the first or from a second acquirer."""
     number = card.get("number") if isinstance(card := message.get("card"), Mapping) else None
     row = CARDS_BY_NUMBER.get(str(number))
-    silent = message["kind"] == "submit" and row is not None and row.behaviour == "silence"
-    return "silent_before" if silent else ""
+    if message["kind"] != "submit" or row is None:
+        return ""
+    if row.second_acquirer == "silence" and read_attempt_number(str(message.get("key"))) > 1:
+        return "silent_after"
+    return "silent_before" if row.behaviour == "silence" else ""
 
 
 def _garbled(fault: StubFault, message: Mapping[str, Any], answer: Mapping[str, Any], turn: int) -> bytes:

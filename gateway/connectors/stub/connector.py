@@ -102,7 +102,8 @@ def build_submission(request: AcquirerRequest, masked: Mapping[str, Any]) -> Red
 def mask_submission(request: AcquirerRequest) -> dict[str, Any]:
     """The message for the stored exchange."""
     body = mask_request(request)
-    message = {"kind": "submit", "key": body.pop("transaction"), **body}
+    del body["transaction"]
+    message = {"kind": "submit", "key": request.attempt_key, **body}
     return message | ({"merchant": request.account.merchant} if request.account.merchant else {})
 
 
@@ -149,7 +150,7 @@ os.register_at_fork(after_in_child=_connection_pool.cache_clear)
 
 
 def _ask(kind: str, request: AcquirerRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    sent = {"kind": kind, "key": request.payment.hex}
+    sent = {"kind": kind, "key": request.attempt_key}
     try:
         return sent, get_stub_connections().ask(sent)
     except (StubUnreachableError, StubUnansweredError) as fault:

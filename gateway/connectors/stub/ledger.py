@@ -209,16 +209,26 @@ def build_transaction_id(key: str) -> str:
     return f"STB{key[-20:].upper()}"
 
 
+def read_attempt_number(key: str) -> int:
+    """Which authorization attempt of its payment a key names (AcquirerRequest.attempt_key)."""
+    number = key.rpartition("-")[2] if "-" in key else ""
+    return int(number) if number.isdecimal() else 1
+
+
 def _practice(message: StubMessage) -> str:
     instruction = message.get("standingInstruction")
     return str(instruction.get("industryPractice", "")) if isinstance(instruction, Mapping) else ""
 
 
 def _facts(message: StubMessage) -> LedgerEntry:
-    """What the log stores of a submission: the masked account, nothing else of the means or the shopper."""
+    """What the log stores of a submission: the merchant id that it came for, the masked account and the exemption from
+    strong authentication, nothing else of the means or the shopper."""
     facts: LedgerEntry = {
-        name: message.get(name, "") for name in ("operation", "amount", "currency", "brand", "reference")
+        name: message.get(name, "") for name in ("operation", "amount", "currency", "brand", "reference", "merchant")
     }
+    authentication = message.get("threeDSecure")
+    if isinstance(authentication, Mapping) and authentication.get("exemptionFlag"):
+        facts |= {name: str(authentication.get(name) or "") for name in ("exemptionFlag", "authenticationStatus")}
     card = message.get("card")
     if isinstance(card, Mapping) and card.get("number"):
         number = str(card["number"])
@@ -266,12 +276,14 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
         return _answer(
             key, "approved", SIMULATED_SUCCESS, build_transaction_id(key), response="00", approvedAmount=amount.text()
         )
-    billing = message.get("billing")
+    billing, proof = message.get("billing"), message.get("threeDSecure")
     answer = simulate_card_answer(
         str(card["number"]),
         amount=amount,
         cvv=str(card.get("cvv") or "") or None,
         postcode=str(billing.get("postcode") or "") if isinstance(billing, Mapping) else None,
+        authenticated=isinstance(proof, Mapping) and bool(proof.get("verificationId")),
+        attempt=read_attempt_number(key),
     )
     more = {"response": answer.acquirer_response, "avs": answer.avs, "cvv": answer.cvv}
     more["advice"] = answer.merchant_advice_code

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from gateway.access import audit_log, tokens
 from gateway.core import clock, identifiers
-from gateway.models import TOKEN_SCOPES, AccessToken, Channel, Merchant
+from gateway.management.entity_option import find_option_entity
+from gateway.models import TOKEN_SCOPES, AccessToken
 
 
 class Command(BaseCommand):
@@ -34,7 +35,7 @@ class Command(BaseCommand):
         if options["rotate"]:
             made, secret = tokens.rotate_token(_find_token(options["rotate"]), by=audit_log.COMMAND_LINE_ACTOR)
         else:
-            merchant, channel = _find_entity(options["entity"])
+            merchant, channel = find_option_entity(options["entity"])
             ends = clock.real_now() + timedelta(days=options["days"]) if options["days"] else None
             made, secret = tokens.issue_token(
                 merchant,
@@ -48,16 +49,6 @@ class Command(BaseCommand):
 
     def _print(self, facts: dict[str, Any]) -> None:
         self.stdout.write(json.dumps(facts))
-
-
-def _find_entity(text: str | None) -> tuple[Merchant, Channel | None]:
-    ident = identifiers.parse_id(text or "")
-    if ident is not None:
-        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
-            return channel.merchant, channel
-        if merchant := Merchant.objects.filter(pk=ident).first():
-            return merchant, None
-    raise CommandError("--entity must name a merchant or a channel: 32 lower-case hex digits.")
 
 
 def _find_token(text: str) -> AccessToken:

@@ -11,8 +11,9 @@ import os
 import secrets
 import shlex
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -26,6 +27,7 @@ from gateway.connectors.stub.connector import STUB
 from gateway.models import AccessToken, AcquirerAccount, Channel, Division, Merchant, Psp
 from gateway.wallets import sandbox_tokens
 
+_DemoEntity = TypeVar("_DemoEntity", Psp, Division, Merchant, Channel)
 NO_THROTTLE = {"*": None}
 DEMO_CHANNELS: dict[str, dict[str, Any]] = {
     "plain": {"limits": NO_THROTTLE, "position": 10},
@@ -62,26 +64,27 @@ class Command(BaseCommand):
 def seed_demo_data(known: dict[str, Any], base_url: str) -> dict[str, Any]:
     """Create or find everything and return the facts. ``known``: the facts of an earlier run: its secrets that still
     work are kept, others are made anew."""
-    psp, _ = Psp.objects.get_or_create(name="Tollhouse Demo PSP")
-    division, _ = Division.objects.get_or_create(name="Demo", psp=psp)
-    merchant, _ = Merchant.objects.get_or_create(name="Demo shop", division=division, defaults={"dispatching": True})
+    psp = _find_or_create(Psp, name="Tollhouse Demo PSP")
+    division = _find_or_create(Division, name="Demo", psp=psp)
+    merchant = _find_or_create(Merchant, {"dispatching": True}, name="Demo shop", division=division)
     channels = {
-        name: Channel.objects.get_or_create(name=name, merchant=merchant, defaults=values)[0]
-        for name, values in DEMO_CHANNELS.items()
+        name: _find_or_create(Channel, values, name=name, merchant=merchant) for name, values in DEMO_CHANNELS.items()
     }
     if not channels["risk"].risk_set:
         document = json.loads(DEMO_CONFIGURATION.read_text(encoding="utf-8"))
         apply_configuration(
             ConfigurationTarget(merchant=merchant, channel=channels["risk"]), document, by=audit_log.COMMAND_LINE_ACTOR
         )
-    stranger, _ = Merchant.objects.get_or_create(name="Other shop", division=division)
-    other, _ = Channel.objects.get_or_create(name="other", merchant=stranger, defaults={"limits": NO_THROTTLE})
+    stranger = _find_or_create(Merchant, name="Other shop", division=division)
+    other = _find_or_create(Channel, {"limits": NO_THROTTLE}, name="other", merchant=stranger)
     for channel in [*(channels[name] for name in EXTERNAL_DEMO_CHANNELS), other]:
-        AcquirerAccount.objects.get_or_create(
-            channel=channel,
-            connector=STUB.name,
-            defaults={"name": f"Stub acquirer, {channel.name}", "acquirer_merchant_id": f"STUB-{channel.name}"},
-        )
+        if not AcquirerAccount.objects.filter(channel=channel, connector=STUB.name).exists():
+            AcquirerAccount.objects.create(
+                channel=channel,
+                connector=STUB.name,
+                name=f"Stub acquirer, {channel.name}",
+                acquirer_merchant_id=f"STUB-{channel.name}",
+            )
     sandbox_tokens.generate_channel_keys(channels["plain"])
     return {
         "base_url": base_url,
@@ -95,6 +98,12 @@ def seed_demo_data(known: dict[str, Any], base_url: str) -> dict[str, Any]:
             "access_token": _token(stranger, known.get("other", {}).get("access_token")),
         },
     }
+
+
+def _find_or_create(model: type[_DemoEntity], more: Mapping[str, Any] | None = None, /, **known: Any) -> _DemoEntity:
+    """The oldest row of ``known``, or a new one with ``more``: who tries the demo may have made others of its name."""
+    row = model._default_manager.filter(**known).order_by("created_at", "pk").first()
+    return row if row is not None else model._default_manager.create(**known, **(more or {}))
 
 
 def format_shell_variables(facts: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 from gateway.access import audit_log
 from gateway.core import identifiers
 from gateway.core.secret import Secret
-from gateway.models import Channel, Merchant, WebhookEndpoint
+from gateway.management.entity_option import find_option_entity
+from gateway.models import WebhookEndpoint
 from gateway.models.webhooks import DEFAULT_WEBHOOK_KINDS, WEBHOOK_KINDS
 from gateway.notifications import endpoints, signing
 from gateway.notifications.endpoints import InvalidEndpointError
@@ -64,7 +65,7 @@ class Command(BaseCommand):
                 self._show(endpoint)
 
     def _make(self, options: dict[str, Any]) -> None:
-        merchant, channel = _find_entity(options["entity"])
+        merchant, channel = find_option_entity(options["entity"])
         kinds = [kind.strip() for kind in options["kinds"].split(",") if kind.strip()]
         try:
             endpoint, secret = endpoints.create_endpoint(
@@ -97,16 +98,6 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(facts, ensure_ascii=False))
 
 
-def _find_entity(text: str | None) -> tuple[Merchant, Channel | None]:
-    ident = identifiers.parse_id(text or "")
-    if ident is not None:
-        if channel := Channel.objects.select_related("merchant").filter(pk=ident).first():
-            return channel.merchant, channel
-        if merchant := Merchant.objects.filter(pk=ident).first():
-            return merchant, None
-    raise CommandError("--entity must name a channel or a merchant: 32 lower-case hex digits.")
-
-
 def _find_endpoint(options: dict[str, Any]) -> WebhookEndpoint:
     if options["endpoint"]:
         ident = identifiers.parse_id(options["endpoint"])
@@ -126,7 +117,7 @@ def _list_endpoints(options: dict[str, Any]) -> list[WebhookEndpoint]:
     every = WebhookEndpoint.objects.select_related("merchant").exclude(mode=WebhookEndpoint.Mode.RETURN)
     if not options["entity"]:
         return list(every)
-    merchant, channel = _find_entity(options["entity"])
+    merchant, channel = find_option_entity(options["entity"])
     return list(every.filter(channel=channel) if channel is not None else every.filter(merchant=merchant))
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.access import audit_log
 from gateway.core import identifiers
-from gateway.core.secret import Secret
 from gateway.models import Merchant
+from reporting.management.sftp_options import add_sftp_options, read_sftp_options
 from reporting.models import SftpTarget
 from reporting.reconciliation import deliveries
 from reporting.sftp import SftpUnreachableError
@@ -23,12 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--merchant", required=True, help="the merchant's entity id")
-        parser.add_argument("--host")
-        parser.add_argument("--port", type=int, default=22)
-        parser.add_argument("--user")
-        parser.add_argument("--key-file", help="a private key of OpenSSH; without it a password is asked for")
-        parser.add_argument("--host-key", help="the server's public key, as ssh-keyscan shows it, without the host")
-        parser.add_argument("--folder", default=".")
+        add_sftp_options(parser)
         parser.add_argument("--off", action="store_true", help="send nothing any more")
 
     def handle(self, *args: Any, merchant: str, **options: Any) -> None:
@@ -50,23 +42,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{target}: logged in, the folder is there.")
 
     def _point(self, merchant: Merchant, options: dict[str, Any]) -> SftpTarget:
-        if not options["user"] or not options["host_key"]:
-            raise CommandError("Give --user and --host-key, too.")
-        if options["key_file"]:
-            kind, secret = SftpTarget.Secrets.KEY, Secret(Path(options["key_file"]).read_text(encoding="utf-8"))
-        else:
-            kind, secret = SftpTarget.Secrets.PASSWORD, Secret(getpass.getpass("Password: "))
+        login = read_sftp_options(options)
         try:
-            return deliveries.set_sftp_target(
-                merchant,
-                host=options["host"],
-                port=options["port"],
-                username=options["user"],
-                kind=kind,
-                secret=secret,
-                host_key=options["host_key"],
-                folder=options["folder"],
-                by=audit_log.COMMAND_LINE_ACTOR,
-            )
+            return deliveries.set_sftp_target(merchant, **login)
         except ValueError as fault:
             raise CommandError(f"{fault}.") from None

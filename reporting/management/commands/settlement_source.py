@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.access import audit_log
-from gateway.core.secret import Secret
+from reporting.management.sftp_options import add_sftp_options, read_sftp_options
 from reporting.models import ClearingInstitute, SftpSource
 from reporting.settlement import institutes, sftp_fetch
 from reporting.sftp import SftpUnreachableError
@@ -21,12 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--institute", help="its key; not needed when there is one only")
-        parser.add_argument("--host")
-        parser.add_argument("--port", type=int, default=22)
-        parser.add_argument("--user")
-        parser.add_argument("--key-file", help="a private key of OpenSSH; without it a password is asked for")
-        parser.add_argument("--host-key", help="the server's public key, as ssh-keyscan shows it, without the host")
-        parser.add_argument("--folder", default=".")
+        add_sftp_options(parser)
         parser.add_argument("--pattern", default="*", help="which files, e.g. settlement_*.csv")
         parser.add_argument("--move-to", help="a folder below, for files that were taken in; without it they stay")
         parser.add_argument("--every", type=int, default=300, help="seconds between two looks")
@@ -52,28 +44,16 @@ class Command(BaseCommand):
         self.stdout.write(f"{source}: logged in, {number} files lie there.")
 
     def _set_up(self, institute: ClearingInstitute, options: dict[str, Any]) -> SftpSource:
-        if not options["user"] or not options["host_key"]:
-            raise CommandError("Give --user and --host-key, too.")
-        if options["key_file"]:
-            kind, secret = SftpSource.Secrets.KEY, Secret(Path(options["key_file"]).read_text(encoding="utf-8"))
-        else:
-            kind, secret = SftpSource.Secrets.PASSWORD, Secret(getpass.getpass("Password: "))
+        login = read_sftp_options(options)
         moved_to = options["move_to"]
         try:
             return sftp_fetch.configure_source(
                 institute,
-                host=options["host"],
-                port=options["port"],
-                username=options["user"],
-                kind=kind,
-                secret=secret,
-                host_key=options["host_key"],
-                folder=options["folder"],
+                **login,
                 pattern=options["pattern"],
-                then=SftpSource.Then.MOVE if moved_to else SftpSource.Then.LEAVE,
+                after_download=SftpSource.AfterDownload.MOVE if moved_to else SftpSource.AfterDownload.LEAVE,
                 moved_to=moved_to or "done",
                 every_s=options["every"],
-                by=audit_log.COMMAND_LINE_ACTOR,
             )
         except ValueError as fault:
             raise CommandError(f"{fault}.") from None

@@ -18,7 +18,7 @@ DATABASES["default"].update(
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": None,
         # Parameters bound by the server, so that it keeps the INSERT's plan: Django binds in the client by default.
-        "OPTIONS": {"server_side_binding": True, "prepare_threshold": 3},
+        "OPTIONS": {**DATABASES["default"].get("OPTIONS", {}), "server_side_binding": True, "prepare_threshold": 3},
     }
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

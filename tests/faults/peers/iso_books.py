@@ -153,7 +153,9 @@ def _over(payments: Mapping[str, Payment], told: Mapping[str, Story]) -> Iterabl
     for ident, story in told.items():
         payment = payments.get(ident)
         if payment is not None and payment.kind in FOLLOWS and story.stands:
-            first = of_stan.get(story.about, "")
+            named = of_stan.get(story.about, "")
+            # After a renewal a capture names the renewal (docs/decisions/0093): it is of the same authorization.
+            first = payments[named].chain if named in payments else named
             moved[first] = moved.get(first, 0) + story.units
     for first, units in moved.items():
         if first not in told:

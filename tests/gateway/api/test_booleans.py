@@ -60,6 +60,10 @@ def test_booleans_stand_where_the_specification_has_them() -> None:
         "threeDSecure.decoupled",
         "threeDSecure.disable",
         "includeLinkedTransactions",
+        # Ours: docs/decisions/0083.
+        "paymentPage",
+        "link.openAmount",
+        "link.reusable",
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import pytest
 from django.test import RequestFactory, override_settings
 
-from gateway.core.client_address import resolve_client_ip
+from gateway.core.client_address import network_of, resolve_client_ip
 from gateway.models import RequestLog
 from tests.support.client import Api
 
@@ -36,3 +38,19 @@ def test_the_last_entry_a_proxy_of_ours_wrote_is_the_caller(forwarded: str, addr
 def test_an_address_that_is_none_stops_no_payment(api: Api) -> None:
     assert api.post("/v1/payments", {}, X_Forwarded_For="unknown").status == 400
     assert RequestLog.objects.get().ip is None
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2::", "2001:db8:1:2::"),
+        ("::ffff:192.0.2.7", str(ip_address("::ffff:192.0.2.7"))),
+        (None, None),
+        ("", None),
+    ],
+)
+def test_a_line_is_counted_by_its_address_or_its_network(address: str | None, counted: str | None) -> None:
+    """IPv4 addresses within IPv6 are of many lines: they have one /64 together."""
+    assert network_of(address) == counted

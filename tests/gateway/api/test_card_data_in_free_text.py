@@ -109,6 +109,18 @@ def test_a_channel_may_switch_it_off(shop: Shop) -> None:
     assert api.post("/v1/payments", payment() | {"descriptor": OWN}).status == 400
 
 
+def test_what_is_sent_with_the_merchants_own_id_is_masked_too(shop: Shop) -> None:
+    """A follow-up by it has no channel that could switch the masking off."""
+    type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(dispatching=True)
+    api = shop.api.as_entity(shop.merchant.entity_id)
+    paid = api.pay(merchantMemo=f"first {OTHER}")
+    refunded = api.follow(paid.id, "RF", "1.00", merchantMemo=f"then {OTHER}")
+    for answer, words in ((paid, "first"), (refunded, "then")):
+        assert answer.status == 200, answer
+        assert Payment.objects.get(pk=answer.id).merchant_memo == f"{words} {HIDDEN}"
+    assert places_of(OTHER) == set()
+
+
 def test_an_id_is_kept_as_it_was_sent_and_found_by_it(shop: Shop) -> None:
     """docs/decisions/0052: reconciliation goes by it."""
     answer = shop.api.post("/v1/payments", payment() | {"merchantTransactionId": OTHER, "merchantInvoiceId": OTHER})

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gateway.models import AuditEntry, WebhookEndpoint
+from gateway.api import developer
+from gateway.models import AuditEntry, InspectedWebhook, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
 from gateway.portal.webhook_receiver import read_encrypted, read_signed
 from tests.support.fixtures import Shop
@@ -61,3 +62,36 @@ def test_the_request_log_has_the_newest_first_and_not_its_own_readers(shop: Shop
     assert found[0]["ndc"] == refused.body["ndc"]
     assert (found[1]["payment"], found[1]["path"], found[1]["method"]) == (paid.id, "/v1/payments", "POST")
     assert "4200000000000000" not in json.dumps(found)
+
+
+def test_of_many_webhooks_the_newest_are_read_or_the_next_after_a_number(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(developer, "MAX_KEPT_WEBHOOKS", 2)
+    opened = shop.api.post("/v1/test/webhooks", {}).body["newest"]
+    for _ in range(4):
+        shop.api.pay()
+    deliver()
+    numbers = list(InspectedWebhook.objects.order_by("pk").values_list("pk", flat=True))
+    assert numbers[0] == opened
+
+    def read(**asked: str) -> list[int]:
+        return [one["number"] for one in shop.api.get("/v1/test/webhooks", asked).body["webhooks"]]
+
+    assert read() == numbers[-2:]
+    assert read(after=str(opened)) == numbers[1:3]
+    assert read(after=str(numbers[2])) == numbers[3:]
+    assert read(after="0") == numbers[:2]
+
+
+def test_of_many_requests_the_newest_are_listed_and_none_of_another_entity(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(developer, "MAX_LISTED_REQUESTS", 2)
+    other = shop.api_of(shop.open_channel())
+    first, second, third = (shop.api.pay().id for _ in range(3))
+    theirs = other.pay().id
+    listed = shop.api.get("/v1/test/requests").body["requests"]
+    assert [one["payment"] for one in listed] == [third, second]
+    assert first not in str(listed)
+    assert [one["payment"] for one in other.get("/v1/test/requests").body["requests"]] == [theirs]

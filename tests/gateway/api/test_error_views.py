@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import pytest
 from django.test import Client, RequestFactory
 
 from gateway.api import error_views
@@ -30,3 +34,36 @@ def test_a_path_of_the_api_answers_json_with_400_to_everybody() -> None:
     answer = error_views.bad_request(RequestFactory().get("/v1/payments", headers={"accept": BROWSER}))
     assert answer.status_code == 400
     assert answer["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/payment", "/v1/payments"),
+        ("/v1/paymnets/8a82944a4cc25ebf014cc2c782423202", "/v1/payments"),
+        ("/v1/Payments", "/v1/payments"),
+        ("/v2/payments", "/v1/payments"),
+        ("/v1/checkout", "/v1/checkouts"),
+        ("/v1/registration", "/v1/registrations"),
+        ("/v1/paymentLink", "/v1/paymentLinks"),
+    ],
+)
+def test_a_misspelt_path_is_told_which_was_meant(path: str, meant: str) -> None:
+    answer = error_views.not_found(RequestFactory().get(path))
+    said = json.loads(answer.content)["result"]["description"]  # type: ignore[attr-defined]
+    assert said.endswith(f"no such path or version - did you mean {meant}?"), said
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/payments/x/y/z", "/v1/nothing", "/v1/", "/v1/" + "a" * 5_000, "/v1/4200000000000000"]
+)
+def test_a_path_that_is_near_no_other_gets_no_hint(path: str) -> None:
+    said = json.loads(error_views.not_found(RequestFactory().get(path)).content)["result"]["description"]  # type: ignore[attr-defined]
+    assert said.endswith("no such path or version"), said
+
+
+@pytest.mark.parametrize(("live", "hint"), [(False, " - did you mean /v1/test/clock?"), (True, "")])
+def test_in_live_no_path_of_the_test_environment_is_meant(settings: Any, live: bool, hint: str) -> None:
+    settings.IS_LIVE = live
+    said = json.loads(error_views.not_found(RequestFactory().get("/v1/test/clok")).content)["result"]["description"]  # type: ignore[attr-defined]
+    assert said.endswith(f"no such path or version{hint}"), said

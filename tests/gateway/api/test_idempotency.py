@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.db.models import F
 
+from gateway.api.authentication import ADMIT_WITH_KEY_SQL
+from gateway.core import clock
 from gateway.models import IdempotencyKey, Payment, Status
 from gateway.payments import responses
 from gateway.timers import registry
@@ -17,6 +22,7 @@ from tests.support.threads import at_once, times
 
 pytestmark = pytest.mark.django_db
 KEY = "order-4711-try-1"
+ADMISSION_VALUES = ("digest", "entity", "key", "method", "now", "path", "seldom")
 
 
 def pay(api: Api, key: str = KEY, **changes: str | None) -> Answer:
@@ -51,6 +57,20 @@ def test_the_same_key_with_another_body_is_refused(api: Api) -> None:
     other = pay(api, amount="93.00")
     assert (other.status, list(other.errors)) == (400, ["Idempotency-Key"])
     assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "between", ["&merchantTransactionId=", "merchantTransactionId", "21:merchantTransactionId10:", ""]
+)
+def test_no_two_bodies_are_one_wherever_a_value_ends(api: Api, between: str) -> None:
+    """Neither by a separator within a value, nor by letters that move from one value into the next: of two parameters
+    whose names are neighbours."""
+    body = {"merchantMemo": "Memo abc", "merchantTransactionId": "Order-4711"}
+    assert pay(api, **body).status == 200
+    for memo, order in ((f"Memo abc{between}Order-4711", None), ("Memo abcO", f"{between}rder-4711")):
+        other = pay(api, merchantMemo=memo, merchantTransactionId=order)
+        assert (other.status, list(other.errors)) == (400, ["Idempotency-Key"]), memo
+    assert pay(api, **body).headers["Idempotent-Replayed"] == "true"
 
 
 def test_the_order_of_parameters_and_the_cvv_make_no_other_body(api: Api) -> None:
@@ -208,3 +228,26 @@ def test_two_payments_with_the_same_merchant_transaction_id_at_once_make_one(com
 
     codes = at_once(*times(6, send))
     assert sorted(codes) == ["000.100.110"] + ["800.110.100"] * 5
+
+
+def is_key_looked_up_whole() -> bool:
+    """Whether the admission's plan, without its values, goes to the key by its whole primary key."""
+    sql = re.sub(r"%\((\w+)\)s", lambda found: f"${sorted(ADMISSION_VALUES).index(found[1]) + 1}", ADMIT_WITH_KEY_SQL)
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    return bool(re.search(r"idempotencykey_pkey on .*\n +Index Cond: \(\(token = t\.id\) AND .*\(key\)::text = ", plan))
+
+
+def test_a_key_is_found_by_all_of_its_columns_whatever_the_planner_knows_of_the_table(shop: Shop) -> None:
+    """A plan is kept: one made for an empty table read all of it, one for few tokens walked through all tokens."""
+    assert is_key_looked_up_whole()
+    place = {"token": shop.token.pk, "method": "POST", "path": "/v1/payments", "fingerprint": b"f"}
+    at = clock.real_now()
+    IdempotencyKey.objects.bulk_create(
+        IdempotencyKey(**place, key=f"key-{number}", payment=uuid4(), created_at=at) for number in range(2_000)
+    )
+    assert is_key_looked_up_whole()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE gateway_idempotencykey")
+    assert is_key_looked_up_whole()

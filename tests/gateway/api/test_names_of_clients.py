@@ -71,6 +71,18 @@ def test_the_page_about_requests_shows_them() -> None:
 # --- every answer tells what it passed over ------------------------------------------------------------------------
 
 
+def _of_links(api: Api) -> dict[str, Answer]:
+    made = api.post("/v1/paymentLinks", REQUEST_EXAMPLES["payment-link"] | OUR_OWN)
+    path = f"/v1/paymentLinks/{made.id}"
+    return {
+        "payment-link": made,
+        "payment-links": api.get("/v1/paymentLinks", OUR_OWN),
+        "read-payment-link": api.get(path, OUR_OWN),
+        "deactivate-payment-link": api.post(f"{path}/deactivate", OUR_OWN),
+        "delete-payment-link": api.delete(path, OUR_OWN),
+    }
+
+
 def _each(shop: Shop) -> dict[str, Answer]:
     """One request of every endpoint that works, with a name that nothing knows."""
     api, found = shop.api, {}
@@ -117,6 +129,9 @@ def _each(shop: Shop) -> dict[str, Answer]:
         found[name] = api.get(path, period | OUR_OWN)
         one = {"settlements": "settlement"}.get(name) or name.replace("aggregations", "aggregation")
         found[one] = api.get(f"{path}/{settled}", {"testMode": "INTERNAL"} | OUR_OWN)
+    found["approvals"] = api.get(
+        "/v1/reports/approvals", {"date.from": "2026-05-01", "date.to": "2026-05-31"} | OUR_OWN
+    )
     found["acquirer-messages"] = api.get("/v1/test/acquirer/messages", {"id": paid.id} | OUR_OWN)
     found["open-inspector"] = api.post("/v1/test/webhooks", OUR_OWN)
     found["read-webhooks"] = api.get("/v1/test/webhooks", OUR_OWN)
@@ -129,6 +144,7 @@ def _each(shop: Shop) -> dict[str, Answer]:
     found["payment"] = api.pay(**OUR_OWN)
     found["follow-up"] = api.follow(paid.id, "RF", "1.00", **OUR_OWN)
     found["checkout"] = create(api, **OUR_OWN)
+    found |= _of_links(api)
     found["update-checkout"] = api.post(f"/v1/checkouts/{made}", {"amount": "80.00"} | OUR_OWN)
     found["registration"] = api.post("/v1/registrations", card | OUR_OWN)
     found["update-registration"] = api.post(

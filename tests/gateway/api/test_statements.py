@@ -5,7 +5,10 @@ Source: design goals, "cheap": a payment is few round trips, and no transaction 
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -35,6 +38,10 @@ STATEMENTS = {
     "a registration that is updated": (3, 1),
     "a registration that is deleted": (3, 1),
 }
+
+
+MAX_CALLS_OF_A_PAYMENT = 1_580
+"""Python functions called by a payment with an idempotency key, through Django's test client."""
 
 
 @pytest.fixture
@@ -93,6 +100,34 @@ def test_a_read_is_one_statement_that_joins_who_asks_and_what_for(warm: Shop) ->
     _, seen = cost(lambda: warm.api.read(paid), 200)
     assert "gateway_accesstoken" in seen[0]
     assert "gateway_payment" in seen[0]
+
+
+def test_a_payment_calls_no_more_functions_than_it_is_known_to(warm: Shop) -> None:
+    """What is switched off costs nothing. Counted, since time is no measure on a busy machine; who adds some fifty
+    calls says so here. The least of three payments: now and then one looks whether the keys have changed; settings that
+    tests override cost a few more."""
+    for number in range(8):
+        assert warm.api.post("/v1/payments", payment(), Idempotency_Key=f"warm-{number}").status == 200
+    least = min((count_calls(warm, f"counted-{number}") for number in range(3)), key=Counter.total)
+    assert least.total() <= MAX_CALLS_OF_A_PAYMENT, least.most_common(40)
+
+
+def count_calls(shop: Shop, key: str) -> Counter[str]:
+    """The Python functions that a payment calls, by name; those of tests are left out."""
+    called: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call" and "/tests/" not in frame.f_code.co_filename:
+            called[frame.f_code.co_qualname] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        answer = shop.api.post("/v1/payments", payment(), Idempotency_Key=key)
+    finally:
+        sys.setprofile(before)
+    assert answer.status == 200
+    return called
 
 
 def test_a_payment_is_committed_before_anybody_is_asked(warm: Shop) -> None:

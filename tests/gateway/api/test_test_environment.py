@@ -11,6 +11,7 @@ import pytest
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
+from gateway.models.entities import MAX_CLOCK_OFFSET
 from tests.support.client import Answer, Api
 from tests.support.database import leaves
 from tests.support.fixtures import Shop
@@ -48,6 +49,17 @@ def test_the_clock_is_set_to_a_moment(api: Api, zone: str) -> None:
     answer = api.post(CLOCK, {"now": f"2045-01-01T00:00:00{zone}"})
     assert answer.status == 200, answer
     assert abs(told(answer) - datetime(2045, 1, 1, tzinfo=UTC)) < timedelta(seconds=10)
+
+
+def test_the_clock_moves_on_by_fifty_years_and_no_second_more(api: Api) -> None:
+    """The bound holds for where the clock comes to, not for each move alone."""
+    most = int(MAX_CLOCK_OFFSET.total_seconds())
+    beyond = api.post(CLOCK, {"advance": str(most + 1)})
+    assert (beyond.status, beyond.errors) == (400, {"advance": "moves the clock on by more than 50 years"})
+    assert api.post(CLOCK, {"advance": str(most)}).body["offsetSeconds"] == most
+    assert list(api.post(CLOCK, {"advance": "1"}).errors) == ["advance"]
+    later = (clock.real_now() + MAX_CLOCK_OFFSET + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert list(api.post(CLOCK, {"now": later}).errors) == ["now"]
 
 
 def test_the_clock_goes_back_to_the_present_only_as_a_whole(api: Api) -> None:

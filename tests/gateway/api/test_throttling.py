@@ -11,7 +11,7 @@ import pytest
 from django.test import override_settings
 
 from gateway.models import Channel, Payment, ThrottleWindow
-from tests.support.client import Api
+from tests.support.client import Api, payment
 from tests.support.fixtures import Shop
 from tests.support.threads import at_once, times
 
@@ -62,6 +62,19 @@ def test_an_answer_tells_the_limit_what_remains_and_when_it_starts_anew(limited:
         assert 1 <= int(headers["RateLimit-Reset"]) <= LONG
         remaining.append(headers["RateLimit-Remaining"])
     assert remaining == ["2", "1", "0", "0"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["entityId", "authentication.entityId", "authentication%2EentityId"])
+def test_an_entity_in_another_spelling_is_counted_all_the_same(limited: Api, name: str) -> None:
+    """D11: percent-encoded, it is known only once the form is decoded."""
+    assert limited.entity
+    spelt = f"%{ord(limited.entity[0]):x}{limited.entity[1:]}"
+    fields = "&".join(f"{key}={value}" for key, value in payment().items())
+    answers = [limited.send("/v1/payments", f"{name}={spelt}&{fields}".encode()) for _ in range(4)]
+    assert [answer.status for answer in answers] == [200, 200, 200, 429]
+    assert [answer.headers["RateLimit-Remaining"] for answer in answers] == ["2", "1", "0", "0"]
+    assert limited.pay().status == 429
 
 
 @pytest.mark.django_db

@@ -109,6 +109,23 @@ def test_a_token_moves_no_more_than_its_amount_of_24_hours(shop: Shop) -> None:
     assert TokenLimitUsage.objects.count() == 1
 
 
+def test_each_token_has_a_sum_of_its_own(shop: Shop) -> None:
+    one, other = limited(shop, day="100.00"), limited(shop, day="100.00")
+    assert one.pay(amount="100.00").status == 200
+    assert other.pay(amount="100.00").status == 200
+    for api in (one, other):
+        refused(api.pay(amount="0.01"), "and moved 100.00 of it")
+
+
+@pytest.mark.parametrize(("ago", "counts"), [(timedelta(minutes=1), False), (-timedelta(minutes=1), True)])
+def test_a_move_counts_for_24_hours_and_is_kept_as_long(shop: Shop, ago: timedelta, counts: bool) -> None:
+    api = limited(shop, day="100.00")
+    assert api.pay(amount="100.00").status == 200
+    TokenLimitUsage.objects.update(at=clock.real_now() - TOKEN_LIMIT_WINDOW - ago)
+    assert api.pay(amount="100.00").status == (403 if counts else 200)
+    assert delete_old_token_moves() == (0 if counts else 1)
+
+
 def test_the_chain_of_a_follow_up_is_read_once(shop: Shop) -> None:
     """Its limits and its ceiling are judged by the same reading."""
     api = limited(shop, day="1000.00")
@@ -156,6 +173,7 @@ def test_a_token_that_waits_for_a_second_person_is_refused(shop: Shop) -> None:
     assert (api.pay().status, api.pay().code) == (403, "800.900.300")
     assert tokens.approve_token(token, by=BY)
     assert not tokens.approve_token(token, by=BY)
+    assert AccessToken.objects.get(pk=token.pk).approved_by == BY.name, "the page says who let it move money"
     assert api.pay().status == 200
 
 

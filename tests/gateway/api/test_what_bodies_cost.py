@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from gateway.api.base_view import MAX_PREREAD_BYTES
-from gateway.api.body_limits import MAX_ANONYMOUS_FORM_BYTES, MAX_FORM_BYTES
+from gateway.api.body_limits import MAX_ANONYMOUS_FORM_BYTES, MAX_FORM_BYTES, build_upload_url
 from gateway.api.wsgi_handler import build_wsgi_application
 from gateway.catalogue import forms
 from tests.support.client import Api, form, payment
@@ -192,6 +192,35 @@ def test_a_file_larger_than_its_kind_is_refused_in_words(shop: Shop, settings: A
     answer = manager.post(action[1], {"file": file}, headers={"accept": "text/html"})
     assert answer.status_code == 413
     assert "larger than 1 MB" in answer.content.decode()
+
+
+def test_the_word_of_one_page_is_none_of_another(shop: Shop) -> None:
+    """Each is for one address: who may add a logo sends no settlement file by it."""
+    manager = signed_in(person("manager", "manager", shop.merchant))
+    upload, other = "/admin/reporting/settlementfile/upload/", "/admin/checkout/paymentpagestyle/logo/"
+    request = RequestFactory().post(upload)
+    request.session = manager.session
+    own, foreign = (build_upload_url(request, path).partition("?")[2] for path in (upload, other))
+    statuses = [
+        manager.post(f"{upload}?{word}", {"file": SimpleUploadedFile("a.csv", b"x")}) for word in (own, foreign)
+    ]
+    assert [answer.status_code for answer in statuses] == [400, 403]
+
+
+def test_a_body_of_the_api_may_be_as_long_as_the_limit(api: Api, settings: Any) -> None:
+    body = form({**payment(), "entityId": api.entity or ""}.items())
+    for most, status in ((len(body), 200), (len(body) - 1, 400)):
+        settings.GATEWAY_MAX_BODY_BYTES = most
+        answer = api.send("/v1/payments", body)
+        assert answer.status == status, answer
+        assert ("the body is larger than" in answer.description) is (status == 400)
+
+
+def test_a_form_of_a_page_may_be_as_long_as_the_limit(shop: Shop) -> None:
+    client = signed_in(person("manager", "manager", shop.merchant))
+    for most, browser in ((MAX_FORM_BYTES, client), (MAX_ANONYMOUS_FORM_BYTES, Client())):
+        statuses = [browser.post("/admin/login/", b"x" * length, FORM).status_code for length in (most, most + 1)]
+        assert (statuses[0] != 413, statuses[1]) == (True, 413), most
 
 
 def test_a_signed_in_users_form_has_a_limit_and_so_have_its_escapes(shop: Shop) -> None:

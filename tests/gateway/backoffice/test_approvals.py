@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
+from django.core.mail import BadHeaderError, EmailMessage
 from django.core.mail.backends.locmem import EmailBackend
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from gateway.backoffice.access import independence
@@ -297,7 +298,7 @@ def test_who_may_decide_gets_a_mail_with_a_link_and_nobody_else(
     asker.email = "clara@shop.example"
     asker.save()
     row = asked(shop, clerk("clara", "20.00"))
-    assert approval_notice.mail_request(row) == 1
+    assert approval_notice.mail_requests([row]) == 1
     (mail,) = mailoutbox
     assert mail.to == ["max@shop.example"]
     assert f"/admin/gateway/approval/{row.pk}/change/" in mail.body
@@ -306,11 +307,13 @@ def test_who_may_decide_gets_a_mail_with_a_link_and_nobody_else(
 
 
 class RefusingServer(EmailBackend):
-    """A mail server that knows no old@shop.example."""
+    """A mail server that knows no old@shop.example; a mail to odd@shop.example cannot be written."""
 
     def send_messages(self, messages: Any) -> int:
         if any("old@shop.example" in mail.to for mail in messages):
             raise SMTPRecipientsRefused({})
+        if any("odd@shop.example" in mail.to for mail in messages):
+            raise BadHeaderError
         return int(super().send_messages(messages))
 
 
@@ -327,16 +330,74 @@ class AwayServer(EmailBackend):
 def test_a_refused_address_keeps_no_other_one_waiting_and_a_server_that_is_away_is_asked_once(
     shop: Shop, mailoutbox: list[EmailMessage], settings: Any
 ) -> None:
-    for name in ("old", "max", "mia"):
+    for name in ("old", "odd", "max", "mia"):
         user = person(name, "manager", shop.merchant)
         user.email = f"{name}@shop.example"
         user.save()
     row = asked(shop, clerk("clara", "20.00"))
     settings.EMAIL_BACKEND = f"{__name__}.RefusingServer"
-    assert approval_notice.mail_request(row) == 2
+    assert approval_notice.mail_requests([row]) == 2
     assert [mail.to for mail in mailoutbox] == [["max@shop.example"], ["mia@shop.example"]]
     settings.EMAIL_BACKEND = f"{__name__}.AwayServer"
-    assert (approval_notice.mail_request(row), AwayServer.tries) == (0, 1)
+    assert (approval_notice.mail_requests([row]), AwayServer.tries) == (0, 1)
+
+
+def test_mails_are_sent_by_the_timer_once_and_together(shop: Shop, mailoutbox: list[EmailMessage]) -> None:
+    """No clerk waits for a mail server, and many requests are one mail to each person."""
+    for name in ("max", "clara"):
+        user = person(name, "manager", shop.merchant)
+        user.email = f"{name}@shop.example"
+        user.save()
+    rows = [asked(shop, clerk("clara", "20.00"), amount) for amount in ("50.00", "51.00")]
+    assert mailoutbox == []
+    assert [approval_notice.send_due_notices(None) for _ in range(2)] == [1, 0]
+    (mail,) = mailoutbox
+    assert mail.subject == "To approve: 2 requests"
+    assert all(f"/admin/gateway/approval/{row.pk}/change/" in mail.body for row in rows)
+    approvals.decide_approval(rows[0].pk, approve=False, note="", by=clerk("max"))
+    approvals.withdraw_approval(rows[1].pk, by=clerk("clara"))
+    assert approval_notice.send_due_notices(None) == 1
+    assert mailoutbox[1].to == ["clara@shop.example"]
+
+
+def test_the_users_who_may_decide_are_read_once_for_all_requests(shop: Shop, mailoutbox: list[EmailMessage]) -> None:
+    for name in ("max", "mia", "clara"):
+        user = person(name, "manager", shop.merchant)
+        user.email = f"{name}@shop.example"
+        user.save()
+    for _number in range(3):
+        asked(shop, clerk("clara", "20.00"))
+    with CaptureQueriesContext(connection) as queries:
+        assert approval_notice.send_due_notices(None) == 2
+    read = [query["sql"] for query in queries if query["sql"].startswith("SELECT")]
+    assert len([sql for sql in read if 'FROM "gateway_grant"' in sql]) <= 2, "of each who may decide, once"
+    assert len([sql for sql in read if sql.startswith('SELECT DISTINCT "auth_user"')]) == 1
+
+
+@pytest.mark.parametrize("fails", ["_describe_request", "list_deciders", "_build_decision_mail"])
+def test_a_notice_that_fails_keeps_no_other_one_from_being_sent(
+    shop: Shop, mailoutbox: list[EmailMessage], monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """All were claimed before: what is not sent now is never sent."""
+    for name in ("max", "clara"):
+        user = person(name, "manager", shop.merchant)
+        user.email = f"{name}@shop.example"
+        user.save()
+    rows = [asked(shop, clerk("clara", "20.00")) for _number in range(4)]
+    for row in rows[2:]:
+        approvals.decide_approval(row.pk, approve=False, note="", by=clerk("max"))
+    works, seen = getattr(approval_notice, fails), []
+
+    def fail_once(*values: Any) -> Any:
+        seen.append(values)
+        if len(seen) == 1:
+            raise ValueError("nobody expected it")
+        return works(*values)
+
+    monkeypatch.setattr(approval_notice, fails, fail_once)
+    assert approval_notice.send_due_notices(None) == (2 if fails == "_build_decision_mail" else 3)
+    told = "\n".join(mail.body for mail in mailoutbox)
+    assert [str(row.pk) in told for row in rows].count(False) == 1
 
 
 def test_a_request_stands_beside_its_payments_story_and_leads_to_the_next(shop: Shop) -> None:

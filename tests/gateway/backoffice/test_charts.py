@@ -9,7 +9,7 @@ from decimal import Decimal
 from gateway.backoffice.kit import charts
 
 KINDS = (("good", "paid out"), ("note", "fees"), ("bad", "taken back"))
-PART = re.compile(r'<rect class="(\w+)" x="[\d.-]+" y="([\d.-]+)" width="[\d.-]+" height="([\d.-]+)">')
+PART = re.compile(r'<rect class="(\w+)" x="[\d.-]+%" y="([\d.-]+)" width="[\d.-]+%" height="([\d.-]+)">')
 
 
 def drawn(*figures: tuple[str, str, str]) -> tuple[list[tuple[str, float, float]], float, str]:
@@ -47,25 +47,27 @@ def test_labels_at_the_edge_stay_on_the_picture() -> None:
     """ "05:00" was cut to "5:00" by the edge, which is another hour."""
     hours = [(f"{hour:02}:00", [1], "") for hour in range(24)]
     picture = charts.draw_stacked_bars(hours, KINDS[:1], title="Attempts")
-    places = [float(found) for found in re.findall(r'<text x="([0-9.]+)" y="[0-9.]+" text-anchor="middle">', picture)]
+    found = re.findall(r'<text x="([0-9.]+)%" y="[0-9.]+" text-anchor="middle">', picture)
+    places = [float(one) * charts.CHART_WIDTH / 100 for one in found]
     half = len("00:00") * charts.LABEL_CHARACTER_WIDTH / 2
-    assert len(places) == 8
-    assert min(places) >= half
-    assert max(places) <= charts.CHART_WIDTH - half
-    assert all(after - before >= 2 * half for before, after in itertools.pairwise(places))
+    assert len(places) == charts.MAX_CHART_LABELS
+    rounding = 0.01
+    assert min(places) >= half - rounding
+    assert max(places) <= charts.CHART_WIDTH - half + rounding
+    assert all(after - before >= 2 * half - rounding for before, after in itertools.pairwise(places))
 
 
 def test_labels_do_not_run_into_each_other_and_are_whole_in_the_table() -> None:
-    labels = [f"20{number} customer disputed or revoked" for number in range(8)]
+    labels = [f"20{number} customer disputed or revoked" for number in range(charts.MAX_CHART_LABELS)]
     picture = charts.draw_stacked_bars([(label, [1], "") for label in labels], KINDS[:1], title="Reasons")
     shown = re.findall(r'text-anchor="middle">([^<]*)</text>', picture)
-    assert shown == [f"{label[:5]}…" for label in labels]
+    assert shown == [f"{label[:7]}…" for label in labels]
     assert all(f'<th scope="row">{label}</th>' in picture for label in labels)
 
 
 def test_labels_have_room_on_a_phone_too_where_letters_are_larger() -> None:
     """There the picture's text is 15 of its units high, and a letter 9 wide."""
-    for many in range(1, 9):
+    for many in range(1, charts.MAX_CHART_LABELS + 1):
         picture = charts.draw_stacked_bars(
             [(f"20{number} " + "m" * 40, [1], "") for number in range(many)], KINDS[:1], title="R"
         )
@@ -77,3 +79,19 @@ def test_without_anything_below_zero_the_line_is_at_the_foot() -> None:
     parts, zero, _picture = drawn(("100.00", "10.00", "0.00"))
     assert zero == charts.CHART_HEIGHT - charts.CHART_FOOT
     assert all(high >= 0 and y + high <= zero for _kind, y, high in parts)
+
+
+def test_the_week_before_stands_across_each_column_and_in_the_table() -> None:
+    rows = [("10", [4], ""), ("11", [8], "")]
+    picture = charts.draw_stacked_bars(rows, KINDS[:1], title="Payments", before=[16, 0], marks=[(1, "11:05: a rule")])
+    lines = [float(one) for one in re.findall(r'x2="100%" y1="([\d.]+)" y2="[\d.]+" /></svg>', picture)]
+    zero = charts.CHART_HEIGHT - charts.CHART_FOOT
+    assert lines == [charts.CHART_HEAD, zero]
+    assert "the week before" in picture
+    assert re.findall(r'<td class="th-num">(\d+)</td>', picture) == ["4", "16", "8", "0"]
+    assert picture.count('class="mark"') == 1
+    assert "<li>11:05: a rule</li>" in picture
+
+
+def test_a_chart_without_a_comparison_has_none() -> None:
+    assert "the week before" not in charts.draw_stacked_bars([("10", [4], "")], KINDS[:1], title="Payments")

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from gateway.backoffice.follow_ups import clerk_limits
+from gateway.backoffice.follow_ups import approvals, clerk_limits, manual_follow_up
+from gateway.backoffice.follow_ups.clerk_limits import Clerk
+from gateway.backoffice.follow_ups.manual_follow_up import FollowUpOrder
 from gateway.core import clock, identifiers
 from gateway.models import ClerkLimitUsage, Payment
+from gateway.payments.chain_amounts import Chain
+from tests.gateway.backoffice.test_approvals import asked, clerk
 from tests.support.fixtures import Shop
 
 pytestmark = pytest.mark.django_db
@@ -69,3 +73,41 @@ def test_what_is_exactly_left_of_a_limit_may_be_moved() -> None:
     used = clerk_limits.LimitUse(over=clerk_limits.LimitScope.DAY, limit=Decimal(10), moved=Decimal("3.50"))
     assert used.left == Decimal("6.50")
     assert clerk_limits.LimitUse(over=clerk_limits.LimitScope.DAY, limit=Decimal(10), moved=Decimal(11)).left == 0
+
+
+# --- on one payment -----------------------------------------------------------------------------------------------
+
+
+def chain_of(ident: Any) -> Chain:
+    first = Payment.objects.get(pk=ident)
+    return Chain(list(Payment.objects.filter(chain=first.chain).select_related("merchant", "channel").order_by("id")))
+
+
+def refund(ident: Any, by: Clerk, amount: str) -> Payment:
+    order = FollowUpOrder(target=chain_of(ident).first, code="RF", amount=Decimal(amount))
+    return manual_follow_up.send_follow_up(order, by, identifiers.row_id())[0]
+
+
+def test_what_these_users_moved_alone_on_this_payment_counts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what others moved, what was moved elsewhere, by the shop or with an approval, nor what was declined."""
+    monkeypatch.undo()
+    clara, max_, boss = clerk("clara", "40.00"), clerk("max"), clerk("boss")
+    row = asked(shop, clara, "41.00")
+    paid, other = row.payment_id, shop.api.pay().id
+
+    def count(*names: str) -> Decimal:
+        return clerk_limits.sum_unapproved_moves(names, chain_of(paid))
+
+    assert count("clara", "max", "boss") == 0
+    refund(paid, clara, "1.00")
+    refund(paid, clara, "2.00")
+    refund(paid, max_, "4.00")
+    refund(other, clara, "8.00")
+    shop.api.follow(paid.hex, "RF", "16.00")
+    assert approvals.decide_approval(row.pk, approve=True, note="", by=boss).state == "DONE"
+    assert (count("clara"), count("max"), count("boss")) == (Decimal(3), Decimal(4), Decimal(0))
+    assert (count("clara", "max"), count()) == (Decimal(7), Decimal(0))
+    declined = refund(paid, max_, "5.00")
+    assert count("max") == Decimal(9)
+    Payment.objects.filter(pk=declined.pk).update(status="DECLINED")
+    assert count("max") == Decimal(4)

@@ -1,52 +1,163 @@
-"""The back office speaks English and German."""
+"""The back office speaks English, German and French; another language is a folder of texts and a row in LANGUAGES."""
 
 from __future__ import annotations
 
 import ast
 import gettext
 import re
+from decimal import Decimal
+from functools import cache
+from html import unescape
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import translation
 
+from gateway.backoffice.kit.formatting import format_money, read_typed_amount
 from tests.support.office import signed_in
 
 ROOT = Path(__file__).parents[3]
-WORDS = ROOT / "config" / "locale" / "de" / "LC_MESSAGES"
+LOCALE = ROOT / "config" / "locale"
+TRANSLATED = tuple(code for code, _name in settings.LANGUAGES if code != "en")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
 _ENTRY = re.compile(
-    r'msgid (?P<id>"(?:[^"\\]|\\.)*")\n(?:msgid_plural "(?:[^"\\]|\\.)*"\n)?'
-    r'msgstr(?:\[0\])? (?P<text>"(?:[^"\\]|\\.)*")'
+    rf"msgid (?P<id>{_QUOTED})\n(?:msgid_plural (?P<plural>{_QUOTED})\n)?(?P<texts>(?:msgstr(?:\[\d\])? {_QUOTED}\n?)+)"
 )
+_HOLES = re.compile(r"%\([a-z_]+\)[sd]|%[sd]")
+_CALL_NAMES = frozenset({"_", "gettext", "gettext_lazy", "gettext_noop", "lazy", "noop", "ngettext", "ngettext_lazy"})
+_TAG = re.compile(r"""{% (?:translate|trans) ("[^"]*"|'[^']*')""")
+_BLOCK = re.compile(r"{% blocktranslate[^%]*%}(.*?){% endblocktranslate %}", re.DOTALL)
 
 
-def written() -> dict[str, str]:
-    """English → German, as the .po file has it."""
-    text = (WORDS / "django.po").read_text(encoding="utf-8")
-    return {ast.literal_eval(found["id"]): ast.literal_eval(found["text"]) for found in _ENTRY.finditer(text)} | {}
+class Entry(NamedTuple):
+    """Words of one language; two of them for a plural."""
+
+    plural: str
+    texts: tuple[str, ...]
 
 
-def test_the_compiled_words_are_those_of_the_file() -> None:
-    """A clone without gettext speaks German too: the compiled file is kept, and equal."""
-    with (WORDS / "django.mo").open("rb") as file:
+@cache
+def catalogue(language: str) -> dict[str, Entry]:
+    """English → the words, as the .po file has them."""
+    text = (LOCALE / language / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
+    found = {}
+    for row in _ENTRY.finditer(text):
+        words = tuple(ast.literal_eval(one) for one in re.findall(_QUOTED, row["texts"]))
+        found[ast.literal_eval(row["id"])] = Entry(ast.literal_eval(row["plural"] or '""'), words)
+    return found
+
+
+def written(language: str = "de") -> dict[str, str]:
+    """English → the words of a language; of a plural the first."""
+    return {english: entry.texts[0] for english, entry in catalogue(language).items()}
+
+
+def test_every_folder_of_texts_is_a_language_that_can_be_chosen() -> None:
+    assert {one.name for one in LOCALE.iterdir() if one.is_dir()} == {code for code, _name in settings.LANGUAGES}
+    for language in TRANSLATED:
+        assert import_module(f"config.formats.{language}.formats").DATE_FORMAT == "Y-m-d"
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_the_compiled_words_are_those_of_the_file(language: str) -> None:
+    """A clone without gettext speaks it too: the compiled file is kept, and equal."""
+    with (LOCALE / language / "LC_MESSAGES" / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
-    words = {english: german for english, german in written().items() if english}
-    assert len(words) > 250
-    plural = re.findall(r'msgid ("(?:[^"\\]|\\.)*")\nmsgid_plural', (WORDS / "django.po").read_text(encoding="utf-8"))
-    plurals = {ast.literal_eval(each) for each in plural}
-    for english, german in words.items():
-        found = compiled.ngettext(english, english, 1) if english in plurals else compiled.gettext(english)
-        assert found == german, english
+    words = {english: entry for english, entry in catalogue(language).items() if english}
+    assert len(words) > 2500
+    for english, entry in words.items():
+        if entry.plural:
+            for count, text in zip((1, 2), entry.texts, strict=True):
+                assert compiled.ngettext(english, entry.plural, count) == text, english
+        else:
+            assert compiled.gettext(english) == entry.texts[0], english
 
 
-def test_every_word_has_its_german() -> None:
-    """In English and German at least. Placeholders are the same."""
-    holes = re.compile(r"%\([a-z_]+\)[sd]|%[sd]")
-    for english, german in written().items():
-        if english:
-            assert german, english
-            assert sorted(holes.findall(english)) == sorted(holes.findall(german)), english
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_word_has_its_translation(language: str) -> None:
+    """Placeholders are the same, and nothing is fuzzy."""
+    text = (LOCALE / language / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
+    assert "fuzzy" not in text
+    assert text.count("\nmsgid ") == len(catalogue(language)), "an entry is there twice, or was not read"
+    for english, entry in catalogue(language).items():
+        if not english:
+            continue
+        assert len(entry.texts) == (2 if entry.plural else 1), english
+        for words in entry.texts:
+            assert words.strip(), english
+            assert sorted(_HOLES.findall(english)) == sorted(_HOLES.findall(words)), english
+            assert (english[0] == " ") == (words[0] == " "), english
+
+
+def test_all_languages_have_the_same_words() -> None:
+    """A text that is added has to be added to every language."""
+    for language in TRANSLATED[1:]:
+        assert catalogue(language).keys() == catalogue(TRANSLATED[0]).keys(), language
+        for english, entry in catalogue(language).items():
+            assert entry.plural == catalogue(TRANSLATED[0])[english].plural, english
+
+
+def texts_of_code() -> set[str]:
+    """What the code and the templates of the back office give to gettext, word for word."""
+    found = set()
+    for app in ("chargebacks", "checkout", "config", "gateway", "reporting"):
+        for path in (ROOT / app).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if "gettext" not in text:
+                continue
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALL_NAMES:
+                    match node.args[:1]:
+                        case [ast.Constant(value=str(words))]:
+                            found.add(words)
+    for path in (ROOT / "templates").rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        found |= {ast.literal_eval(one) for one in _TAG.findall(text)}
+        for words in _BLOCK.findall(text):
+            found.add(re.sub(r"{{ (\w+) }}", r"%(\1)s", words.partition("{% plural %}")[0]))
+    return {one for one in found if one}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_text_of_the_code_is_in_the_catalogue(language: str) -> None:
+    """Django's and the theme's own words stand in their catalogues."""
+    with translation.override(language):
+        known = set(translation.trans_real.catalog()._catalog.keys())  # type: ignore[attr-defined]
+    plurals = {key[0] for key in known if isinstance(key, tuple)}
+    assert sorted(texts_of_code() - known - plurals) == []
+
+
+_COUNTED = re.compile(r"%(?:\(\w+\))?d \w+s\b")
+
+
+def test_a_text_that_begins_with_a_number_of_things_has_a_singular() -> None:
+    """Found in use: "1 findings are closed with your note."."""
+    wrong = []
+    for app in ("chargebacks", "checkout", "config", "gateway", "reporting"):
+        for path in (ROOT / app).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if "gettext" in text else ():
+                match node:
+                    case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(words)), *_rest]):
+                        if name in _CALL_NAMES and not name.startswith("ngettext") and _COUNTED.match(words):
+                            wrong.append(f"{path.relative_to(ROOT)}: {words}")
+    assert wrong == []
+
+
+def test_amounts_are_written_and_read_in_the_readers_language() -> None:
+    shown = {"en": "1,234.50 EUR", "de": "1.234,50 EUR", "fr": "1\u00a0234,50 EUR"}
+    for language, text in shown.items():
+        with translation.override(language):
+            assert format_money(Decimal("1234.5"), "EUR") == text
+            assert read_typed_amount(text.removesuffix(" EUR")) == "1234.50"
+    with translation.override("fr"):
+        assert read_typed_amount("1\u202f234,50") == "1234.50"
+        assert read_typed_amount("12,5") == "12.5"
 
 
 @pytest.mark.django_db
@@ -67,11 +178,26 @@ def test_a_browser_that_asks_for_german_gets_it() -> None:
     assert '<html lang="de"' in client.get("/admin/login/").content.decode()
 
 
+@pytest.mark.django_db
+def test_a_browser_that_asks_for_french_gets_it_and_the_switch_offers_all() -> None:
+    page = Client(headers={"accept-language": "fr-CA,fr;q=0.9"}).get("/admin/login/").content.decode()
+    assert '<html lang="fr"' in page
+    client = signed_in(User.objects.create_superuser("boss"))
+    client.post("/admin/language", {"language": "fr", "next": "/admin/"})
+    page = client.get("/admin/").content.decode()
+    assert "Jetons d'accès" in unescape(page)
+    for _code, name in settings.LANGUAGES:
+        assert name.lower() in unescape(page).lower()
+
+
 def test_names_of_fields_are_kept_as_people_write_them_in_english() -> None:
     """The compiled words are those of the file: "IP address" for the column ip, in every clone."""
     folder = ROOT / "config" / "locale" / "en" / "LC_MESSAGES"
     text = (folder / "django.po").read_text(encoding="utf-8")
-    words = {ast.literal_eval(found["id"]): ast.literal_eval(found["text"]) for found in _ENTRY.finditer(text)}
+    words = {
+        ast.literal_eval(one["id"]): ast.literal_eval(one["texts"].removeprefix("msgstr "))
+        for one in _ENTRY.finditer(text)
+    }
     with (folder / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     assert words.pop("", None) is not None

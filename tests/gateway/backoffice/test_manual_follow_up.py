@@ -11,7 +11,7 @@ from django.core import signing
 from gateway.backoffice.follow_ups import clerk_limits, manual_follow_up
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError, FollowUpOrder
-from gateway.backoffice.payments.timeline import list_follow_up_offers
+from gateway.backoffice.payments.follow_up_offers import list_follow_up_offers
 from gateway.core import clock
 from gateway.models import AuditEntry, ClerkLimitCounter, ClerkLimitUsage, Payment, Status
 from gateway.payments.follow_ups import load_chain

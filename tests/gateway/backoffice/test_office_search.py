@@ -50,7 +50,8 @@ def test_a_payment_is_found_by_whatever_is_at_hand(max_: Client, shop: Shop, str
 
 def test_a_text_that_may_be_two_things_finds_both(max_: Client, shop: Shop) -> None:
     """A number is an amount, an order number, and with four digits the end of a card."""
-    assert [one.shape for one in list_search_readings("1500")] == ["lastFour", "amountOnly", "order", "orderStart"]
+    shapes = [one.shape for one in list_search_readings("1500")]
+    assert shapes == ["lastFour", "amountOnly", "order", "orderStart", "descriptor"]
     amount, order = shop.api.pay(amount="15000000.00"), shop.api.pay(merchantTransactionId="15000000")
     found = linked(max_, "15000000")
     assert str(payment_of(amount.id).pk) in found

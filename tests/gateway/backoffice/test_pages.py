@@ -242,3 +242,16 @@ def test_the_navigation_leads_nobody_to_a_closed_door(shop: Shop, stranger: Shop
     assert {link: manager.get(link).status_code for link in links} == dict.fromkeys(links, 200)
     staff = signed_in(person("petra", Role.PSP, shop.merchant.division.psp))
     assert "/admin/reporting/settlementfile/" in staff.get("/admin/").content.decode()
+
+
+def test_every_page_of_the_navigation_loads_the_frames_own_files(boss: Client) -> None:
+    """Found in use: a page's context had a name of the theme's, and the page asked for files that do not exist."""
+    links = set(re.findall(r'href="(/admin/[a-z_-]+/(?:[a-z]+/)*)"', boss.get("/admin/").content.decode()))
+    assert "/admin/payment-page-security/" in links
+    for link in sorted(links):
+        answer = boss.get(link)
+        if answer.status_code == 302:
+            continue  # asks who it is first
+        page = answer.content.decode()
+        assert 'src="/static/admin-tollhouse' in page, link
+        assert "{'" not in page.partition("</head>")[0], link

@@ -149,6 +149,13 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(shop: Shop, stranger:
         assert seen == made[::-1]
 
 
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "", "2026-13-01"])
+def test_a_cursor_that_cannot_be_read_gives_the_first_page(paid: Answer, at: str) -> None:
+    read, _wrong = parse_payment_filters({})
+    page = payment_search.find_payments_page(FULL_ACCESS, SearchTerm(), read, after=f"{at}_{paid.id}")
+    assert paid.id in ids(page)
+
+
 def test_a_list_of_many_merchants_reads_the_newest_of_all(monkeypatch: Any, shop: Shop, stranger: Shop) -> None:
     """Issue: fast on a million payments: more merchants than EACH_AT_MOST are read off the newest rows."""
     monkeypatch.setattr(payment_search, "MAX_MERGED_MERCHANTS", 1)
@@ -196,6 +203,7 @@ def test_an_amount_is_found_among_the_newest_and_behind_them(
 FILTERS = {
     "status": "DECLINED", "type": "RF", "brand": "MASTER", "method": "CC", "currency": "EUR", "mode": "INTERNAL",
     "family": "rejected-bank", "code": "000.100.110", "least": "40", "most": "50.00",
+    "connector": "simulator",
 }  # fmt: skip
 
 
@@ -214,6 +222,7 @@ def test_each_filter_narrows_to_what_it_names(shop: Shop, paid: Answer, name: st
         "mode": lambda p: p.test_mode == value,
         "family": lambda p: result_codes.find_result_family(p.result_code).value == value,
         "code": lambda p: p.result_code == value,
+        "connector": lambda p: p.connector == value,
         "least": lambda p: p.amount >= Decimal(value),
         "most": lambda p: p.amount <= Decimal(value),
     }[name]

@@ -50,7 +50,7 @@ def files_out(shop: Shop) -> tuple[str, dict[str, str]]:
 
 
 def files_in(shop: Shop) -> tuple[str, dict[str, str]]:
-    form = SERVER | {"pattern": "*.csv", "then": "leave", "moved_to": "", "every_s": "300"}
+    form = SERVER | {"pattern": "*.csv", "after_download": "leave", "moved_to": "", "every_s": "300"}
     return f"/admin/reporting/settlementfile/source/{settlement.institute().pk}/", form
 
 

@@ -62,6 +62,9 @@ def test_days_are_the_readers_and_are_fixed_for_later_work() -> None:
     assert (found.since, found.until) == (datetime(2026, 6, 30, 22, tzinfo=UTC), datetime(2026, 7, 1, 22, tzinfo=UTC))
     assert fixed == {"state": "refunded", "from": "2026-06-30T22:00Z", "to": "2026-07-01T22:00Z"}
     assert parse_payment_filters(fixed)[0].since == found.since
+    with timezone.override(BERLIN):
+        fixed = fix_filter_times({"real_from": "2026-07-01T10:00", "real_to": "2026-07-01"})
+    assert fixed == {"real_from": "2026-07-01T08:00Z", "real_to": "2026-07-01T22:00Z"}
 
 
 @pytest.mark.parametrize("name", PERIODS)

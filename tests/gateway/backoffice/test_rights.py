@@ -23,7 +23,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from chargebacks import ledger
 from chargebacks.models import Chargeback
-from checkout.models import Checkout, OfferRule
+from checkout.models import Checkout, OfferRule, PaymentLink, PaymentPageStyle
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import PERMISSIONS_BY_ROLE, ROLES_BY_PERMISSION, AccessScope, RowOwner
 from gateway.backoffice.kit.base import InstallationPage, MerchantPage
@@ -39,6 +39,7 @@ from gateway.models import (
     BatchedCapture,
     CaptureBatch,
     Channel,
+    ErasureRequest,
     Grant,
     Merchant,
     Notification,
@@ -98,7 +99,20 @@ def furnish(shop: Shop) -> None:
     assert buy(shop.api_of(authenticating), "4200000000000091").status == 200
     assert shopper.create(shop.api).status == 200
     OfferRule.objects.create(merchant=shop.merchant, name="No night wallets")
+    link = {"amount": "92.00", "currency": "EUR", "paymentType": "DB"}
+    assert shop.api.post("/v1/paymentLinks", link).status == 200
+    PaymentPageStyle.objects.create(channel=shop.channel, accent="#aa3300")
     audit_log.record_audit_entry(BY, "change", shop.channel)
+    ErasureRequest.objects.create(
+        merchant=shop.merchant,
+        kind="customer",
+        value="4711",
+        shown="4•••",
+        reason="a letter",
+        asked_by=User.objects.get_or_create(username="fina")[0],
+        asked_by_name="fina",
+        asked_at=clock.real_now(),
+    )
     inspector, _secret = endpoints.create_endpoint(shop.merchant, INSPECTOR_URL_PREFIX, by=BY)
     assert endpoints.activate_endpoint(inspector, by=BY).active
     subscriptions.started(shop.api, subscriptions.store_card(shop.api), job__expression="0 0 6 1 * ? *")
@@ -307,6 +321,8 @@ ROWS_OF_THEIR_OWN = {
         Notification,
         OfferRule,
         Payment,
+        PaymentLink,
+        PaymentPageStyle,
         ReconciliationFile,
         RequestLog,
         RoutingRule,

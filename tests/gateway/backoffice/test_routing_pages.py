@@ -302,13 +302,33 @@ def test_a_rule_is_written_without_json_and_routes(boss: Client, shop: Shop, car
     assert (paid.connector, "rule" in paid.route) == ("cards", False)
     page = boss.get(RULES).content.decode()
     assert "countries DE, AT" in page
+    assert "after a decline" not in page
     page = boss.get(f"{RULES}{rule.pk}/change/").content.decode()
     assert "420000-429999" in page
+
+
+def test_a_rule_says_to_how_many_accounts_a_declined_payment_goes_on(boss: Client, shop: Shop, cards: Acquirer) -> None:
+    first, second = account(shop.channel, "cards", settings={"host": "a"}), account(shop.channel, "second")
+    address = f"{RULES}add/"
+    assert boss.post(address, rule_form(shop, (first, 1), (second, 0))).status_code == 302
+    rule = RoutingRule.objects.get()
+    assert rule.max_cascades == 0
+    rule.delete()
+    assert boss.post(address, rule_form(shop, (first, 1), (second, 0), max_cascades="2")).status_code == 302
+    rule = RoutingRule.objects.get()
+    assert rule.max_cascades == 2
+    RoutingRule.objects.update(bins=[])
+    bins = boss.get(f"{RULES}{rule.pk}/change/").context["adminform"].form["bins"].value()
+    assert bins == "", "a rule without BINs can be saved as it is shown"
+    assert "after a decline 2 more" in boss.get(RULES).content.decode()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        RoutingRule.objects.update(max_cascades=3)
 
 
 @pytest.mark.parametrize(
     "changes, words",
     [
+        ({"max_cascades": "3"}, "3 is not one of the available choices"),
         ({"brands": "VIZA"}, "did you mean VISA?"),
         ({"bins": "4200"}, "6 to 11 leading digits"),
         ({"amount_currency": ""}, "is required with an amount"),
@@ -364,7 +384,7 @@ def test_past_payments_are_tried_and_nothing_changes(
         channel=shop.channel,
         name="Small ones",
         active=False,
-        bins=["42000000000-42000000000"],
+        bins=["420000-420000"],
         amount_to=100,
         amount_currency="EUR",
     )
@@ -391,6 +411,24 @@ def test_past_payments_are_tried_and_nothing_changes(
         assert trial(boss, shop, all="on").cursor["seen"] == 4
     somebody = signed_in(person("somebody", Role.MANAGER, shop.merchant))
     assert somebody.get(row.parameters["list"]).status_code == 404
+
+
+def test_a_dry_run_compares_the_six_digits_that_payments_show(
+    boss: Client, shop: Shop, cards: Acquirer, tmp_path: Any
+) -> None:
+    """Longer ones would tell the number of the card: right and wrong guesses read alike."""
+    account(shop.channel, "cards", settings={"host": "a"})
+    assert shop.api.pay(testMode="EXTERNAL").status == 200
+    rule = RoutingRule.objects.create(channel=shop.channel, name="Guess", active=False)
+    RoutingTarget.objects.create(rule=rule, account=account(shop.channel, "second"))
+    found = []
+    for digits in ("42000000000-42000000000", "42000000001-42000000001", "43000000000-43000000000"):
+        RoutingRule.objects.filter(pk=rule.pk).update(bins=[digits])
+        with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+            row = trial(boss, shop, drafts="on")
+        words = "1 payment may fit leading digits that are longer than six."
+        found.append((row.cursor["changed"], words in boss.get(row.parameters["list"]).content.decode()))
+    assert found == [(0, True), (0, True), (0, False)]
 
 
 def test_a_channel_of_somebody_else_is_not_tried(boss: Client, stranger: Shop) -> None:
@@ -483,3 +521,28 @@ def test_a_payments_page_says_why_it_went_where_it_went(
         "Acquirer account: Up there",
     ):
         assert words in page, words
+
+
+def test_a_payments_page_and_the_health_page_tell_of_a_decline_before_the_approval(
+    boss: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked A: 05, then B: approved."""
+    cache.clear()
+    known(monkeypatch, first := Acquirer("first", "declines"), Acquirer("second"))
+    first.decline_code, first.decline_details = "800.100.152", {"AcquirerResponse": "05"}
+    rule = RoutingRule.objects.create(channel=shop.channel, name="Everything", max_cascades=1)
+    for weight, name in ((1, "first"), (0, "second")):
+        RoutingTarget.objects.create(rule=rule, account=account(shop.channel, name, name=f"At {name}"), weight=weight)
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    page = boss.get(f"/admin/gateway/payment/{paid}/change/").content.decode()
+    for words in (
+        "Goes to At first",
+        "After a decline 1 further account may be asked",
+        "Asked At first first: declined (800.100.152, the acquirer&#x27;s own code 05)",
+        "goes on to another acquirer, which may be approved",
+        "Acquirer account: At second",
+    ):
+        assert words in page, words
+    shown = {own.name: own for own in boss.get(f"{ACCOUNTS}health/").context["accounts"]}
+    counted = {name: (own.approved, own.declined, own.left) for name, own in shown.items()}
+    assert counted == {"At first": (0, 1, 0), "At second": (1, 0, 0)}

@@ -13,6 +13,7 @@ from gateway.background.files import AttemptFolder
 from gateway.backoffice.risk import rule_trials
 from gateway.backoffice.risk.replay_subject import ACCOUNT_NOT_STORED, ACQUIRER_NOT_ASKED
 from gateway.backoffice.risk.rule_trials import TrialRequest, TrialTooLongError
+from gateway.backoffice.risk.threshold_figures import MAX_THRESHOLDS, render_thresholds
 from gateway.backoffice.risk.trial_figures import AVS_CVV_CHECK_PLACE
 from gateway.core import clock
 from gateway.models import (
@@ -27,7 +28,7 @@ from gateway.models import (
     Role,
 )
 from tests.support.fixtures import BY, Shop
-from tests.support.office import person
+from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 AMOUNT = {
@@ -226,3 +227,37 @@ def test_old_trials_make_room(shop: Shop, boss: User, monkeypatch: pytest.Monkey
     monkeypatch.setattr(rule_trials, "MAX_TRIALS_PER_MERCHANT", 2)
     trials = [run(shop, boss, document(AMOUNT)) for _ in range(3)]
     assert {row.pk for row in RiskTrial.objects.all()} == {row.pk for row in trials[1:]}
+
+
+def charge_back(shop: Shop, ident: str, amount: str, reason: str) -> None:
+    assert shop.api.follow(ident, "CB", amount, chargebackResultCode=reason).status == 200
+
+
+def test_each_threshold_tells_blocked_fraud_and_lost_sales(shop: Shop, boss: User) -> None:
+    ten = {"name": "ten", "when": {"kind": "amount", "currency": "EUR", "over": "1.00"}, "then": {"score": 10}}
+    fifty = {"name": "fifty", "when": {"kind": "amount", "currency": "EUR", "over": "100.00"}, "then": {"score": 50}}
+    shop.api.pay(amount="92.00")
+    shop.api.pay(amount="150.00")
+    charge_back(shop, shop.api.pay(amount="250.00").id, "250.00", "000.100.220")
+    charge_back(shop, shop.api.pay(amount="50.00").id, "50.00", "000.100.221")
+    shop.api.pay(card__number="4000015500000005", amount="400.00")
+    trial = run(shop, boss, document(ten, fifty, declineFrom=60))
+    found = render_thresholds(trial)
+    assert found is not None
+    assert [(one["score"], one["blocked"], one["lost"]) for one in found["columns"]] == [
+        (10, "1 · 250.00 EUR", "3 · 292.00 EUR"),
+        (60, "1 · 250.00 EUR", "1 · 150.00 EUR"),
+    ]
+    assert found["columns"][found["start"]]["score"] == 60
+    page = signed_in(boss).get(f"/admin/gateway/risktrial/{trial.pk}/change/").content.decode()
+    assert page.count("data-threshold>") == 2
+    assert "If the amount is over 100.00 EUR, then 50 points are added." in page
+
+
+def test_many_scores_share_columns(shop: Shop) -> None:
+    scores = [[score, "EUR", score % 7 == 0, 1, "1.00"] for score in range(-50, 500)]
+    found = render_thresholds(RiskTrial(figures={"scores": scores}, document={}))
+    assert found is not None
+    assert len(found["columns"]) <= MAX_THRESHOLDS
+    assert sum(one["payments"] for one in found["columns"]) == 550
+    assert render_thresholds(RiskTrial(figures={}, document={})) is None

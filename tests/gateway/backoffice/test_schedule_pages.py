@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import translation
 
 from gateway.backoffice.access import independence
+from gateway.backoffice.schedules.plan_words import describe_plan
 from gateway.models import AuditEntry, Notification, Payment, Role
 from gateway.scheduling.models import Job, JobRun
 from tests.support.fixtures import Shop
@@ -34,6 +36,48 @@ def do(client: Client, job: Job, verb: str, **form: str) -> str:
     assert answer.status_code in (200, 302), answer.status_code
     job.refresh_from_db()
     return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("expression", "english", "german"),
+    [
+        ("0 0 6 1 * ? *", "monthly on day 1, 06:00", "monatlich am Tag 1, 06:00"),
+        ("0 30 8 ? * MON *", "weekly on Monday, 08:30", "wöchentlich: Montag, 08:30"),
+        ("0 30 8 ? 1 1 *", "on Sunday in January, 08:30", "Sonntag im Januar, 08:30"),
+        (
+            "0 0 6,18 ? * SUN,FRI *",
+            "weekly on Friday, Sunday, 06:00, 18:00",
+            "wöchentlich: Freitag, Sonntag, 06:00, 18:00",
+        ),
+        ("0 0 6 L * ? *", "monthly on the last day, 06:00", "monatlich am letzten Tag, 06:00"),
+        ("0 0 6 L 2 ? *", "on the last day of February, 06:00", "am letzten Tag im Februar, 06:00"),
+        ("5 0 6 * * ? *", "daily, 06:00:05", "täglich, 06:00:05"),
+        ("0 0 6 * 7 ? *", "daily in July, 06:00", "täglich im Juli, 06:00"),
+        ("0 0 6 1,15 3 ? 2031", "on day 1, 15 of March 2031, 06:00", "am Tag 1, 15 im März 2031, 06:00"),
+        ("0 0 6 ? * 6#3 *", "", ""),
+        ("0 0 6 ? * FRIL *", "", ""),
+        ("0 0 6 L-3 * ? *", "", ""),
+        ("0 0 6 15W * ? *", "", ""),
+        ("0 0 6 LW * ? *", "", ""),
+        ("0 */5 * * * ? *", "", ""),
+        ("0 0 6 */2 * ? *", "", ""),
+        ("nonsense", "", ""),
+    ],
+)
+def test_a_plan_is_told_in_words_where_it_has_plain_ones(expression: str, english: str, german: str) -> None:
+    assert describe_plan(expression) == english
+    with translation.override("de"):
+        assert describe_plan(expression) == german
+
+
+def test_a_schedule_is_named_by_its_times_and_shows_the_card_it_charges(clara: Client, shop: Shop) -> None:
+    """Found in use: the list, the heading and the history read "0 0 6 1 * ? *"."""
+    job = job_of(shop)
+    for address in (LIST, f"{LIST}{job.pk}/change/", f"{LIST}{job.pk}/history/", f"{LIST}{job.pk}/do/cancel/"):
+        page = clara.get(address).content.decode()
+        assert "monthly on day 1, 06:00" in page, address
+        assert "(ACTIVE)" not in page, address
+    assert "VISA 420000 •••• 0000" in clara.get(LIST).content.decode()
 
 
 def test_a_schedules_page_shows_ten_next_runs_and_links_what_was_charged(clara: Client, shop: Shop) -> None:

@@ -25,9 +25,9 @@ from chargebacks import ledger
 from checkout import offer_rules
 from checkout.models import OfferRule
 from gateway.background import queue
-from gateway.backoffice.kit.real_time import first_id_at
 from gateway.backoffice.risk.rule_fields import CONDITION_INPUTS
 from gateway.core import clock
+from gateway.core.identifiers import first_id_at
 from gateway.models import (
     Approval,
     AuditEntry,
@@ -46,6 +46,7 @@ from gateway.models.webhooks import INSPECTOR_URL_PREFIX
 from gateway.notifications import endpoints
 from gateway.risk.conditions import CONDITION_KINDS
 from gateway.risk.rule_sets import MAX_RISK_RULES
+from gateway.timers import registry
 from gateway.wallets import sandbox_tokens as wallets
 from reporting.models import ClearingInstitute
 from tests.support import settlement
@@ -129,6 +130,7 @@ def three_ds_form(shop: Shop, **changes: str) -> dict[str, str]:
         "networks": "",
         "on_unavailable": "proceed",
         "on_attempt": "proceed",
+        "on_soft_decline": "decline",
         "challenge_indicator": "",
         "challenge_minutes": "10",
     } | changes
@@ -635,6 +637,7 @@ def test_whoever_asked_is_told_of_the_decision(boss: Client, shop: Shop) -> None
     )
     sent = {"verb": "reject", "note": "not yet"}
     assert boss.post(f"/admin/gateway/approval/{asked.pk}/decide/", sent).status_code == 302
+    registry.run_timer_now("approval mails")
     (mailed,) = mail.outbox
     assert mailed.to == ["clara@shop.example"]
     assert "30.00 EUR" in mailed.subject

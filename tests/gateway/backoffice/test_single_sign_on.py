@@ -143,6 +143,18 @@ def test_an_answer_that_this_browser_did_not_ask_for_is_refused(client: Client, 
     assert client.get("/admin/").status_code == 302
 
 
+def test_a_code_of_another_request_is_refused_also_by_a_provider_without_pkce(client: Client, clara: User) -> None:
+    """The provider of the tests ignores the challenge: the nonce of its ID token tells. OpenID Connect Core 3.1.3.7"""
+    stolen = parse_qs(urlsplit(consent(away(Client()), "clara-1")).query)["code"][0]
+    asked = parse_qs(urlsplit(away(client)).query)
+    assert asked["nonce"][0] not in asked["code_challenge"][0]
+    back = consent(away(client), "clara-1").partition("testserver")[2]
+    own = parse_qs(urlsplit(back).query)
+    answer = client.get(urlsplit(back).path, {"code": stolen, "state": own["state"][0]})
+    assert answer["Location"] == "/admin/login/"
+    assert client.get("/admin/").status_code == 302
+
+
 def test_who_says_no_at_the_provider_is_back_at_the_sign_in_page(client: Client, clara: User) -> None:
     back = consent(away(client), "clara-1", action="deny").partition("testserver")[2]
     assert client.get(back, follow=True).redirect_chain[-1][0] == "/admin/login/"

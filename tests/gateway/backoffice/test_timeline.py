@@ -16,9 +16,10 @@ from gateway.backoffice.payments.timeline import PaymentStory, build_payment_sto
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.core import result_codes
 from gateway.core.result_codes import ResultFamily
-from gateway.models import Payment, RiskSet
+from gateway.models import Payment, RiskSet, ThreeDSecureConfiguration
 from gateway.payments.states import LifecycleEvent
 from tests.support.fixtures import Shop
+from tests.support.threeds import Shopper, buy
 
 NOT_VALID = "4000015500000005"
 
@@ -79,6 +80,25 @@ def test_a_chain_is_told_with_what_was_done_and_what_remains(shop: Shop) -> None
 
 
 @pytest.mark.django_db
+def test_a_soft_decline_and_the_challenge_after_it_are_told_in_their_order(shop: Shop) -> None:
+    """Both authentications and both attempts are there; the strip and the panel speak of how it ended."""
+    channel = shop.open_channel("stepping up", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=channel, on_soft_decline="challenge")
+    answer = buy(shop.api_of(channel), "4000030002000007")
+    waiting = told(answer.id)
+    assert waiting.why.code == "000.200.000"
+    assert waiting.authentication is not None
+    assert (waiting.authentication.attempt, waiting.authentication.step) == (2, "challenge")
+    Shopper.of(answer).enter()
+    found = told(answer.id)
+    assert found.why.money == "92.00 EUR was taken."
+    kinds = [moment.kind for moment in found.moments if moment.kind in ("3ds", "exchange")]
+    assert kinds == ["3ds", "3ds", "exchange", "3ds", "3ds", "exchange"]
+    (declined,) = [moment for moment in found.moments if "goes on with a challenge" in moment.title]
+    assert declined.lines[0].startswith("300.100.100")
+
+
+@pytest.mark.django_db
 def test_a_decline_says_who_decided_and_that_no_money_moved(shop: Shop) -> None:
     """The why panel."""
     bank = told(shop.api.pay(card__number=NOT_VALID).id).why
@@ -135,7 +155,7 @@ def test_a_story_takes_a_fixed_number_of_statements(shop: Shop) -> None:
     before = statements()
     for _ in range(3):
         shop.api.follow(held, "CP", "1.00")
-    assert statements() == before <= 10
+    assert statements() == before <= 11
 
 
 @pytest.mark.django_db

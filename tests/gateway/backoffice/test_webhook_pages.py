@@ -75,7 +75,7 @@ def test_the_inspector_shows_a_payment_as_it_would_have_gone_out(dora: Client, s
     newest = InspectedWebhook.objects.order_by("-id")[1].pk
     shown = dora.get(f"{page}new/", {"after": newest}).content.decode()
     header = "webhook-signature" if mode == "signed" else "X-Initialization-Vector"
-    for text in (header, paid.id, "order-77", "Right"):
+    for text in (header, paid.id, "DB 92.00 EUR · VISA •••• 0000 · 000.100.110 · order-77", "Right"):
         assert text in shown
     assert shown.count("data-number") == 1
     assert dora.post(f"{ENDPOINTS}inspector/", {"place": shop.merchant.pk.hex, "mode": mode})["Location"] == page

@@ -9,17 +9,18 @@ import pytest
 from gateway.catalogue import conditions
 from gateway.catalogue.conditions import ALL_CONDITIONS
 from gateway.catalogue.formats import Format
+from gateway.catalogue.lookup import compile_structures
 from gateway.catalogue.rules import ParameterRule, RuleInput
 from gateway.catalogue.structure import Echo, Param, Structure
 from gateway.catalogue.structures import (
     ALL_STRUCTURES,
+    KNOWN_STRUCTURES,
     NETWORK_KEYS,
     PAYMENT_METHOD_CODES,
     PAYMENT_TYPE_CODES,
     REQUEST_STRUCTURES,
     three_d_secure,
 )
-from gateway.catalogue.typed_pairs import SECRET_PARAMETERS
 from gateway.core.secret import Secret
 
 RULES: list[tuple[str, ParameterRule]] = [
@@ -28,6 +29,7 @@ RULES: list[tuple[str, ParameterRule]] = [
 ]
 ROWS: list[tuple[Structure, Param]] = [(one, row) for one in ALL_STRUCTURES for row in one.rows]
 
+SECRET_PARAMETERS = {name for name, row in compile_structures(KNOWN_STRUCTURES)[0].items() if row.param.secret}
 RULE_IDS = [f"{where}: {rule.text}" for where, rule in RULES]
 ROW_IDS = [one.full(row.name) for one, row in ROWS]
 
@@ -55,6 +57,29 @@ def test_a_request_that_breaks_a_condition_is_told_which_parameter(rule: Paramet
     named = breaches(rule, dict(rule.breaks))
     assert named
     assert set(named) <= set(rule.names)
+
+
+SKIPPED = [rule for _, rule in RULES if rule.when or rule.when_facts]
+EXAMPLES = [dict(example) for _, rule in RULES for example in (rule.keeps, rule.breaks) if example.get("amount") != "x"]
+EXAMPLES.append({name: value for example in EXAMPLES for name, value in example.items()})
+ALL_FACTS = frozenset().union(*(rule.facts for _, rule in RULES), {"registration", "registration: card"})
+
+
+@pytest.mark.parametrize("rule", SKIPPED, ids=[rule.text for rule in SKIPPED])
+def test_a_condition_is_broken_only_by_requests_that_it_is_checked_for(rule: ParameterRule) -> None:
+    """Part A and B, notes of the tables: a condition that is skipped would have found nothing."""
+    broken = {*rule.breaks, *(name.partition(".")[0] for name in rule.breaks)}
+    assert rule.is_applicable(broken, rule.facts)
+    for values in EXAMPLES:
+        without = {
+            name: value
+            for name, value in values.items()
+            if name not in rule.when and name.partition(".")[0] not in rule.when
+        }
+        if rule.when:
+            assert breaches(rule, without, *ALL_FACTS) == []
+        if rule.when_facts:
+            assert breaches(rule, dict(values), "none") == []
 
 
 @pytest.mark.parametrize("rule", ALL_CONDITIONS, ids=[rule.text for rule in ALL_CONDITIONS])

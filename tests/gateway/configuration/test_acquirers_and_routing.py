@@ -171,6 +171,8 @@ STUB = {"connector": "stub", "merchant": "M-9"}
         ({"when": {"paymentTypes": ["RF"]}}, "when.paymentTypes[0]", "must be one of PA"),
         ({"when": {"brand": []}}, "when.brand", "did you mean brands?"),
         ({"to": []}, "to", "1 to 20 items"),
+        ({"maxCascades": 3}, "maxCascades", "from 0 to 2"),
+        ({"maxCascades": "1"}, "maxCascades", "must be"),
         ({"to": [STUB, STUB]}, "to[1]", "same account"),
         ({"to": [{**STUB, "weight": -1}]}, "to[0].weight", "from 0 to"),
         ({"to": [{**STUB, "merchant": "M-8"}]}, "to[0]", "no account of this channel"),
@@ -195,13 +197,15 @@ def test_accounts_and_rules_of_one_document_are_applied_together_and_shown(targe
         "countries": ["DE"],
         "paymentTypes": ["DB", "PA"],
     }
-    rules = [{"name": "B", "when": when, "to": [{**STUB, "weight": 3}]}, RULE]
+    rules = [{"name": "B", "when": when, "to": [{**STUB, "weight": 3}], "maxCascades": 2}, RULE]
     assert apply(target, acquirers={"accounts": [STUB]}, routing={"rules": rules}) == ["acquirers", "routing"]
     printed = export_configuration(target)["routing"]
     assert [rule["name"] for rule in printed["rules"]] == ["B", "R"]
     assert printed["rules"][0]["when"] == when | {"bins": ["420000-420000", "51000000000-51999999999"]}
     assert printed["rules"][0]["to"] == [{**STUB, "weight": 3}]
+    assert [rule["maxCascades"] for rule in printed["rules"]] == [2, 0]
     assert apply(target, routing=printed) == []
+    assert [rule.max_cascades for rule in load_routing_table(target.channel_there.pk).rules] == [2, 0]
     assert [rule.name for rule in load_routing_table(target.channel_there.pk).rules] == ["B", "R"]
     printed["rules"][0]["active"] = False
     apply(target, routing=printed)

@@ -193,12 +193,14 @@ def test_three_d_secure_is_configured_with_what_its_channel_does(shop: Shop, wri
         "networks": ["visa"],
         "requestors": {"visa": {"id": "R-1", "name": "Shop"}},
         "onUnavailable": "decline",
+        "onSoftDecline": "challenge",
         "challengeMinutes": 7,
         "challengeIndicator": "04",
     }
     run("--entity", shop.channel.entity_id, write({"threeDSecure": section}))
     row = ThreeDSecureConfiguration.objects.get(pk=shop.channel.pk)
     assert (row.networks, row.on_unavailable, row.challenge_minutes, row.method) == (["visa"], "decline", 7, True)
+    assert row.on_soft_decline == "challenge"
     assert Channel.objects.get(pk=shop.channel.pk).three_d_secure
     now = shown(shop)["threeDSecure"]
     shop_facts = {"website": "", "merchantCategoryCode": "", "merchantCountry": "", "server": {"url": ""}}

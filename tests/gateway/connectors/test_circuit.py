@@ -360,13 +360,14 @@ def test_figures_tell_of_breakers_failovers_and_what_was_not_sent(shop: Shop, mo
 
 
 def test_limits_of_time_that_do_not_nest_are_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """House: timeouts nest: acquirer < web worker."""
-    monkeypatch.setenv("GATEWAY_WEB_TIMEOUT_S", "30")
+    """House: timeouts nest: two calls of a 3DS server, acquirers, the void of an approval < web worker."""
+    monkeypatch.setenv("GATEWAY_WEB_TIMEOUT_S", "50")
     for within, wrong in ((9.0, False), (10.0, True)):
         with override_settings(GATEWAY_FAILOVER_WITHIN_S=within, GATEWAY_ACQUIRER_TIMEOUT_S=10.0):
             assert any(fault.id == "tollhouse.E019" for fault in run_checks()) is wrong
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "given, found",
     [

@@ -27,6 +27,7 @@ from gateway.core.money import Money
 from gateway.core.secret import Secret
 from gateway.outbound import connections, parse_target
 from gateway.outbound.connections import OutboundConnection
+from tests.support.chance import strip_values_by_chance
 
 NUMBER = "491612345678901"
 NUMBER += compute_check_digit(NUMBER)
@@ -36,6 +37,7 @@ HOST = {"host": "127.0.0.1", "port": "9", "terminal": "TERM0001"}
 API: dict[str, str] = {}
 REQUEST = AcquirerRequest(
     payment=UUID(int=7),
+    trace_number=4711,
     operation="DB",
     money=Money.parse("92.00", "EUR"),
     brand="VISA",
@@ -84,6 +86,6 @@ def test_a_fault_in_a_connector_tells_no_card(
     text = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
     assert NUMBER not in text
     assert NUMBER[6:-4] not in text
-    assert not re.search(rf"(?<![0-9A-Za-z.]){CODE}(?![0-9A-Za-z])", text)
+    assert not re.search(rf"(?<![0-9A-Za-z.]){CODE}(?![0-9A-Za-z])", strip_values_by_chance(text))
     assert CRYPTOGRAM not in text
     assert KEY not in text

@@ -159,3 +159,13 @@ def test_the_log_holds_no_card_number_and_no_security_code(talk: Talk) -> None:
     assert entry["card"] == "420000******0000"
     assert APPROVED not in str(entry)
     assert "987" not in leaves(entry)
+
+
+def test_the_log_names_the_account_and_the_exemption_of_a_submission(talk: Talk) -> None:
+    """Two accounts of one merchant are told apart by it; docs/faults.md."""
+    exemption = {"exemptionFlag": "01", "authenticationStatus": "U"}
+    entry = talk.submit("DB", "10.00", merchant="M-1", threeDSecure={**exemption, "verificationId": "secret"})
+    assert entry["merchant"] == "M-1"
+    assert {name: entry[name] for name in exemption} == exemption
+    assert "secret" not in str(entry)
+    assert "exemptionFlag" not in talk.submit("DB", "10.00", threeDSecure={"authenticationStatus": "Y"})

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,7 @@ REFERENCE = OriginalMessage(
     operation="PA", stan="000042", sent_at="0301115959", rrn="606012345678", auth="A00042", amount=10_000,
     network="483296210004567",
 )  # fmt: skip
+RENEWAL = replace(REFERENCE, stan="000077", sent_at="0312100000", auth="B00077", network="589305122103482")
 INSTRUCTION = "standingInstruction"
 PROOF = {
     "threeDSecure.eci": "05",
@@ -56,6 +58,8 @@ PROOF = {
     "threeDSecure.dsTransactionId": "f25084f0-5b16-4c0a-ae5d-b24808a95e4b",
     "threeDSecure.challengeIndicator": "05",
 }
+ACCEPTED = PROOF | {"threeDSecure.eci": "07", "threeDSecure.authenticationStatus": "I"}
+"""The issuer accepted the exemption that challengeIndicator asks for."""
 CRYPTOGRAM = Secret("AAACAgSRBklmQCFgMpEGAAAAAAA=")
 FIRST = {f"{INSTRUCTION}.initialTransactionId": "483296210004567"}
 
@@ -116,6 +120,17 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         "original": continue_point_of_service(CIT, "REAUTHORIZATION"),
     },
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
+    "capture after a renewal": {
+        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
+    },
+    "reversal after a renewal, in part": {
+        "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
+        "authorized_amount": Decimal(100),
+    },
+    "renewed authorization, where the host holds both": {
+        "void": True, "operation": "PA", "amount": "100.00", "means": STORED, "known_transaction_id": REFERENCE.text(),
+        "original": CIT, "kept_amount": Decimal(30),
+    },
     "capture, the last of three": {
         "operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT, "clearing": (3, 3),
     },
@@ -127,7 +142,15 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "reversal in part": {"operation": "RV", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "taken back: no answer": {"void": True, "reversal_reason": ReversalReason.TIMEOUT},
     "mail or telephone order": {"parameters": {"transactionCategory": "MO"}},
-    "3-D Secure, low-risk exemption": {"parameters": PROOF, "cryptogram": CRYPTOGRAM},
+    "3-D Secure, authenticated though an exemption was asked for": {"parameters": PROOF, "cryptogram": CRYPTOGRAM},
+    "3-D Secure, low-risk exemption accepted, Visa": {"parameters": ACCEPTED, "cryptogram": CRYPTOGRAM},
+    "3-D Secure, low-risk exemption accepted, Mastercard": mastercard(
+        parameters=ACCEPTED | {"threeDSecure.eci": "06"}, cryptogram=CRYPTOGRAM
+    ),
+    "3-D Secure, data shared only, Mastercard": mastercard(
+        parameters=ACCEPTED | {"threeDSecure.eci": "04", "threeDSecure.challengeIndicator": "06"},
+        cryptogram=CRYPTOGRAM,
+    ),
     "wallet or network token": {"means": TOKEN, "parameters": {"threeDSecure.eci": "07"}},
     "network token without 3-D Secure, Mastercard": {"means": TOKEN, "brand": "MASTER"},
     "capture of a network token's, Mastercard": {
@@ -150,7 +173,10 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "payment facilitator, Mastercard": mastercard(parameters=FACILITATOR),
     "level 3": {"parameters": CART},
     "flight": {"parameters": FLIGHT},
-    "taken back: suspected fraud": {"void": True, "reversal_reason": ReversalReason.SUSPECTED_FRAUD},
+    "taken back: suspected fraud, half was approved": {
+        "void": True, "reversal_reason": ReversalReason.SUSPECTED_FRAUD,
+        "known_transaction_id": replace(REFERENCE, operation="DB", amount=2_000).text(),
+    },
     "account verification": {"operation": "RG", "amount": "0.00", "stores": True},
 }  # fmt: skip
 
@@ -158,6 +184,7 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
 def build_request(*, void: bool = False, amount: str = "40.00", **changes: Any) -> AcquirerRequest:
     values: dict[str, Any] = {
         "payment": UUID("0193f5c8-7a00-7000-8000-000000000001"),
+        "trace_number": 4711,
         "operation": "DB",
         "money": Money.parse(amount, "EUR"),
         "brand": "VISA",
@@ -189,6 +216,8 @@ def card_api_row(name: str) -> list[str]:
     request = build_request(**situation)
     if names := find_unsendable(CARD_API.sends, request.brand, request.operation, request.parameters):
         return [name, "none", f"another account is asked, else refused, 600.200.400: {', '.join(names)}"]
+    if "after a renewal" in name or situation.get("kept_amount"):
+        return [name, "none", "nothing was renewed"]
     if situation.get("void"):
         return [name, "/v1/payment_intents/pi_…/cancel", "no field"]
     match request.operation:

@@ -48,6 +48,8 @@ def test_another_secret_is_the_wrong_key_and_the_one_before_is_told(mode: str) -
     ("change", "why"),
     [
         (lambda body: body + "\n", "white space"),
+        (lambda body: f"\ufeff{body}", "white space"),
+        (lambda body: f"\ufeff{body}\r\n", "white space"),
         (lambda body: json.dumps(json.loads(body), indent=2), "written again"),
         (lambda body: json.dumps(json.loads(body)), "written again"),
         (json.dumps, "quoted"),

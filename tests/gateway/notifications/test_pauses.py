@@ -29,7 +29,7 @@ def endpoint(shop: Shop, **values: object) -> WebhookEndpoint:
 
 
 def fail(row: WebhookEndpoint, number: int, lasting: timedelta) -> WebhookEndpoint:
-    claims._record_endpoint_failure(row.pk, number, AT, AT + lasting, anew=False)
+    claims._record_endpoint_failure(row.pk, number, AT, AT + lasting)
     row.refresh_from_db()
     return row
 

@@ -86,6 +86,8 @@ def test_a_secret_is_64_hex_digits_or_32_bytes_in_base64_and_nothing_near_it() -
         f"whsec_{short}",
         f"whsec_{long}",
         f"whsec_{text[:-1]}!",
+        f"whsec_{text[:20]}!{text[20:]}",
+        f"whsec_{text[:20]} {text[20:]}",
         f"WHSEC_{text}",
     ):
         with pytest.raises(ValueError, match="64 hex digits"):

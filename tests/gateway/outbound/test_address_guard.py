@@ -271,6 +271,7 @@ WAYS_OUT = {
     "gateway/payments/mandate_mails.py": "mails, to the operator's own mail server",
     "gateway/backoffice/follow_ups/approval_notice.py": "mails, to the operator's own mail server",
     "chargebacks/reminders.py": "mails, to the operator's own mail server",
+    "checkout/receipts.py": "mails, to the operator's own mail server",
     "reporting/settlement/unsettled_reminders.py": "mails, to the operator's own mail server",
     "gateway/logs.py": "the name of a logger",
 }

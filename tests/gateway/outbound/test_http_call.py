@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import socket
-import ssl
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from pytest_django.fixtures import Settings
 
 from gateway.outbound import CallFailure, ConnectionPool, call_url, connections
+from tests.support.certificates import make_certificate
 from tests.support.receivers import answering, receiving
 
 
@@ -194,42 +188,9 @@ def test_the_connections_of_receivers_that_are_never_called_again_are_closed(mon
         lines.close()
 
 
-def _certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.DNSName(name)] if not name[0].isdigit() else [x509.IPAddress(IPv4Address(name))]
-            ),
-            critical=False,
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    both = folder / f"{name}.pem"
-    public = folder / f"{name}.crt"
-    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    both.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + public.read_bytes()
-    )
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(both)
-    return context, public
-
-
 def test_certificates_and_their_names_are_verified(tmp_path: Path, settings: Settings) -> None:
-    right, authority = _certificate(tmp_path, "127.0.0.1")
-    wrong, other = _certificate(tmp_path, "other.example")
+    right, authority = make_certificate(tmp_path, "127.0.0.1")
+    wrong, other = make_certificate(tmp_path, "other.example")
     with receiving(answering(), tls=right) as receiver, receiving(answering(), tls=wrong) as misnamed:
         unknown = call_url("GET", f"https://127.0.0.1:{receiver.port}/", timeout_s=30)
         assert unknown.failure is CallFailure.TLS
@@ -242,7 +203,7 @@ def test_certificates_and_their_names_are_verified(tmp_path: Path, settings: Set
 
 @pytest.mark.parametrize("behave", [_never, _drip_head, _drip_body])
 def test_the_deadline_holds_over_tls(tmp_path: Path, settings: Settings, behave: object) -> None:
-    context, authority = _certificate(tmp_path, "127.0.0.1")
+    context, authority = make_certificate(tmp_path, "127.0.0.1")
     settings.GATEWAY_OUTBOUND_CA_FILE = str(authority)
     with receiving(behave, tls=context) as receiver:  # type: ignore[arg-type]
         outcome = call_url("POST", f"https://127.0.0.1:{receiver.port}/", body=b"x", timeout_s=1)

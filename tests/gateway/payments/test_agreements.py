@@ -138,6 +138,51 @@ def test_the_registration_knows_the_agreement(api: Api) -> None:
     assert click(api, agreed.id, type="RECURRING").status == 200
 
 
+LIMITED = {"type": "INSTALLMENT", "numberOfInstallments": "1"}
+UNLIMITED = {"type": "UNSCHEDULED"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"), [(LIMITED, UNLIMITED, "000.100.110"), (UNLIMITED, LIMITED, "700.500.001")]
+)
+def test_of_two_agreements_the_one_that_was_made_last_counts(
+    api: Api, first: dict[str, str], second: dict[str, str], code: str
+) -> None:
+    """Of a stored card, and of an agreementId that the merchant sends again."""
+    stored = initial(api, **first).body["registrationId"]
+    assert click(api, stored, mode="INITIAL", source="CIT", **second).status == 200
+    assert click(api, stored).code == code
+    for words in (first, second):
+        initial(api, agreementId="AGREEMENT1", **words)
+    assert draw(api, agreementId="AGREEMENT1").code == code
+
+
+@pytest.mark.parametrize(
+    ("agreed", "sent", "code"),
+    [
+        ("AGREEMENT1", "AGREEMENT1", "000.100.110"),
+        ("AGREEMENT1", "AGREEMENT2", "700.100.100"),
+        ("", "AGREEMENT2", "000.100.110"),
+    ],
+)
+def test_both_ids_name_one_agreement(api: Api, agreed: str, sent: str, code: str) -> None:
+    """One that was made without an agreementId has none to differ from."""
+    told = initial(api, agreementId=agreed).body["standingInstruction"]
+    answer = draw(api, told["initialTransactionId"], agreementId=sent)
+    assert answer.code == code
+    assert list(answer.errors) == ([] if code == "000.100.110" else ["standingInstruction.agreementId"])
+
+
+def test_an_agreement_is_its_channels_alone(shop: Shop) -> None:
+    """By each of its ids, and whoever else of this merchant has one of the same name."""
+    here, there = shop.api, shop.api_of(shop.open_channel())
+    first = initial(here, agreementId="AGREEMENT1")
+    reference = first.body["standingInstruction"]["initialTransactionId"]
+    for named in ({"reference": reference}, {"reference": first.id}, {"agreementId": "AGREEMENT1"}):
+        assert draw(here, **named).status == 200, named
+        assert draw(there, **named).code == "700.100.100", named
+
+
 def test_a_payment_of_the_merchants_own_without_an_initial_one_is_refused(api: Api, stranger: Shop) -> None:
     """A7.7; an unknown and another merchant's reference look the same."""
     assert draw(api).errors.keys() == {"standingInstruction.initialTransactionId"}

@@ -7,8 +7,10 @@ from decimal import Decimal
 
 import pytest
 
+from gateway.core import clock
 from gateway.models import AuthorizationExpiry, AuthorizationRelease, Channel, Merchant, Payment, PaymentEvent, Status
-from gateway.payments.authorization_expiry import expire_authorizations
+from gateway.payments import store
+from gateway.payments.authorization_expiry import EXPIRY_RETRY_DELAY, RENEWAL_GRACE, expire_authorizations
 from gateway.payments.authorization_releases import RELEASE_RETENTION, RELEASE_SWEEP_TIMER, release_authorizations
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus, resolve_chain_status
@@ -154,6 +156,24 @@ def test_it_ends_once_although_two_look_at_it(shop: Shop) -> None:
     assert Payment.objects.filter(payment_type="RV").count() == 1
 
 
+def test_what_was_captured_after_it_was_read_is_not_released(shop: Shop) -> None:
+    """The payment is compared by its move and by its follow-ups; a capture raises the second alone."""
+    ident = authorize(shop)
+    seen = Payment.objects.get(pk=ident)
+    expiry = AuthorizationExpiry.objects.get()
+    assert shop.api.follow(ident, "CP", "40.00").code == OK
+    assert Payment.objects.get(pk=ident).sequence == seen.sequence
+    assert seen.completed_at is not None
+    assert (
+        store.insert_release(seen, AuthorizationRelease.Cause.EXPIRY, at=seen.completed_at, expiry=expiry.pk) is False
+    )
+    assert not AuthorizationRelease.objects.exists()
+    assert AuthorizationExpiry.objects.filter(pk=expiry.pk).exists()
+    now = Payment.objects.get(pk=ident)
+    assert store.insert_release(now, AuthorizationRelease.Cause.EXPIRY, at=seen.completed_at, expiry=expiry.pk) is True
+    assert AuthorizationRelease.objects.count() == 1
+
+
 def test_an_end_that_was_found_stays_when_the_clock_is_put_back(shop: Shop) -> None:
     Channel.objects.update(expired_captures=Channel.ExpiredCaptures.REFUSE)
     held = authorize(shop)
@@ -203,6 +223,64 @@ def test_the_state_of_the_chain_is_expired_until_a_renewal(renewing: Shop) -> No
     assert renewing.api.follow(held, "PA", "100.00", **RENEW).code == OK
     assert renewing.api.follow(drawn, "CP", "20.00").code == OK
     assert (state_of_chain(held), state_of_chain(drawn)) == (ChainStatus.AUTHORIZED, ChainStatus.PARTLY_CAPTURED)
+
+
+def test_a_renewed_authorization_expires_anew(renewing: Shop) -> None:
+    held = authorize(renewing)
+    ends = []
+    for number in (1, 2):
+        pass_time(renewing.api, days=11)
+        first = Payment.objects.get(pk=held)
+        assert PaymentEvent.objects.filter(payment=held, event="expire").count() == number
+        assert first.expired_at is not None
+        assert first.expires_at is not None
+        assert first.expired_at >= first.expires_at
+        ends.append(first.expires_at)
+        assert renewing.api.follow(held, "CP", "10.00").code == OK
+    assert ends[1] > ends[0]
+    assert not AuthorizationRelease.objects.exists()
+
+
+def test_there_the_rest_is_released_when_no_capture_may_come_any_more(renewing: Shop) -> None:
+    held = authorize(renewing)
+    end = Payment.objects.get(pk=held).expires_at
+    assert end is not None
+    begun = clock.merchant_now(renewing.merchant)
+    jump((end - begun).total_seconds() + 60)
+    assert expire_authorizations() == 1
+    assert AuthorizationExpiry.objects.get().due_at == end + RENEWAL_GRACE
+    # A row that is looked at too early waits until then.
+    AuthorizationExpiry.objects.update(due_at=end)
+    assert expire_authorizations() == 0
+    assert AuthorizationExpiry.objects.get().due_at == end + RENEWAL_GRACE
+    jump((RENEWAL_GRACE - timedelta(minutes=2)).total_seconds())
+    assert (expire_authorizations(), AuthorizationRelease.objects.count()) == (0, 0)
+    jump(120)
+    assert expire_authorizations() == 1
+    release = AuthorizationRelease.objects.get()
+    assert (release.cause, release.state) == ("EXPIRY", "OPEN")
+    assert not AuthorizationExpiry.objects.exists()
+
+
+@pytest.mark.parametrize("practice", [RAISE, RENEW])
+@pytest.mark.parametrize("status", [Status.STARTED, Status.PENDING, Status.IN_DOUBT])
+def test_while_an_increment_or_a_renewal_has_no_answer_the_end_waits_for_an_hour(
+    shop: Shop, practice: dict[str, str], status: Status
+) -> None:
+    held = authorize(shop)
+    more = shop.api.follow(held, "PA", "10.00", **practice).id
+    AuthorizationExpiry.objects.exclude(pk=AuthorizationExpiry.objects.earliest("pk").pk).delete()
+    Payment.objects.filter(pk=more).update(status=status)
+    jump(11 * 86_400)
+    before = clock.merchant_now(Merchant.objects.get(pk=shop.merchant.pk))
+    assert expire_authorizations() == 0
+    waits = AuthorizationExpiry.objects.get().due_at - before
+    assert timedelta(0) <= waits - EXPIRY_RETRY_DELAY < timedelta(minutes=1)
+    assert not PaymentEvent.objects.filter(event="expire").exists()
+    Payment.objects.filter(pk=more).update(status=Status.DECLINED)
+    jump(3_700)
+    assert expire_authorizations() == 1
+    assert PaymentEvent.objects.filter(event="expire").count() == 1
 
 
 def test_there_a_merchant_may_renew_late_too(renewing: Shop) -> None:

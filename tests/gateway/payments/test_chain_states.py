@@ -6,7 +6,7 @@ Source: docs/decisions/0076.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import pytest
@@ -27,6 +27,7 @@ from gateway.payments.chain_states import (
     resolve_chain_status,
 )
 from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.settlement import BY, payment_of
 from tests.support.threads import at_once, times
 
@@ -159,8 +160,9 @@ def expect(chain: Chain) -> ChainStatus:
     first = chain.first
     done = [member for member in chain.members if member.status == Status.APPROVED]
     paid = [member for member in done if member.payment_type in sums.DEBIT_TYPES]
-    back = sum((sums.compute_refunded_amount(chain, each) for each in paid), Decimal(0))
-    if not paid:
+    reopened = sums.sum_payment_amounts(each for each in done if each.reopens_authorization)
+    back = sum((sums.compute_refunded_amount(chain, each) for each in paid), Decimal(0)) - reopened
+    if sums.sum_payment_amounts(paid) == reopened:  # nothing was, or all of it is held again
         left = sums.compute_capturable_amount(chain, first)
         return ChainStatus.AUTHORIZED if left > 0 else ChainStatus.VOIDED
     if back and all(sums.compute_refundable_amount(chain, each) <= 0 for each in paid):
@@ -172,21 +174,54 @@ def expect(chain: Chain) -> ChainStatus:
     return ChainStatus.PARTLY_CAPTURED if drawn_on else ChainStatus.CAPTURED
 
 
+def follow_at_random(shop: Shop, chance: random.Random, ident: str, kinds: Sequence[str]) -> None:
+    """Eight follow-ups of a chain; after each its state has to be that of the sums."""
+    for _ in range(8):
+        target = chance.choice(list(Payment.objects.filter(chain=ident, status=Status.APPROVED)))
+        amount = f"{chance.choice([10, 25, 40, 100])}.00"
+        kind, more = chance.choice(kinds), {}
+        if chance.random() < 0.1:
+            more["sequence"] = "FINAL"
+        shop.api.follow(target.id.hex, kind, amount, **more)
+        chain = Chain(list(Payment.objects.filter(chain=ident).order_by("id")))
+        assert state_of(ident) is expect(chain), [str(each) for each in chain.members]
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_follows_the_state_is_that_of_the_sums(shop: Shop, seed: int) -> None:
     """Random chains of captures, refunds, reversals, rebills and increments."""
     chance = random.Random(seed)
     ident = shop.api.pay(paymentType=chance.choice(["PA", "DB"]), amount="100.00").id
-    for _ in range(8):
-        target = chance.choice(list(Payment.objects.filter(chain=ident, status=Status.APPROVED)))
-        amount = f"{chance.choice([10, 25, 40, 100])}.00"
-        kind, more = chance.choice(["CP", "CP", "RF", "RF", "RV"]), {}
-        if chance.random() < 0.1:
-            more["sequence"] = "FINAL"
-        shop.api.follow(target.id.hex, kind, amount, **more)
-        chain = Chain(list(Payment.objects.filter(chain=ident).order_by("id")))
-        assert state_of(ident) is expect(chain), [str(each) for each in chain.members]
+    follow_at_random(shop, chance, ident, ["CP", "CP", "RF", "RF", "RV"])
+
+
+@pytest.mark.django_db
+def test_what_a_reversed_capture_gave_back_can_be_captured(shop: Shop, iso_host: IsoHost) -> None:
+    """docs/decisions/0096."""
+    iso_host.captures_alone = True
+    account_at_host(shop.channel, iso_host, reversed_captures="alone")
+    ident = held(shop, testMode="EXTERNAL")
+    capture = shop.api.follow(ident, "CP", "100.00").id
+    shop.api.follow(capture, "RV", "40.00")
+    assert state_of(ident) is ChainStatus.PARTLY_CAPTURED
+    shop.api.follow(capture, "RV", "60.00")
+    assert state_of(ident) is ChainStatus.AUTHORIZED
+    again = shop.api.follow(ident, "CP", "70.00").id
+    assert state_of(ident) is ChainStatus.PARTLY_CAPTURED
+    shop.api.follow(again, "RV", "70.00")
+    shop.api.follow(ident, "RV", "100.00")
+    assert state_of(ident) is ChainStatus.VOIDED
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", range(4))
+def test_where_reversed_captures_are_held_again_the_state_is_that_of_the_sums(
+    shop: Shop, iso_host: IsoHost, seed: int
+) -> None:
+    iso_host.captures_alone = True
+    account_at_host(shop.channel, iso_host, reversed_captures="alone")
+    follow_at_random(shop, random.Random(seed), held(shop, testMode="EXTERNAL"), ["CP", "CP", "RV", "RV", "RF"])
 
 
 @pytest.mark.django_db(transaction=True)

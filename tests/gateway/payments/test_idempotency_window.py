@@ -55,6 +55,30 @@ def test_a_key_is_one_tokens_own(shop: Shop) -> None:
     assert pay(shop) == first
 
 
+def test_the_sweep_takes_the_oldest_keys_each_with_all_of_its_name(shop: Shop) -> None:
+    """Keys of one name at two paths, and of two tokens, are keys of their own."""
+    _, another = shop.issue()
+    card = {name: value for name, value in payment().items() if name.startswith("card.")}
+    first = pay(shop)
+    assert pay(shop, token=another) != first
+    assert shop.api.post("/v1/registrations", card, **{"Idempotency-Key": "key-1"}).status == 200
+    assert pay(shop, "key-2")
+    ages = {"payments": 26, "another": 27, "registrations": 1, "second": 25}
+    rows = {
+        "payments": IdempotencyKey.objects.filter(key="key-1", path="/v1/payments", token=shop.token.pk),
+        "another": IdempotencyKey.objects.filter(key="key-1").exclude(token=shop.token.pk),
+        "registrations": IdempotencyKey.objects.filter(path="/v1/registrations"),
+        "second": IdempotencyKey.objects.filter(key="key-2"),
+    }
+    for name, hours in ages.items():
+        assert rows[name].update(created_at=Now() - timedelta(hours=hours)) == 1
+    for gone in ("another", "payments", "second"):
+        assert rows.pop(gone).exists()
+        assert delete_expired_idempotency_keys(limit=1) == 1
+        assert all(row.exists() for row in rows.values()), gone
+    assert delete_expired_idempotency_keys(limit=1) == 0
+
+
 def test_the_merchants_clock_does_not_age_a_key(shop: Shop) -> None:
     first = pay(shop)
     shop.api.post("/v1/test/clock", {"advance": str(int(IDEMPOTENCY_RETENTION.total_seconds()) + 3600)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import smtplib
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 
 from gateway.core import languages
-from gateway.models import MandateMail
+from gateway.models import MandateMail, Merchant, Payment
 from gateway.payments import mandate_mails
 from tests.support.client import Answer, Api
 from tests.support.clock import jump
@@ -59,7 +60,7 @@ def test_a_direct_debit_with_an_address_mails_its_mandate(api: Api) -> None:
         "Date of the mandate: 2026-01-15",
         "IBAN: DE •••• 3000",
         "Account holder: Jane Jones",
-        "Amount: 92.00 EUR",
+        "Amount: €92.00",
         "Collected on: 2026-12-01",
     ):
         assert line in sent.body.splitlines()
@@ -129,6 +130,35 @@ def test_the_mail_speaks_the_shoppers_language(api: Api, code: str) -> None:
     assert shown["language"] == code
     assert "{" not in shown["subject"] + shown["text"]
     assert languages.load_mail_texts(code)["reference"] in shown["text"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ({"customer__language": "FR", "locale": "de"}, "fr"),
+        ({"customer__language": "XX", "locale": "de"}, "de"),
+        ({"locale": "it"}, "it"),
+        ({}, languages.DEFAULT_LANGUAGE),
+    ],
+)
+def test_the_shoppers_language_goes_before_that_of_the_page(api: Api, sent: dict[str, str], found: str) -> None:
+    (shown,) = mails(api, debit(api, **sent).id)
+    assert shown["language"] == found
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"), [("UTC", "2036-05-14"), ("Asia/Tokyo", "2036-05-15"), ("America/Los_Angeles", "2036-05-14")]
+)
+def test_the_days_of_a_mandate_are_those_of_the_merchants_zone(shop: Shop, zone: str, day: str) -> None:
+    """In the evening of Greenwich it is the next day in the east; what the merchant sent stays."""
+    Merchant.objects.filter(pk=shop.merchant.pk).update(time_zone=zone)
+    plain, sent = debit(shop.api).id, debit(shop.api, bankAccount__mandate__dateOfSignature="2026-01-15").id
+    Payment.objects.filter(pk__in=(plain, sent)).update(created_at=datetime(2036, 5, 14, 20, 30, tzinfo=UTC))
+    (shown,) = mails(shop.api, plain)
+    assert f"Date of the mandate: {day}\n" in shown["text"]
+    assert f"Collected on: {day}\n" in shown["text"]
+    (shown,) = mails(shop.api, sent)
+    assert "Date of the mandate: 2026-01-15\n" in shown["text"]
 
 
 class Away(BaseEmailBackend):

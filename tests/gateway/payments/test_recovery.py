@@ -33,7 +33,7 @@ from gateway.connectors.simulator.connector import SimulatorConnector
 from gateway.connectors.stub.connector import STUB
 from gateway.core import clock
 from gateway.models import AcquirerExchange, Notification, OpenPayment, Payment, PaymentEvent, Status
-from gateway.payments import outcomes, process, recovery, store
+from gateway.payments import outcomes, process, recovery, step_up, store
 from gateway.payments.states import LifecycleEvent
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, until_somebody_waits_for_a_lock
@@ -387,6 +387,27 @@ def test_two_ticks_at_once_ask_once(shop: Shop, acquirer: StubProcess) -> None:
     assert sum(tick.claimed for tick in done) == len(payments)
     assert sum(tick.settled for tick in done) == len(payments)
     assert len(acquirer.entries(kind="inquire")) == len(payments)
+    agree(acquirer)
+
+
+def test_a_payment_that_fails_as_it_is_claimed_stops_no_other(
+    shop: Shop, acquirer: StubProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers about the others are recorded, and it is due again once its lease has run out."""
+    failing, other = pay(shop, "silent_after"), pay(shop, "silent_after")
+    looked_at = step_up.has_unfinished_challenge
+
+    def fail_for_one(payment: Payment) -> bool:
+        if payment.pk == failing.pk:
+            raise RuntimeError
+        return looked_at(payment)
+
+    with monkeypatch.context() as fault:
+        fault.setattr(step_up, "has_unfinished_challenge", fail_for_one)
+        assert recover(after_s=60) == recovery.RecoverySummary(claimed=2, settled=1)
+    other.refresh_from_db()
+    assert other.status == Status.APPROVED
+    assert recover(after_s=60).settled == 1
     agree(acquirer)
 
 

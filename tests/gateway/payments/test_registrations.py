@@ -6,15 +6,18 @@ Source: Part B, Tokenization and registration; decisions, sections 4 and 6; goal
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gateway.connectors.means import Card
 from gateway.models import AcquirerExchange, Agreement, Notification, Payment, Registration, Status
 from gateway.payments import registration_retention, registrations
-from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE
+from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
+from gateway.payments.registrations import check_registration_retention
 from gateway.vault.sealing import current_vault
-from tests.support.client import Api
+from tests.support.client import Answer, Api
 from tests.support.clock import pass_time
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
@@ -148,3 +151,47 @@ def test_an_account_is_erased_once_its_retention_has_ended(shop: Shop, stranger:
     assert shop.api.post(f"/v1/registrations/{ended}/payments", CLICK).code == late
     assert shop.api.read(paid.id).code == paid.code
     assert registration_retention.erase_expired_registrations(stranger.merchant) == 0
+
+
+def test_a_new_number_is_shown_with_its_own_digits(api: Api) -> None:
+    """Nothing of the card before it stays beside the new one."""
+    stored = api.post("/v1/registrations", CARD).id
+    path = f"/v1/registrations/{stored}"
+    before = api.get(path).body["card"]
+    changed = api.post(path, {"card.number": "5454545454545454"})
+    for answer in (changed, api.get(path), api.post(f"{path}/payments", CLICK)):
+        card = answer.body["card"]
+        assert (answer.body["paymentBrand"], card["bin"], card["last4Digits"]) == ("MASTER", "545454", "5454")
+        assert card["expiryYear"] == before["expiryYear"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "action"),
+    [
+        (lambda api, path: api.post(path, {"card.holder": "Jane Miller"}), "RR", "UPDATED"),
+        (lambda api, path: api.post(f"{path}/extend"), "TE", "UPDATED"),
+        (lambda api, path: api.delete(path), "DR", "DELETED"),
+    ],
+)
+@pytest.mark.parametrize(("currencies", "currency"), [(["USD", "EUR"], "USD"), ([], "EUR")])
+def test_each_change_is_a_payment_of_nothing_and_told_by_its_kind(
+    shop: Shop, change: Callable[[Api, str], Answer], kind: str, action: str, currencies: list[str], currency: str
+) -> None:
+    type(shop.channel).objects.filter(pk=shop.channel.pk).update(currencies=currencies)
+    stored = shop.api.post("/v1/registrations", CARD).id
+    told = set(Notification.objects.values_list("pk", flat=True))
+    assert change(shop.api, f"/v1/registrations/{stored}").status == 200
+    made = Payment.objects.get(registration=stored, referenced=stored)
+    assert (made.payment_type, made.amount, made.currency, made.status) == (kind, 0, currency, "APPROVED")
+    (notification,) = Notification.objects.exclude(pk__in=told)
+    assert (notification.kind, notification.action, notification.payment_id) == ("REGISTRATION", action, made.pk)
+
+
+def test_the_last_moment_of_the_retention_still_counts() -> None:
+    end = datetime(2036, 5, 14, 12, tzinfo=UTC)
+    row = Registration(retain_until=end)
+    check_registration_retention(row, end)
+    check_registration_retention(Registration(retain_until=None), end)
+    with pytest.raises(RequestRefusedError) as refused:
+        check_registration_retention(row, end + timedelta(microseconds=1))
+    assert refused.value.code == "100.150.206"

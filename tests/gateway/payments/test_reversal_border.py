@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from gateway.models import Channel
+from gateway.models import BatchedCapture, CaptureBatch, Channel, Payment, Status
+from gateway.payments.reversal_border import find_beyond_reversal, is_beyond_reversal
 from tests.support.clock import jump
 from tests.support.fixtures import Shop
 from tests.support.settlement import csv, institute, line, payment_of, take_in
@@ -58,3 +61,68 @@ def test_an_authorization_is_reversed_whenever(shop: Shop) -> None:
     held = shop.api.pay(paymentType="PA").id
     jump(5 * 24 * HOUR)
     assert shop.api.follow(held, "RV", "10.00").code == OK
+
+
+def as_stored(ident: str, **changes: object) -> Payment:
+    Payment.objects.filter(pk=ident).update(**changes)
+    return Payment.objects.select_related("channel").get(pk=ident)
+
+
+def test_the_hours_run_from_the_approval_and_the_last_moment_is_in_time(shop: Shop) -> None:
+    """A payment that waited for its shopper begins to age when it is approved."""
+    Channel.objects.update(reversal_hours=24)
+    begun = Payment.objects.get(pk=shop.api.pay().id).created_at
+    paid = as_stored(shop.api.pay().id, created_at=begun, completed_at=begun + timedelta(hours=10))
+    last = begun + timedelta(hours=34)
+    moments = (begun + timedelta(hours=25), last, last + timedelta(microseconds=1))
+    assert [is_beyond_reversal(paid, at) for at in moments] == [False, False, True]
+    undated = as_stored(paid.id.hex, completed_at=None)
+    assert [is_beyond_reversal(undated, begun + timedelta(hours=hours)) for hours in (24, 25)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "beyond"),
+    [
+        ("DB", Status.APPROVED, True),
+        ("CD", Status.APPROVED, True),
+        ("DB", Status.PENDING, False),
+        ("DB", Status.IN_DOUBT, False),
+        ("DB", Status.DECLINED, False),
+        ("PA", Status.APPROVED, False),
+    ],
+)
+def test_only_what_was_approved_and_moves_money_is_ever_beyond_it(
+    shop: Shop, kind: str, status: Status, beyond: bool
+) -> None:
+    paid = as_stored(shop.api.pay(paymentType=kind).id, status=status)
+    assert is_beyond_reversal(paid, paid.created_at + timedelta(days=400)) is beyond
+
+
+def test_of_captures_at_a_host_those_in_a_batch_are_beyond_it(shop: Shop) -> None:
+    """Waiting for a batch, it is withdrawn; a capture elsewhere has no batch, whatever rows there are."""
+    Channel.objects.update(reversal_hours=0)
+    held = shop.api.pay(paymentType="PA").id
+    names = {"waits": "iso8583", "sent": "iso8583", "other": "simulator"}
+    paid = {name: as_stored(shop.api.follow(held, "CP", "1.00").id, connector=there) for name, there in names.items()}
+    batch = CaptureBatch.objects.create(
+        merchant=shop.merchant,
+        channel=shop.channel,
+        acquirer_merchant_id="M",
+        number=1,
+        currency="EUR",
+        count=2,
+        total=2,
+        opened_at=paid["sent"].created_at,
+    )
+    for name, payment in paid.items():
+        BatchedCapture.objects.create(
+            payment=payment.pk,
+            merchant=shop.merchant,
+            channel=shop.channel,
+            amount=payment.amount,
+            currency="EUR",
+            batch=None if name == "waits" else batch,
+            created_at=payment.created_at,
+        )
+    found = find_beyond_reversal(paid.values(), paid["sent"].created_at)
+    assert {name for name, payment in paid.items() if payment.pk in found} == {"sent"}

@@ -136,6 +136,19 @@ def test_the_notification_url_of_a_payment_is_called_with_its_final_result(shop:
     assert first.body == b""
 
 
+def test_the_notification_url_is_not_called_while_the_shopper_is_away(shop: Shop) -> None:
+    """A29.6: once, with the final result."""
+    with hooked() as hook:
+        begun = order(shop.api, "ONLINETRANSFER", notificationUrl=hook.url)
+        assert begun.code == "000.200.000", begun
+        deliver()
+        assert hook.told == []
+        Visitor.of(begun).decide("approve")
+        deliver()
+        (call,) = hook.told
+    assert begun.id in call.line
+
+
 def test_whoever_sends_a_notification_url_is_told_that_it_is_deprecated(shop: Shop) -> None:
     """A29.6, B13.2."""
     assert "notificationUrl is deprecated" in shop.api.pay(notificationUrl="http://localhost:9999/").headers["Warning"]

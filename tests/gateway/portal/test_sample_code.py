@@ -36,7 +36,16 @@ PATIENCE_S: Final = 180
 GUZZLE: Final = Path("/usr/share/php/GuzzleHttp/autoload.php")
 VARIABLES: Final = {
     name: (name.lower().replace("_", "") * ID_CHARS)[:ID_CHARS]
-    for name in ("TOKEN", "ENTITY_ID", "PAYMENT_ID", "CAPTURE_ID", "REGISTRATION_ID", "CHECKOUT_ID", "SCHEDULE_ID")
+    for name in (
+        "TOKEN",
+        "ENTITY_ID",
+        "PAYMENT_ID",
+        "CAPTURE_ID",
+        "REGISTRATION_ID",
+        "CHECKOUT_ID",
+        "SCHEDULE_ID",
+        "PAYMENT_LINK_ID",
+    )
 }
 WITHOUT_TOKEN: Final = {"no-token"}
 """Shown as curl and HTTP only: a package refuses an empty token before anything is sent."""
@@ -237,6 +246,7 @@ def test_every_language_is_run() -> None:
         )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("language", RUNS)
 def test_the_samples_of_a_language_send_what_curl_sends(language: str, recorder: Recorder, tmp_path: Path) -> None:
     """Look and feel, Docs: every example runs as shown."""

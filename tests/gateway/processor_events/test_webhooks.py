@@ -23,15 +23,25 @@ from gateway.connectors.card_api.client import ObjectNotFoundError
 from gateway.core import identifiers
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE
 from gateway.core.secret import Secret
-from gateway.models import AcquirerAccount, AuditEntry, OpenPayment, Payment, ProcessorEvent, Status
+from gateway.models import (
+    AcquirerAccount,
+    AuditEntry,
+    OpenPayment,
+    Payment,
+    ProcessorEvent,
+    Status,
+    ThreeDSecureConfiguration,
+)
+from gateway.payments.stored_answer import begin_next_attempt
 from gateway.processor_events import event_processing
 from gateway.processor_events.event_outcomes import EventOutcome
 from gateway.processor_events.intake import MAX_EVENT_BYTES
-from tests.support.card_api import KEY, SIGNING, CardApi
+from tests.support.card_api import AUTHENTICATES, KEY, SIGNING, CardApi, account_at, card_api, second_account_at
 from tests.support.client import Answer
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.office import signed_in
+from tests.support.threeds import Shopper, buy
 
 pytestmark = pytest.mark.django_db
 
@@ -239,7 +249,7 @@ def test_an_event_wakes_the_payment_it_names_and_is_not_believed(
     assert answer.code == OUTCOME_UNKNOWN_CODE
     OpenPayment.objects.update(recover_at="2099-01-01T00:00:00Z")
     row = sender.tell("payment_intent.payment_failed", intent_of(processor, answer)["id"])
-    assert (row.state, row.payment) == (State.DONE, Payment.objects.get().pk)
+    assert row.state == State.NEW  # and looked at again, once its payment has a result
     assert Payment.objects.get().status == Status.IN_DOUBT
     assert OpenPayment.objects.get().recover_at.year < 2099
 
@@ -357,6 +367,80 @@ def test_an_authorization_that_ran_out_at_the_processor_is_reversed_here(
     assert (made.approved_amount, made.status) == (Decimal("92.00"), Status.APPROVED)
 
 
+def test_what_happens_to_the_intent_of_a_declined_attempt_moves_nothing(shop: Shop, processor: CardApi) -> None:
+    """After a step-up both attempts' intents name the payment. docs/decisions/0104."""
+    channel = shop.open_channel("stepping up", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=channel, on_soft_decline="challenge")
+    account_at(channel, processor.url)
+    sender = Sender(account=AcquirerAccount.objects.get(channel=channel), http=Client(raise_request_exception=False))
+    exempted = {"testMode": "EXTERNAL", "paymentType": "PA", "threeDSecure.challengeIndicator": "06"}
+    held = buy(shop.api_of(channel), AUTHENTICATES, **exempted)
+    first = intent_of(processor, held)
+    first |= {"status": "canceled", "amount_capturable": 0}
+    assert sender.tell("payment_intent.canceled", first["id"]).state == State.DONE
+    Shopper.of(held).enter()
+    assert Payment.objects.get(pk=held.id).status == Status.APPROVED
+    assert sender.tell("payment_intent.canceled", first["id"]).state == State.DONE
+    first |= {"status": "requires_capture", "amount_capturable": 9_200}
+    row = sender.tell("payment_intent.amount_capturable_updated", first["id"])
+    assert (row.state, row.why) == (State.FLAGGED, "stands at the processor, declined here")
+    assert Payment.objects.count() == 1
+    second = processor.of("payment_intent")[1]
+    second |= {"status": "canceled", "amount_capturable": 0}
+    assert sender.tell("payment_intent.canceled", second["id"]).state == State.DONE
+    assert Payment.objects.get(payment_type="RV").approved_amount == Decimal("92.00")
+
+
+def test_a_refund_or_dispute_of_a_declined_attempt_is_flagged(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    intent = intent_of(processor, pay(card_shop))
+    row = Payment.objects.get()
+    Payment.objects.update(answer=begin_next_attempt(row.answer))
+    refund = processor.refund(intent, 1_000)
+    dispute = processor.dispute(intent, 1_000, "fraudulent", "needs_response")
+    told = (sender.tell("refund.created", refund["id"]), sender.tell("charge.dispute.created", dispute["id"]))
+    assert [one.why for one in told] == [
+        f"{one['id']} is of an attempt that was declined here" for one in (refund, dispute)
+    ]
+    assert {one.state for one in told} == {State.FLAGGED}
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize("declined", [{"4242424242424242": "do_not_honor"}, {}], ids=["cascade", "failover"])
+def test_what_happens_at_the_account_that_was_tried_before_is_flagged(
+    card_shop: Shop, processor: CardApi, declined: dict[str, str]
+) -> None:
+    """A payment that went on to another account of this processor. docs/decisions/0108."""
+    with card_api() as other:
+        second = second_account_at(card_shop.channel, other.url)
+        first = AcquirerAccount.objects.get(acquirer_merchant_id="acct_1")
+        processor.declines |= declined
+        if not declined:
+            processor.fault("401")
+        paid = pay(card_shop)
+        row = Payment.objects.get(pk=paid.id)
+        assert (row.status, row.acquirer_merchant_id) == (Status.APPROVED, "acct_2")
+        sender, later = (Sender(account=one, http=Client(raise_request_exception=False)) for one in (first, second))
+        metadata = {"tollhouse_payment": paid.id}
+        earlier = (
+            intent_of(processor, paid)
+            if declined
+            else processor.make("payment_intent", "pi", {}, metadata=metadata, currency="eur")
+        )
+        earlier |= {"status": "requires_payment_method", "amount_received": 0}
+        quiet = sender.tell("payment_intent.payment_failed", earlier["id"])
+        assert (quiet.state, quiet.payment) == (State.DONE, row.pk)
+        earlier |= {"status": "succeeded", "amount_received": 9_200, "latest_charge": {"id": "ch_of_the_first"}}
+        standing = sender.tell("payment_intent.succeeded", earlier["id"])
+        assert (standing.state, standing.payment) == (State.FLAGGED, row.pk)
+        dispute = processor.dispute(earlier, 1_000, "fraudulent", "needs_response")
+        assert sender.tell("charge.dispute.created", dispute["id"]).state == State.FLAGGED
+        assert Payment.objects.count() == 1
+        assert later.tell("refund.created", other.refund(intent_of(other, paid), 1_000)["id"]).state == State.DONE
+        assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
 def test_a_capture_made_in_the_processors_own_pages_is_recorded(
     card_shop: Shop, processor: CardApi, sender: Sender
 ) -> None:
@@ -367,6 +451,49 @@ def test_a_capture_made_in_the_processors_own_pages_is_recorded(
         assert sender.tell("payment_intent.succeeded", intent["id"]).state == State.DONE
     (made,) = Payment.objects.filter(payment_type="CP")
     assert (made.approved_amount, made.connector_tx_id) == (Decimal("50.00"), intent["latest_charge"]["id"])
+
+
+@pytest.mark.parametrize("kind", ["captured", "canceled"])
+def test_what_was_done_there_while_something_was_in_doubt_is_recorded_afterwards(
+    card_shop: Shop, processor: CardApi, sender: Sender, kind: str
+) -> None:
+    held = pay(card_shop, "PA")
+    intent = intent_of(processor, held)
+    processor.fault("silent_before")
+    refused = card_shop.api.follow(held.id, "CP", "20.00")
+    assert refused.code == OUTCOME_UNKNOWN_CODE
+    if kind == "captured":
+        intent |= {"status": "succeeded", "amount_capturable": 0, "amount_received": 5_000}
+    else:
+        intent |= {"status": "canceled", "amount_capturable": 0}
+    row = sender.tell("payment_intent.succeeded", intent["id"])
+    assert (row.state, row.why) == (State.NEW, "a payment of the chain has no final result")
+    assert Payment.objects.count() == 2
+    Payment.objects.filter(pk=refused.id).update(status=Status.DECLINED, result_code="900.100.301")
+    ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    row.refresh_from_db()
+    made = Payment.objects.get(payment_type="CP" if kind == "captured" else "RV", status=Status.APPROVED)
+    assert (row.state, row.recorded) == (State.DONE, made.pk)
+
+
+def test_a_refund_of_ours_that_fails_while_it_is_in_doubt_is_looked_at_again(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    paid = pay(card_shop)
+    processor.fault("silent_after")
+    refund = card_shop.api.follow(paid.id, "RF", "20.00")
+    (there,) = processor.of("refund")
+    there["status"] = "failed"
+    row = sender.tell("refund.failed", there["id"])
+    assert row.state == State.NEW
+    Payment.objects.filter(pk=refund.id).update(
+        status=Status.APPROVED, result_code="000.100.112", approved_amount=Decimal("20.00")
+    )
+    ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    row.refresh_from_db()
+    assert row.state == State.FLAGGED
 
 
 def test_what_stands_at_the_processor_and_was_declined_here_is_flagged(

@@ -9,10 +9,11 @@ import pytest
 from gateway.core import clock
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.models import CardDecline
-from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop
+from gateway.risk.retry_rules import ISSUER_STOPS, RETRY_LIMITS, STOP_CODES, find_issuer_stop, is_retry_forbidden
 from gateway.risk.risk_store import TIMER
 from gateway.scheduling import dunning
 from tests.support.client import Answer
+from tests.support.clock import jump
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
@@ -171,8 +172,102 @@ def test_declines_are_kept_for_as_long_as_a_rule_looks(shop: Shop, host: IsoHost
 
 
 def test_every_code_of_the_guard_is_one_that_dunning_leaves_alone() -> None:
-    for code in ("700.600.002", *STOP_CODES.values()):
+    assert find_result_family("700.600.002") is ResultFamily.ADVICE_BLOCK
+    for code in STOP_CODES.values():
         assert find_result_family(code) is ResultFamily.ADVICE_BLOCK
         assert isinstance(dunning.decide_dunning(code, ""), dunning.DunningStop)
     assert all(row.source for row in (*ISSUER_STOPS, *RETRY_LIMITS))
     assert find_issuer_stop("Visa", "800.100.155", "") == ""
+
+
+def test_a_rebill_of_a_card_that_is_never_approved_again_is_not_sent(shop: Shop, host: IsoHost) -> None:
+    """Fee for each authorization within 30 days after advice 03: https://developers.tabapay.com/docs/merchant-advice-code."""
+    paid = pay(shop, MASTERCARD)
+    advise(host, "05", "03")
+    assert pay(shop, MASTERCARD).status == 400
+    sent = len(host.log)
+    answer = shop.api.follow(paid.id, "RB", "5.00")
+    assert (answer.code, len(host.log)) == ("700.601.003", sent)
+
+
+@pytest.mark.parametrize("practice", ["INCREMENTAL_AUTH", "REAUTHORIZATION"])
+def test_increments_and_renewals_keep_the_rules_too(shop: Shop, host: IsoHost, practice: str) -> None:
+    """Merchant-initiated: what the cardholder stopped for the merchant holds for them."""
+    named = {"standingInstruction.industryPractice": practice}
+    held = pay(shop, MASTERCARD, paymentType="PA").id
+    assert shop.api.follow(held, "PA", "5.00", **named).code == OK
+    advise(host, "05", "21")
+    assert renew(shop, MASTERCARD).status == 400
+    sent = len(host.log)
+    assert shop.api.follow(held, "PA", "5.00", **named).code == "700.601.001"
+    assert shop.api.follow(held, "PA", "5.00", **named, **{"standingInstruction.source": "CIT"}).code == OK
+    assert len(host.log) == sent + 1
+    assert shop.api.follow(held, "CP", "5.00").code == OK
+
+
+def test_the_renewal_of_a_late_capture_keeps_the_rules_too(shop: Shop, host: IsoHost) -> None:
+    shop.channel.expired_captures = "renew"
+    shop.channel.save()
+    held = pay(shop, MASTERCARD, paymentType="PA").id
+    advise(host, "05", "03")
+    assert pay(shop, MASTERCARD).status == 400
+    jump(31 * 86_400)
+    advise(host, "05", "03")
+    assert pay(shop, MASTERCARD).status == 400
+    sent = len(host.log)
+    assert shop.api.follow(held, "CP", "5.00").code == "700.300.400"
+    assert len(host.log) == sent
+
+
+def test_declines_of_rebills_are_counted(shop: Shop, host: IsoHost) -> None:
+    paid = pay(shop, MASTERCARD)
+    advise(host, "05", "03")
+    assert shop.api.follow(paid.id, "RB", "5.00").status == 400
+    assert pay(shop, MASTERCARD).code == "700.601.003"
+
+
+@pytest.mark.parametrize(
+    ("advice", "hours", "shoppers"),
+    [("02", 72, OK), ("24", 1, "700.600.002"), ("25", 24, "700.600.002"), ("30", 240, "700.600.002")],
+)
+def test_an_issuers_wait_holds_for_the_api_too(
+    shop: Shop, host: IsoHost, advice: str, hours: int, shoppers: str
+) -> None:
+    """Mastercard's advice 24 to 30; 02 is about what the merchant initiates."""
+    advise(host, "51", advice)
+    assert pay(shop, MASTERCARD).code == "800.100.155"
+    sent = len(host.log)
+    assert renew(shop, MASTERCARD).code == "700.600.002"
+    assert len(host.log) == sent
+    assert pay(shop, MASTERCARD).code == shoppers
+    jump(hours * 3600 + 1)
+    assert renew(shop, MASTERCARD).code == OK
+
+
+def test_a_run_that_the_rules_stop_for_a_time_is_tried_again() -> None:
+    assert dunning.decide_dunning("700.600.002", "") == dunning.DunningRetry()
+    assert dunning.decide_dunning("800.100.155", "25") == dunning.DunningRetry(after=timedelta(hours=24))
+
+
+@pytest.mark.parametrize(
+    ("network", "code", "advice", "forbidden"),
+    [
+        ("Mastercard", "800.100.152", "", False),
+        ("Mastercard", "800.100.152", "02", False),
+        ("Mastercard", "800.100.152", "03", True),
+        ("Mastercard", "800.100.152", "21", False),
+        ("Mastercard", "800.100.152", "24", True),
+        ("Mastercard", "800.100.152", "30", True),
+        ("Mastercard", "800.100.152", "31", False),
+        ("Visa", "800.100.159", "", True),
+        ("Visa", "800.100.159", "02", True),
+        ("Mastercard", "800.100.159", "", False),
+        ("", "800.100.159", "", False),
+        ("Visa", "800.100.500", "", False),
+    ],
+)
+def test_the_cardholder_may_try_again_unless_the_issuer_said_never_or_later(
+    network: str, code: str, advice: str, forbidden: bool
+) -> None:
+    """02, 21 and a stopped subscription are about what the merchant initiates."""
+    assert is_retry_forbidden(network, code, advice) is forbidden

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from gateway.connectors.sepa import mandates
-from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON, BankReason, MandateEffect
+from gateway.connectors.sepa.bank_reasons import (
+    BANK_REASONS,
+    UNLISTED_REASON,
+    BankReason,
+    MandateEffect,
+    find_bank_reason,
+)
 from gateway.core import result_codes
 from gateway.scheduling import dunning
 
 MAY_BE_PRESENTED_AGAIN = {
     "AM04": "not enough money: the one reason of the debtor's for which the rulebook has a second presentation",
+    "MS03": "no reason told: stands for AM04 where banks may not tell that money is short (EPC 173-14)",
     "AM02": "above a limit, which shares its code with cards: the next run may be below it",
     "ED05": "settlement between banks failed",
     "TECH": "technical fault of a bank",
@@ -25,8 +34,26 @@ def is_retried(code: str) -> bool:
 
 @pytest.mark.parametrize("row", [*BANK_REASONS.values(), UNLISTED_REASON], ids=lambda row: row.code or "any other")
 def test_a_direct_debit_is_presented_again_for_reasons_that_allow_it_alone(row: BankReason) -> None:
-    assert is_retried(row.declined) == (row.code in MAY_BE_PRESENTED_AGAIN)
-    assert not (is_retried(row.declined) and row.mandate is not MandateEffect.NONE)
+    decision = dunning.decide_debit_dunning(row.declined, row.code)
+    again = isinstance(decision, dunning.DunningRetry)
+    assert again == row.again == (row.code in MAY_BE_PRESENTED_AGAIN)
+    assert not (again and row.mandate is not MandateEffect.NONE)
+
+
+def test_a_direct_debit_is_presented_again_twice_at_most() -> None:
+    for row in (find_bank_reason("MS03"), UNLISTED_REASON):
+        decision = dunning.decide_debit_dunning(row.declined, row.code)
+        assert isinstance(decision, dunning.DunningRetry)
+        delays = [dunning.get_retry_delay(decision, attempt) for attempt in (1, 2, 3)]
+        assert delays == [timedelta(days=3), timedelta(days=5), None]
+
+
+@pytest.mark.parametrize("code", ["900.100.600", "800.500.100"])
+def test_a_direct_debit_that_was_never_presented_is_tried_again_within_the_hour(code: str) -> None:
+    decision = dunning.decide_debit_dunning(code, "")
+    assert isinstance(decision, dunning.DunningRetry)
+    delays = [dunning.get_retry_delay(decision, attempt) for attempt in (1, 3, 4)]
+    assert delays == [timedelta(hours=1), timedelta(hours=1), None]
 
 
 @pytest.mark.parametrize("code", [mandates.MANDATE_LAPSED, mandates.MANDATE_ENDED])

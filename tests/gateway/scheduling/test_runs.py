@@ -13,13 +13,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import override_settings
 
+from gateway.connectors.port import AcquirerReply
 from gateway.core import clock
+from gateway.core.money import Money
 from gateway.core.result_codes import ResultFamily, find_result_family
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, Notification, Payment, PaymentEvent, Registration, RequestLog, Status
+from gateway.payments import store
+from gateway.payments.job_hooks import get_job_hooks
+from gateway.payments.outcomes import Booked
 from gateway.scheduling import dunning, job_runs, job_timer
 from gateway.scheduling.models import Job, JobRun
 from gateway.vault.sealing import current_vault
@@ -40,6 +45,7 @@ STOPPED = {
     "4000015700000003": "CARD_EXPIRED",
     "4000060101000004": "CARD_EXPIRED",
 }
+CLOSED = "DE14100000000800100202"
 PATIENCE_S = 30.0
 
 
@@ -253,6 +259,92 @@ def test_a_soft_decline_is_tried_again_by_the_plan_and_then_the_job_waits(shop: 
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("iban", "tries"), [("DE68100000000800100200", 3), ("DE84100000000800100203", 3), (CLOSED, 1)])
+def test_a_direct_debit_is_presented_again_twice_for_a_lack_of_money(shop: Shop, iban: str, tries: int) -> None:
+    """MS03 (reason not specified) is presented again as AM04 is; AC04 (closed account) never."""
+    account = {"holder": "Jane Jones", "iban": "DE23100000001234567890", "bic": "MARKDEF1100", "country": "DE"}
+    sent = {"paymentBrand": "DIRECTDEBIT_SEPA", **{f"bankAccount.{name}": text for name, text in account.items()}}
+    stored = shop.api.post("/v1/registrations", sent)
+    assert stored.status == 200, stored
+    started(shop.api, stored.id)
+    row = Registration.objects.get(pk=stored.id)
+    row.means_sealed = current_vault().seal(Secret(iban), row.id)
+    row.save(update_fields=["means_sealed"])
+    days = [step(shop.merchant) and JobRun.objects.get().attempt for _ in range(tries)]
+    assert (days, charges()) == (list(range(1, tries + 1)), tries)
+    run = JobRun.objects.get()
+    assert (run.state, run.attempt) == ("FAILED", tries)
+
+
+def book_late(declined: str) -> None:
+    """The bank books a collection after it was declined. Docs/decisions/0097: a rejection that is followed by the
+    booking is none."""
+    payment = Payment.objects.select_related("merchant").get(pk=declined)
+    assert payment.status == "DECLINED"
+    reply = AcquirerReply(
+        code="000.100.112", approved=Money(payment.amount, payment.currency), connector_tx_id=payment.id.hex
+    )
+    now = clock.merchant_now(payment.merchant)
+    with transaction.atomic():
+        store.complete_payment(payment, Booked(reply=reply, at=now), kind="bank")
+        get_job_hooks().record_late_booking(payment, now)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("tries", [1, 2])
+def test_a_run_that_the_bank_booked_after_all_is_not_presented_again(shop: Shop, tries: int) -> None:
+    """Also where it booked the first try and the second was declined."""
+    job = subscribe(shop.api, NO_MONEY)
+    first = ""
+    for _ in range(tries):
+        step(shop.merchant)
+        first = first or str(JobRun.objects.get().payment)
+    assert (JobRun.objects.get().state, Job.objects.get(pk=job.pk).declined) == ("RETRYING", tries)
+    book_late(first)
+    run = JobRun.objects.get()
+    assert (run.state, run.attempt, run.next_at, run.code) == ("PAID", tries, None, "000.100.112")
+    assert (Job.objects.get(pk=job.pk).declined, charges()) == (0, tries)
+
+
+@pytest.mark.django_db
+def test_a_job_goes_on_when_the_run_that_suspended_it_is_booked_after_all(shop: Shop) -> None:
+    job = subscribe(shop.api, STOLEN)
+    step(shop.merchant)
+    run = JobRun.objects.get()
+    assert (run.state, plan_of(shop.api, job)["state"]) == ("FAILED", "SUSPENDED")
+    book_late(str(run.payment))
+    run.refresh_from_db()
+    told = plan_of(shop.api, job)
+    assert (run.state, told["state"], told["active"]) == ("PAID", "ACTIVE", True)
+    job.refresh_from_db()
+    assert (job.declined, job.reason) == (0, "")
+    assert job.next_at is not None
+    assert job.next_at > run.due_at
+    sent = Notification.objects.filter(kind="SCHEDULE").order_by("id")
+    assert list(sent.values_list("action", flat=True)) == ["CREATED", "UPDATED", "UPDATED"]
+
+
+@pytest.mark.django_db
+def test_a_late_booking_takes_up_no_job_that_was_paused(shop: Shop) -> None:
+    job = subscribe(shop.api, NO_MONEY)
+    step(shop.merchant)
+    Job.objects.filter(pk=job.pk).update(state="SUSPENDED", reason="PAUSED", next_at=None)
+    book_late(str(JobRun.objects.get().payment))
+    assert JobRun.objects.get().state == "PAID"
+    assert (plan_of(shop.api, job)["state"], Job.objects.get(pk=job.pk).declined) == ("SUSPENDED", 0)
+
+
+@pytest.mark.django_db
+def test_the_booking_of_an_earlier_run_leaves_the_declines_after_it(shop: Shop) -> None:
+    job = subscribe(shop.api, NO_MONEY, job__expression="0 0 6 * * ?")
+    for _ in range(2):
+        step(shop.merchant)
+    book_late(str(JobRun.objects.order_by("due_at")[0].payment))
+    assert list(JobRun.objects.order_by("due_at").values_list("state", flat=True)) == ["PAID", "FAILED"]
+    assert Job.objects.get(pk=job.pk).declined == 2
+
+
+@pytest.mark.django_db
 def test_a_retry_that_is_paid_ends_the_dunning(shop: Shop) -> None:
     job = subscribe(shop.api, LATER)
     step(shop.merchant)
@@ -303,7 +395,7 @@ def test_every_advice_and_family_has_a_course() -> None:
     for code in dunning.DUNNING_BY_RESULT_CODE:
         assert find_result_family(code)
     assert isinstance(dunning.decide_dunning("800.100.152", ""), dunning.DunningRetry)
-    never = ("700.600.002", "700.601.001", "700.601.003", "800.100.500", "800.100.501")
+    never = ("700.601.001", "700.601.003", "800.100.500", "800.100.501")
     # Direct debits: account wrong, closed, no mandate, wanted back, not possible, dead (SEPA rulebook, 4.3).
     debits = tuple(f"800.100.{number}" for number in (201, 202, 204, 205, 206, 207, 208, 213))
     for code in (*never, *debits):

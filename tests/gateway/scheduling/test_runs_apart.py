@@ -19,6 +19,6 @@ def test_a_run_that_is_given_up_ends_no_other(shop: Shop) -> None:
     step(shop.merchant)
     mine, other = (JobRun.objects.get(job=job.pk) for job in jobs)
     assert [(run.state, run.attempt) for run in (mine, other)] == [("RETRYING", 1)] * 2
-    assert job_runs._fail_run(mine)
+    assert job_runs._end_run(mine)
     assert [JobRun.objects.get(pk=run.pk).state for run in (mine, other)] == ["FAILED", "RETRYING"]
-    assert not job_runs._fail_run(mine), "it was given up before"
+    assert not job_runs._end_run(mine), "it was given up before"

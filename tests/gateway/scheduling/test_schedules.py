@@ -50,6 +50,26 @@ def test_a_schedule_tells_its_job_and_its_next_runs(api: Api, card: str) -> None
     assert (row.payment_type, row.approved_amount, Notification.objects.get(payment=row).kind) == ("SD", 0, "SCHEDULE")
 
 
+def test_the_payment_of_a_schedule_is_found_by_the_merchants_own_references(api: Api, card: str) -> None:
+    own = {"merchantTransactionId": "order-4711", "merchantInvoiceId": "invoice-1", "merchantMemo": "for a birthday"}
+    row = Payment.objects.get(pk=started(api, card, **own).id)
+    kept = (row.merchant_transaction_id, row.merchant_invoice_id, row.merchant_memo)
+    assert kept == ("order-4711", "invoice-1", "for a birthday")
+
+
+def test_amount_currency_and_payment_type_are_stored_once(api: Api, card: str) -> None:
+    """Also after a reschedule; docs/decisions/0058."""
+    made = started(api, card, job__name="Monthly plan")
+    changed = api.post(
+        f"/v1/schedules/{made.id}/reschedule", {"amount": "12.00", "currency": "EUR", "job.name": "Dearer"}
+    )
+    job = Job.objects.get(pk=made.id)
+    assert (job.name, job.amount, job.currency, job.payment_type) == ("Dearer", 12, "EUR", "DB")
+    assert not {"amount", "currency", "paymentType"} & job.request.keys()
+    told = [(answer.body["amount"], answer.body["currency"], answer.body["paymentType"]) for answer in (made, changed)]
+    assert told == [("9.90", "EUR", "DB"), ("12.00", "EUR", "DB")]
+
+
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -329,6 +349,21 @@ def test_a_notice_is_taken_back_by_reschedule(api: Api, card: str) -> None:
     api.delete(f"/v1/schedules/{job.id}")
     back = api.post(f"/v1/schedules/{job.id}/reschedule").body["plan"]
     assert (back["state"], "endsAt" in back, "reason" in back) == ("ACTIVE", False, False)
+
+
+def test_another_card_is_charged_under_the_agreement_of_the_job_or_under_its_own(api: Api, card: str) -> None:
+    """The shopper agreed to the job: a card without an agreement takes the job's; one that has its own keeps it."""
+    job = started(api, card, **{name.replace(".", "__"): value for name, value in MONTHLY.items()})
+    before = Job.objects.get(pk=job.id)
+    assert before.agreement is not None
+    plain, agreed = store_card(api), store_card(api)
+    other = Job.objects.get(pk=started(api, agreed, job__month="*").id).agreement
+    assert other not in (None, before.agreement)
+    for registration, agreement in ((plain, before.agreement), (agreed, other)):
+        changed = api.post(f"/v1/schedules/{job.id}/reschedule", {"registrationId": registration})
+        assert (changed.status, changed.body["registrationId"]) == (200, registration)
+        row = Job.objects.get(pk=job.id)
+        assert (row.registration.hex, row.agreement) == (registration, agreement)
 
 
 def test_a_payment_by_a_registration_starts_a_job(api: Api, card: str) -> None:

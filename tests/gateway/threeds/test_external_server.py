@@ -11,6 +11,8 @@ import pytest
 from django.test import Client, override_settings
 
 from gateway.models import Authentication, AuthenticationStep, Channel, Payment, ThreeDSecureConfiguration
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.points_of_service import find_point_of_service
 from gateway.threeds.server_setup import set_server_secret
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
@@ -82,6 +84,71 @@ def test_a_card_without_a_challenge_pays_with_the_proof(api: Api, fake: FakeThre
     assert sent["acquirerBIN"] == "400000"
     assert sent["threeDSServerRefNumber"].startswith("3DS_LOA")
     assert len(sent["notificationURL"]) <= 256
+
+
+def sent_proof(api: Api, payment: str) -> dict[str, Any]:
+    (message,) = api.get("/v1/test/acquirer/messages", {"id": payment}).body["messages"]
+    found: dict[str, Any] = message["sent"]["threeDSecure"]
+    return found
+
+
+def exemption_of(payment: str) -> str:
+    """What a reversal or a capture says of it."""
+    row = Payment.objects.get(pk=payment)
+    return find_point_of_service(Chain([row]), row).exemption
+
+
+@pytest.mark.parametrize("asked", ["channel", "request"])
+def test_an_accepted_exemption_reaches_the_acquirer(api: Api, fake: FakeThreeDSServer, asked: str) -> None:
+    """Part B, exemption requests: both must be flagged, the authentication and the payment."""
+    wish = {"threeDSecure.challengeIndicator": "05"} if asked == "request" else {}
+    if asked == "channel":
+        ThreeDSecureConfiguration.objects.update(challenge_indicator="05")
+    answer = pay(api, "exempted", **wish)
+    assert answer.code == PAID
+    assert fake.calls("/v1/authentications")[-1]["message"]["threeDSRequestorChallengeInd"] == "05"
+    sent = sent_proof(api, answer.id)
+    assert (sent["authenticationStatus"], sent["eci"], sent["challengeIndicator"]) == ("I", "07", "05")
+    assert exemption_of(answer.id) == "LOW_RISK"
+
+
+def test_an_authentication_in_place_of_an_exemption_leaves_none(api: Api, fake: FakeThreeDSServer) -> None:
+    """Stripe, exemption_indicator: "requested via 3DS and accepted by the issuer"; claimed beside an authentication,
+    the merchant may lose the shift of liability."""
+    wish = {"threeDSecure.challengeIndicator": "05", "threeDSecure.exemptionFlag": "02"}
+    answer = pay(api, "frictionless", **wish)
+    assert (answer.code, exemption_of(answer.id)) == (PAID, "")
+    ThreeDSecureConfiguration.objects.update(challenge_indicator="05")
+    assert exemption_of(pay(api, "frictionless").id) == ""
+
+
+def test_an_exemption_that_mastercard_accepts_by_2_1_is_no_refusal(api: Api, fake: FakeThreeDSServer) -> None:
+    """Status N, reason 81, ECI 06 and an AAV; 2.1 has no status I, and no challenge indicator 05."""
+    row = ThreeDSecureConfiguration.objects.get()
+    ThreeDSecureConfiguration.objects.update(
+        requestors=row.requestors | {"mastercard": row.requestors["visa"]}, challenge_indicator="05"
+    )
+    number = card_of("exempted by 2.1", "54")
+    more = {"customer__ip": "192.0.2.7", "customer__browser__screenColorDepth": "24", "paymentBrand": "MASTER"}
+    answer = buy(api, number, testMode="EXTERNAL", **more)
+    assert answer.code == PAID, answer
+    assert fake.calls("/v1/authentications")[-1]["message"]["threeDSRequestorChallengeInd"] == "02"
+    sent = sent_proof(api, answer.id)
+    assert (sent["eci"], sent["authenticationStatus"], sent["verificationId"]) == ("06", "N", "***")
+    assert exemption_of(answer.id) == "LOW_RISK"
+    assert pay(api, "exempted by 2.1").code == "100.380.401"  # of Visa it is a refusal
+
+
+@pytest.mark.parametrize("category", ["MO", "TO"])
+def test_a_mail_or_telephone_order_is_not_authenticated(api: Api, fake: FakeThreeDSServer, category: str) -> None:
+    """It is out of the scope of strong authentication, and has no browser."""
+    before = len(fake.calls("/v1/authentications"))
+    card = {"card.number": card_of("challenge"), "card.expiryMonth": "05", "card.expiryYear": "2034"}
+    money = {"paymentType": "DB", "amount": "10.00", "currency": "EUR", "testMode": "EXTERNAL"}
+    answer = api.post("/v1/payments", {**card, **money, "transactionCategory": category})
+    assert answer.code == PAID, answer
+    assert len(fake.calls("/v1/authentications")) == before
+    assert not Authentication.objects.exists()
 
 
 def test_an_older_issuer_gets_the_older_protocol(api: Api, fake: FakeThreeDSServer) -> None:

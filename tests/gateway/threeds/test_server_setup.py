@@ -142,6 +142,7 @@ def threeds_form(shop: Shop, **changes: str) -> dict[str, str]:
         "networks": "",
         "on_unavailable": "proceed",
         "on_attempt": "proceed",
+        "on_soft_decline": "decline",
         "challenge_indicator": "",
         "challenge_minutes": "10",
     } | changes

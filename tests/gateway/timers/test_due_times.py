@@ -69,6 +69,17 @@ def test_every_timer_of_seconds_tells_its_due_times() -> None:
     assert frequent - TELLING == {"bank inbox", "settlement folder"}
 
 
+def test_what_is_woken_each_minute_without_a_look_is_known() -> None:
+    """Each is a wake-up of a worker that mostly finds nothing. A new timer tells its due times, or stands here."""
+    frequent = {name for name, timer in registry.TIMERS.items() if timer.every_s <= 60}
+    assert frequent - TELLING == {
+        "approvals", "authorization releases, old", "bank days", "bank inbox", "card testing", "checkout expiry",
+        "idempotency keys", "policy reports", "processor events, old", "reconciliation files",
+        "risk observations", "self-test", "settlement folder", "settlement lines", "throttle windows", "wallet tokens",
+        "webhook sweep",
+    }  # fmt: skip
+
+
 def test_nothing_is_due_where_nothing_was_done(shop: Shop) -> None:
     assert due() == set()
 

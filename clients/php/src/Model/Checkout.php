@@ -13,6 +13,7 @@ use Tollhouse\Answer;
  *
  * @property-read string $id
  * @property-read string|null $integrity
+ * @property-read string|null $paymentPage
  * @property-read list<string>|null $ignoredParameters
  * @property-read Result $result
  * @property-read string $buildNumber

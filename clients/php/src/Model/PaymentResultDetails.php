@@ -16,6 +16,8 @@ use Tollhouse\Model;
  * @property-read string|null $MerchantAdviceCode
  * @property-read string|null $authorizationExpiresAt
  * @property-read string|null $authorizationExpired
+ * @property-read string|null $transferReturned
+ * @property-read string|null $transferReturnReason
  */
 final class PaymentResultDetails extends Model
 {}

@@ -1,4 +1,4 @@
-"""What a request is made of: parameters by their full names, a key, and the decision to send it again."""
+"""Builds requests: parameters by their full names, an idempotency key, and whether to retry."""
 
 from __future__ import annotations
 

@@ -51,6 +51,8 @@ class PaymentResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    transferReturned: str | None
+    transferReturnReason: str | None
 
 
 class Payment(Answer):
@@ -170,6 +172,7 @@ class Checkout(Answer):
 
     id: str
     integrity: str | None
+    paymentPage: str | None
     ignoredParameters: list[str] | None
     result: Result
     buildNumber: str
@@ -177,6 +180,61 @@ class Checkout(Answer):
     ndc: str
 
     _TYPES: ClassVar[Mapping[str, Any]] = {"result": Result}
+
+
+class PaymentLink(Answer):
+    """A payment link as it stands."""
+
+    id: str
+    url: str
+    state: str
+    amount: Decimal | None
+    currency: str
+    paymentType: str
+    merchantTransactionId: str | None
+    link: Any
+    paidCount: int
+    paidAmount: Decimal
+    createdAt: str
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"amount": Decimal, "paidAmount": Decimal, "result": Result}
+
+
+class PaymentLinksPaymentLinks(Model):
+    """A payment link as it stands."""
+
+    id: str
+    url: str
+    state: str
+    amount: Decimal | None
+    currency: str
+    paymentType: str
+    merchantTransactionId: str | None
+    link: Any
+    paidCount: int
+    paidAmount: Decimal
+    createdAt: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"amount": Decimal, "paidAmount": Decimal}
+
+
+class PaymentLinks(Answer):
+    """Payment links, the newest first."""
+
+    paymentLinks: list[PaymentLinksPaymentLinks]
+    pages: int
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"paymentLinks": PaymentLinksPaymentLinks, "result": Result}
 
 
 class CheckoutResult(Answer):
@@ -351,6 +409,8 @@ class ListedResultDetails(Model):
     MerchantAdviceCode: str | None
     authorizationExpiresAt: str | None
     authorizationExpired: str | None
+    transferReturned: str | None
+    transferReturnReason: str | None
 
 
 class Listed(Answer):
@@ -430,6 +490,56 @@ class Settlements(Answer):
     ndc: str
 
     _TYPES: ClassVar[Mapping[str, Any]] = {"aggregations": Settlement, "result": Result}
+
+
+class RateInterval(Model):
+    """A share with its interval; missing where nothing was counted."""
+
+    rate: Decimal
+    low: Decimal
+    high: Decimal
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"rate": Decimal, "low": Decimal, "high": Decimal}
+
+
+class ApprovalRateAmounts(Model):
+    """Purchases' money in one currency."""
+
+    currency: str
+    asked: Decimal
+    approved: Decimal
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"asked": Decimal, "approved": Decimal}
+
+
+class ApprovalRate(Model):
+    """One part of the payments."""
+
+    segment: str
+    attempts: int
+    approvedAttempts: int
+    attemptRate: RateInterval | None
+    purchases: int
+    approvedPurchases: int
+    purchaseRate: RateInterval | None
+    amounts: list[ApprovalRateAmounts]
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"attemptRate": RateInterval, "purchaseRate": RateInterval, "amounts": ApprovalRateAmounts}
+
+
+class ApprovalRates(Answer):
+    """Approval rates of a period."""
+
+    groupBy: str
+    approvals: list[ApprovalRate]
+    complete: bool
+    ignoredParameters: list[str] | None
+    result: Result
+    buildNumber: str
+    timestamp: str
+    ndc: str
+
+    _TYPES: ClassVar[Mapping[str, Any]] = {"approvals": ApprovalRate, "result": Result}
 
 
 class SettlementRecords(Answer):

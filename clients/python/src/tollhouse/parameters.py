@@ -751,6 +751,7 @@ class CheckoutRequest(TypedDict, total=False):
     transactionTti: str
     transactionProcessingCode: Literal["PURCHASE", "FUNDING", "PAYMENT"]
     lifecycleId: str
+    paymentPage: bool
     testMode: Literal["EXTERNAL", "INTERNAL"]
     card: CheckoutRequestCardParameters
     bankAccount: CheckoutRequestBankAccountParameters
@@ -815,6 +816,7 @@ class UpdateCheckoutRequest(TypedDict, total=False):
     transactionTti: str
     transactionProcessingCode: Literal["PURCHASE", "FUNDING", "PAYMENT"]
     lifecycleId: str
+    paymentPage: bool
     testMode: Literal["EXTERNAL", "INTERNAL"]
     card: UpdateCheckoutRequestCardParameters
     bankAccount: UpdateCheckoutRequestBankAccountParameters
@@ -842,6 +844,102 @@ class UpdateCheckoutRequest(TypedDict, total=False):
     standingInstruction: StandingInstructionParameters
     chargebackResultCode: str
     registrations: Sequence[RegistrationsParameters]
+
+
+class PaymentLinksRequest(TypedDict, total=False):
+    entityId: str
+    limit: str
+    pageNo: str | int
+
+
+class LinkParameters(TypedDict, total=False):
+    description: str
+    reusable: bool
+    maxPayments: str | int
+    openAmount: bool
+    minAmount: Amount
+    maxAmount: Amount
+    expiresAt: str
+
+
+class PaymentLinkRequestCustomerParameters(TypedDict, total=False):
+    merchantCustomerId: str
+    givenName: str
+    surname: str
+    phone: str
+    email: str
+    companyName: str
+    status: Literal["NEW", "EXISTING"]
+
+
+class PaymentLinkRequestShippingParameters(TypedDict, total=False):
+    street1: str
+    street2: str
+    houseNumber1: str
+    houseNumber2: str
+    city: str
+    state: str
+    postcode: str
+    country: str
+    method: Literal["CARRIER_DESIGNATED_BY_CUSTOMER", "ELECTRONIC_DELIVERY", "EXPEDITED", "GROUND", "INTERNATIONAL", "LOWEST_COST", "MILITARY", "NEXT_DAY_OVERNIGHT", "OTHER", "POINT_PICKUP", "PUDO", "SAME_DAY_SERVICE", "STORE_PICKUP", "THREE_DAY_SERVICE", "TWO_DAY_SERVICE"]
+    cost: Amount
+    comment: str
+    expectedDate: str
+    logisticsProvider: str
+    trackingNumber: str
+    returnTrackingNumber: str
+    normalized: str
+    validationStatus: str
+    warehouse: str
+    preference: Literal["GET_FROM_FILE", "NO_SHIPPING", "SET_PROVIDED_ADDRESS"]
+    middleName: str
+    companyName: str
+    phone: str
+    mobile: str
+    workPhone: str
+    email: str
+    type: Literal["RETURN", "SHIPMENT"]
+
+
+class CartItemsParameters(TypedDict, total=False):
+    name: str
+    merchantItemId: str
+    quantity: str
+    sku: str
+    currency: str
+    description: str
+    price: Amount
+    totalAmount: Amount
+    taxAmount: Amount
+    tax: str
+
+
+class PaymentLinkRequestCartParameters(TypedDict, total=False):
+    items: Sequence[CartItemsParameters]
+
+
+class PaymentLinkRequest(TypedDict, total=False):
+    entityId: str
+    amount: Amount
+    taxAmount: Amount
+    discountAmount: Amount
+    currency: Required[str]
+    paymentType: Required[str]
+    descriptor: str
+    merchantTransactionId: str
+    merchantInvoiceId: str
+    merchantMemo: str
+    transactionCategory: str
+    locale: str
+    link: LinkParameters
+    testMode: Literal["EXTERNAL", "INTERNAL"]
+    customer: PaymentLinkRequestCustomerParameters
+    billing: BillingParameters
+    shipping: PaymentLinkRequestShippingParameters
+    cart: PaymentLinkRequestCartParameters
+    customParameters: Mapping[str, str]
+    shopperResultUrl: str
+    notificationUrl: str
 
 
 class RegistrationRequest(TypedDict, total=False):
@@ -1324,6 +1422,19 @@ class AggregationPageRequest(TypedDict, total=False):
     reconciliationType: Literal["SETTLED", "CHARGEBACK", "CHARGEBACK REVERSAL", "FEE"]
     pageNo: str | int
     testMode: Literal["EXTERNAL", "INTERNAL"]
+
+
+ApprovalsRequestDateParameters = TypedDict("ApprovalsRequestDateParameters", {
+    "from": Required[str],
+    "to": Required[str],
+}, total=False)
+
+
+class ApprovalsRequest(TypedDict, total=False):
+    entityId: str
+    date: ApprovalsRequestDateParameters
+    groupBy: Literal["all", "day", "hour", "brand", "country", "issuer", "bin", "acquirer", "means", "threeDSecure", "shopper"]
+    currency: str
 
 
 class MoveClockRequest(TypedDict, total=False):

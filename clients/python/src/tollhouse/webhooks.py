@@ -1,4 +1,4 @@
-"""Webhooks: verify one, and read it. Both modes: signed (Standard Webhooks) and encrypted (AES-256-GCM)."""
+"""Verifies and decodes webhooks. Both modes: signed (Standard Webhooks) and encrypted (AES-256-GCM)."""
 
 from __future__ import annotations
 

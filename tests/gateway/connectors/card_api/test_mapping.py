@@ -161,11 +161,25 @@ def test_an_exemption_goes_with_the_proof_of_the_authentication_that_asked_for_i
     sent: dict[str, str], wanted: str | None
 ) -> None:
     """The processor knows low_risk alone, and takes it within three_d_secure."""
-    status = {"threeDSecure.authenticationStatus": "Y"}
-    found = form(parameters=PROOF | sent | status, cryptogram=CRYPTOGRAM)
+    accepted = {"threeDSecure.authenticationStatus": "I", "threeDSecure.eci": "07"}
+    found = form(parameters=PROOF | sent | accepted, cryptogram=CRYPTOGRAM)
     assert found.get(f"{OPTIONS}[three_d_secure][exemption_indicator]") == wanted
-    assert found[f"{OPTIONS}[three_d_secure][ares_trans_status]"] == "Y"
+    assert found[f"{OPTIONS}[three_d_secure][ares_trans_status]"] == "I"
+    verified = dict(mapping.build_verification(asked("RG", parameters=PROOF | sent | accepted, cryptogram=CRYPTOGRAM)))
+    assert f"{OPTIONS}[three_d_secure][cryptogram]" in verified
+    assert f"{OPTIONS}[three_d_secure][exemption_indicator]" not in verified, "a setup intent has no such field"
+    for authenticated in ({"threeDSecure.authenticationStatus": "Y"}, {"threeDSecure.eci": "02"}):
+        found = form(parameters=PROOF | sent | authenticated, cryptogram=CRYPTOGRAM)
+        assert f"{OPTIONS}[three_d_secure][exemption_indicator]" not in found
     assert not any("three_d_secure" in name for name in form(parameters=sent))
+
+
+@pytest.mark.parametrize(("eci", "sent"), [("04", None), ("00", None), ("06", "06"), ("02", "02"), ("07", "07")])
+def test_an_indicator_that_the_processor_does_not_know_is_left_out(eci: str, sent: str | None) -> None:
+    """01, 02, 05, 06 and 07 are allowed; Mastercard's 04 would have the payment refused."""
+    found = form(parameters=PROOF | {"threeDSecure.eci": eci}, cryptogram=CRYPTOGRAM)
+    assert found.get(f"{OPTIONS}[three_d_secure][electronic_commerce_indicator]") == sent
+    assert f"{OPTIONS}[three_d_secure][cryptogram]" in found
 
 
 @pytest.mark.parametrize(
@@ -187,6 +201,26 @@ def test_metadata_names_our_payment_and_the_merchants_order() -> None:
     sent = form(parameters={"merchantTransactionId": "order-4711"})
     assert sent["metadata[tollhouse_payment]"] == PAYMENT.hex
     assert sent["metadata[order]"] == "order-4711"
+
+
+def test_an_intent_takes_cards_alone() -> None:
+    """Without the types it takes what may redirect, and the processor refuses it without a return_url."""
+    assert form()["payment_method_types[]"] == "card"
+    assert "payment_method_types[]" not in form(full=False), "servers of the core profile do not know it"
+
+
+def test_the_schemes_reference_is_left_out_where_the_processor_does_not_allow_it() -> None:
+    later = asked(
+        parameters={
+            "standingInstruction.mode": "REPEATED",
+            "standingInstruction.source": "MIT",
+            "standingInstruction.initialTransactionId": "016153570198200",
+        }
+    )
+    name = f"{OPTIONS}[mit_exemption][network_transaction_id]"
+    for allowed in (True, False):
+        sent = dict(mapping.build_intent(later, full=True, multicapture=False, mit_reference=allowed))
+        assert (name in sent, sent["off_session"]) == (allowed, "true")
 
 
 def test_names_of_metadata_keep_to_forty_characters() -> None:

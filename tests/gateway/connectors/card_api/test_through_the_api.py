@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from django.test import override_settings
 
-from gateway.connectors.accounts import seal_connector_secrets
+from gateway.connectors.accounts import load_connector_account, seal_connector_secrets
+from gateway.connectors.port import NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.connectors.routing import CONNECTORS
-from gateway.models import AcquirerAccount, AcquirerExchange, BreakerChange, Payment, Status
+from gateway.models import (
+    AcquirerAccount,
+    AcquirerExchange,
+    BreakerChange,
+    Payment,
+    PaymentEvent,
+    Status,
+    ThreeDSecureConfiguration,
+)
 from gateway.payments import recovery
-from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api
+from tests.gateway.connectors.card_api.asking import asked
+from tests.support.card_api import AUTHENTICATES, CARD, KEY, WRONG_CVC, CardApi, account_at, card_api, second_account_at
 from tests.support.card_host import DECLINES
 from tests.support.client import Answer
 from tests.support.database import leaves
 from tests.support.fixtures import Shop
 from tests.support.recovery import claim_after
 from tests.support.stub import StubProcess, account_at_stub
+from tests.support.threeds import PASS, Shopper, buy
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +131,17 @@ def test_with_multicapture_an_authorization_is_captured_in_parts_and_the_rest_le
     assert intent["amount_capturable"] == 4200
     assert follow(shop, held.id, "RV").code == SUCCESS
     assert (intent["status"], intent["amount_received"], intent["amount_capturable"]) == ("succeeded", 5000, 0)
+
+
+def test_a_card_that_allows_one_capture_is_captured_in_part_and_the_rest_let_go(shop: Shop, processor: CardApi) -> None:
+    """The processor refuses final_capture=false for it."""
+    account_at(shop.channel, processor.url, multicapture="if_available")
+    processor.allows_multicapture = False
+    held = pay(shop, "PA")
+    assert follow(shop, held.id, "CP", "40.00").code == SUCCESS
+    (intent,) = processor.of("payment_intent")
+    assert (intent["status"], intent["amount_received"]) == ("succeeded", 4000)
+    assert follow(shop, held.id, "CP", "10.00").code == "700.400.100"
 
 
 def test_an_authorization_is_given_up_as_a_whole_only(card_shop: Shop, processor: CardApi) -> None:
@@ -220,6 +244,33 @@ def test_a_decline_has_the_code_of_the_table(
     agree(processor)
 
 
+@pytest.mark.parametrize("fault", ["", "silent_after", "silent_before"])
+@pytest.mark.parametrize("kind", ["DB", "PA"])
+def test_a_soft_decline_that_is_challenged_has_an_intent_per_attempt(
+    shop: Shop, processor: CardApi, kind: str, fault: str
+) -> None:
+    """A key of its own, or the processor would answer with the first decline; an inquiry finds the second's intent."""
+    channel = shop.open_channel("stepping up", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=channel, on_soft_decline="challenge")
+    account_at(channel, processor.url)
+    exempted = {"testMode": "EXTERNAL", "paymentType": kind, "threeDSecure.challengeIndicator": "06"}
+    answer = buy(shop.api_of(channel), AUTHENTICATES, **exempted)
+    assert answer.code == "000.200.000", answer
+    if fault:
+        processor.fault(fault)
+    Shopper.of(answer).enter()
+    settled = ask_again(answer) if fault else row(answer)
+    attempts = [intent["metadata"].get("tollhouse_attempt") for intent in processor.of("payment_intent")]
+    if fault == "silent_before":
+        assert (settled.result_code, attempts[:1]) == (REVERSED, [None])
+    else:
+        assert (settled.result_code, attempts) == (SUCCESS, [None, "2"])
+        assert settled.connector_tx_id == processor.of("payment_intent")[1]["id"]
+    keys = [call.headers["idempotency-key"] for call in processor.calls if call.path.endswith("/payment_intents")]
+    assert {key for key in keys if key} <= {f"{answer.id}-{kind}", f"{answer.id}-2-{kind}"}
+    agree(processor)
+
+
 def test_a_wrong_code_is_told(card_shop: Shop, processor: CardApi) -> None:
     assert pay(card_shop, card__cvv=WRONG_CVC).body["result"]["cvvResponse"] == "N"
 
@@ -281,6 +332,34 @@ def test_what_never_arrived_is_declined_and_cannot_be_accepted_later(
     agree(processor)
 
 
+@pytest.mark.parametrize(("waited", "found"), [(True, False), (False, True)])
+def test_a_key_in_use_proves_nothing_so_soon_after_the_call(
+    card_shop: Shop, processor: CardApi, waited: bool, found: bool
+) -> None:
+    """A shopper took twenty minutes for the challenge: the call is young, though the payment is old."""
+    then = datetime.now(UTC) - timedelta(minutes=20)
+    payment = UUID(int=int(then.timestamp() * 1000) << 80 | 7 << 76 | 2 << 62)
+    account = load_connector_account(CONNECTORS["stripe"], card_shop.channel.id, "acct_1")
+    request = asked(payment=payment, account=account, called_at=datetime.now(UTC) if waited else None)
+    processor.keys[f"{payment.hex}-DB"] = ("/v1/payment_intents", {}, 200, {})
+    if not found:
+        with pytest.raises(OutcomeUnknownError):
+            CONNECTORS["stripe"].inquire(request)
+        return
+    assert isinstance(CONNECTORS["stripe"].inquire(request), NotFoundAtAcquirer)
+
+
+def test_an_inquiry_says_when_the_processor_was_called(shop: Shop, processor: CardApi) -> None:
+    channel = shop.open_channel("challenging", three_d_secure=True)
+    account_at(channel, processor.url)
+    answer = buy(shop.api_of(channel), PASS, testMode="EXTERNAL")
+    processor.fault("silent_after")
+    Shopper.of(answer).enter()
+    (doubtful,) = claim_after(60)
+    resumed = PaymentEvent.objects.get(payment=doubtful, event="resume").at
+    assert recovery.build_inquiry(doubtful, CONNECTORS["stripe"]).called_at == resumed
+
+
 def test_a_decline_in_silence_is_found(card_shop: Shop, processor: CardApi) -> None:
     processor.fault("silent_after")
     answer = pay(card_shop, number="4000000000009995")
@@ -295,7 +374,7 @@ def test_a_decline_in_silence_is_found(card_shop: Shop, processor: CardApi) -> N
     [
         ({}, None, SUCCESS),
         ({"network_advice_code": "03"}, "03", "700.601.003"),
-        ({"network_advice_code": "24", "advice_code": "try_again_later"}, "24", SUCCESS),
+        ({"network_advice_code": "24", "advice_code": "try_again_later"}, "24", "700.600.002"),
         ({"advice_code": "do_not_try_again"}, "03", "700.601.003"),
     ],
 )
@@ -316,6 +395,27 @@ def test_what_the_network_advises_is_told_and_kept(
     assert told.get("resultDetails", {}).get("MerchantAdviceCode") == shown
     if not lost:
         assert pay(card_shop, number=number, paymentBrand="MASTER").code == again
+
+
+@pytest.mark.parametrize(
+    ("advice", "code"),
+    [
+        ({}, SUCCESS),
+        ({"advice_code": "try_again_later"}, "800.100.183"),
+        ({"advice_code": "confirm_card_data"}, "800.100.183"),
+        ({"network_advice_code": "02"}, "800.100.183"),
+    ],
+)
+def test_after_an_advice_no_second_account_is_asked(
+    card_shop: Shop, processor: CardApi, advice: dict[str, str], code: str
+) -> None:
+    """Also after the processor's own, without a code of the network. docs/decisions/0108."""
+    processor.advice = advice
+    processor.declines[CARD] = "do_not_honor"
+    with card_api() as other:
+        second_account_at(card_shop.channel, other.url)
+        assert pay(card_shop).code == code
+        assert len(other.of("payment_intent")) == int(code == SUCCESS)
 
 
 def test_an_authorization_ends_when_the_processor_says_so_if_that_is_earlier(

@@ -799,7 +799,7 @@ def test_the_command_shows_what_waits_sends_it_now_and_ends_a_batch_on_a_word(sh
 # --- sums, without a host -----------------------------------------------------------------------------------------
 
 SUMS = BatchSums(
-    batch=UUID(int=7),
+    trace_number=4711,
     number=1_000_000,
     opened_at=datetime(2026, 1, 5, 23, 30, tzinfo=UTC),
     round=0,
@@ -823,8 +823,10 @@ def test_a_reconciliation_request_says_the_same_whoever_writes_it() -> None:
         "999999",
         "000001",
     )
-    later_round = batch_totals.build_reconciliation_request(replace(SUMS, round=1), TERMINAL, repeat=False)
-    assert {name for name in first if later_round[name] != first[name]} == {"3", "11"}
+    later_round = batch_totals.build_reconciliation_request(
+        replace(SUMS, round=1, trace_number=4713), TERMINAL, repeat=False
+    )
+    assert {name for name in first if later_round[name] != first[name]} == {"3", "11", "37"}
     assert TERMINAL.wire.message(TERMINAL.wire.frame({"t": "0500", **first})[2:]) == {"t": "0500", **first}
 
 

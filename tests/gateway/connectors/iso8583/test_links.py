@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import ssl
 import threading
 import time
@@ -42,6 +43,7 @@ def terminal(host: IsoHost, **more: str) -> Terminal:
 def debit(of: Terminal, payment: UUID | None = None, amount: str = "92.00") -> dict[str, str]:
     request = AcquirerRequest(
         payment=payment or uuid4(),
+        trace_number=2 * secrets.randbelow(499_950) + 1,  # another one in a forked process
         operation="DB",
         money=Money.parse(amount, "EUR"),
         brand="VISA",

@@ -6,7 +6,6 @@ Source: docs/connectors/iso8583.md (DE7, DE12, DE13, DE15).
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from uuid import UUID
 
 import pytest
 
@@ -34,7 +33,7 @@ def terminal(zone: str) -> Terminal:
 )
 def test_sums_are_stamped_with_both_times(zone: str, day: str, hour: str) -> None:
     sums = batch_totals.BatchSums(
-        batch=UUID(int=7), number=17, opened_at=AT, round=0, count=3, total=Money.parse("75.50", "EUR")
+        trace_number=4711, number=17, opened_at=AT, round=0, count=3, total=Money.parse("75.50", "EUR")
     )
     message = batch_totals.build_reconciliation_request(sums, terminal(zone), repeat=False)
     assert (message["7"], message["12"], message["13"], message["15"]) == ("0514200203", hour, day, day)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,6 @@ from gateway.connectors.iso8583.iso_request import (
     UnsendableRequestError,
     build_iso_request,
     build_rrn,
-    build_stan,
 )
 from gateway.connectors.iso8583.mapping import build_iso_message, build_message_key, mask_iso_message
 from gateway.connectors.iso8583.replies import reply_from_answer, reply_from_reversal
@@ -63,6 +63,7 @@ def request(operation: str = "DB", amount: str = "10.00", currency: str = "EUR",
     return AcquirerRequest(
         **{
             "payment": UUID(int=7),
+            "trace_number": 4711,
             "operation": operation,
             "money": Money.parse(amount, currency),
             "brand": "VISA",
@@ -133,14 +134,28 @@ def test_an_amount_of_more_digits_than_the_field_is_not_sent() -> None:
         written(request(amount="9999999999.00", currency="KWD"))
 
 
-def test_numbers_come_out_of_the_payments_id() -> None:
-    """So whoever repeats a message or takes it back needs no memory of it."""
-    many = {build_stan(UUID(int=number)) for number in range(2_000)}
-    assert len(many) > 1_990
-    assert all(re.fullmatch("[0-9]{6}", one) and one != "000000" for one in many)
-    assert build_rrn(UUID(int=1), datetime(2026, 12, 31, 23, 59, tzinfo=UTC))[:4] == "6365"
-    assert build_stan(UUID(int=1), "V") != build_stan(UUID(int=1))
-    assert written(request()) == written(request())
+def test_numbers_come_with_the_payment() -> None:
+    """So whoever repeats a message or takes it back builds the same again; a reversal has the number after."""
+    message = written(request())
+    assert (message["11"], message["37"]) == ("004711", "606012004711")
+    assert written(request(), void=True)["11"] == "004712"
+    assert written(request(), void=True)["90"][4:10] == "004711"
+    assert build_rrn(999_899, datetime(2026, 12, 31, 23, 59, tzinfo=UTC)) == "636523999899"
+    assert written(request()) == message
+    sent_before = replace(REFERENCE, operation="DB", auth="").text()
+    assert written(request(known_transaction_id=sent_before))["11"] == "000042"
+    with pytest.raises(UnsendableRequestError):
+        written(request(trace_number=0))
+
+
+def test_a_renewal_held_apart_is_taken_back_whatever_is_left_by_now() -> None:
+    """It was sent for all that was left then."""
+    apart = replace(TERMINAL, renewals_apart=True)
+    renewal = request("PA", "100.00", reference=REFERENCE.text(), renewable_amount=Decimal("80.00"))
+    with pytest.raises(UnsendableRequestError):
+        written(renewal, apart)
+    void = written(renewal, apart, void=True)
+    assert (void["t"], void["4"]) == ("0420", "000000010000")
 
 
 @settings(max_examples=40)
@@ -152,12 +167,18 @@ def test_a_reference_of_anybody_else_is_none(text: str) -> None:
 
 def test_a_reference_fits_its_column_and_comes_back() -> None:
     """connector_tx_id has 64 characters."""
-    longest = replace(REFERENCE, amount=10**12 - 1, network="9" * 40)
+    longest = replace(REFERENCE, amount=10**12 - 1, network="9" * 15)
     assert len(longest.text()) == 64
     assert OriginalMessage.parse(REFERENCE.text()) == REFERENCE
     assert OriginalMessage.parse(replace(REFERENCE, auth="", network="").text()) == replace(
         REFERENCE, auth="", network=""
     )
+
+
+def test_a_networks_reference_that_does_not_fit_is_left_out() -> None:
+    """Cut off it would name another transaction: Mastercard's transaction link id has 22 characters."""
+    linked = replace(REFERENCE, network="MTLI567890123456789012")
+    assert OriginalMessage.parse(linked.text()) == replace(REFERENCE, network="")
 
 
 @pytest.mark.parametrize("operation", ["CP", "RF", "RV"])
@@ -341,11 +362,25 @@ def test_an_account_check_is_granted_without_money() -> None:
 
 
 @pytest.mark.parametrize("operation", ["CP", "RV"])
-def test_a_repeat_that_the_host_has_had_is_done(operation: str) -> None:
-    """94 on 0221 and 0401."""
-    assert answer(request(operation), de39="94", repeat=True).approved == Money.parse("10.00", "EUR")
+def test_94_to_a_repeat_is_an_approval_where_the_account_says_so(operation: str) -> None:
+    """ISO 8583:1987, code 94: duplicate transmission. The host knows the message, and may have refused it."""
+    for repeat in (False, True):
+        with pytest.raises(OutcomeUnknownError):
+            answer(request(operation), de39="94", repeat=repeat)
+    says = parse_terminal(ConnectorAccount(merchant="M-1", settings=HOST | {"duplicate": "done"}))
+    put = build_iso_request(request(operation), says)
+    told = {"t": "0230", "39": "94"}
+    assert reply_from_answer(put, told, {}, repeat=True).approved == Money.parse("10.00", "EUR")
     with pytest.raises(OutcomeUnknownError):
-        answer(request(operation), de39="94")
+        reply_from_answer(put, told, {})
+
+
+def test_94_to_the_reversal_of_our_own_is_no_proof_where_the_account_does_not_say_so() -> None:
+    says = parse_terminal(ConnectorAccount(merchant="M-1", settings=HOST | {"duplicate": "done"}))
+    told = {"t": "0430", "39": "94"}
+    with pytest.raises(OutcomeUnknownError):
+        reply_from_reversal(build_iso_request(request(), TERMINAL, void=True), told, {})
+    assert reply_from_reversal(build_iso_request(request(), says, void=True), told, {}).code == "900.100.301"
 
 
 def test_an_unanswered_question_tells_the_id_it_went_by() -> None:
@@ -357,7 +392,7 @@ def test_an_unanswered_question_tells_the_id_it_went_by() -> None:
     assert (known.stan, known.amount) == (written(request())["11"], 1000)
 
 
-@pytest.mark.parametrize("code", ["00", "25", "76", "94"])
+@pytest.mark.parametrize("code", ["00", "25", "76"])
 def test_a_reversal_is_done_when_nothing_stands(code: str) -> None:
     """0430."""
     put = build_iso_request(request(), TERMINAL, void=True)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from django.db import connection, transaction
 from django.test import override_settings
 
 from gateway.access import audit_log
 from gateway.configuration.apply import apply_configuration, find_configuration_target
+from gateway.connectors.iso8583 import trace_numbers
+from gateway.connectors.iso8583.connector import ISO8583
 from gateway.connectors.iso8583.iso_request import OriginalMessage
-from gateway.models import AcquirerExchange, Payment
-from gateway.payments import recovery
-from tests.support.database import leaves, places_of
+from gateway.connectors.iso8583.terminal import name_trace_sequence
+from gateway.connectors.port import AcquirerReply, ConnectorAccount
+from gateway.core import clock
+from gateway.models import AcquirerExchange, OpenPayment, Payment, TraceSequence
+from gateway.payments import recovery, store
+from gateway.payments.outcomes import Approved
+from tests.support.database import leaves, places_of, until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.recovery import recover_after
@@ -348,3 +356,180 @@ def test_an_account_whose_settings_do_not_do_declines_and_says_why(shop: Shop, i
     answer = shop.api.pay(testMode="EXTERNAL")
     assert (answer.status, answer.code) == (400, "500.100.401")
     assert "Nowhere/Land" in AcquirerExchange.objects.get().received["unsent"]
+
+
+@pytest.mark.parametrize(
+    ("says", "state", "captured"), [("unclear", "IN_DOUBT", 0), ("done", "APPROVED", 6000)], ids=["unclear", "done"]
+)
+def test_94_to_a_repeated_capture_is_what_the_account_says(
+    shop: Shop, iso_host: IsoHost, says: str, state: str, captured: int
+) -> None:
+    """The host refused the capture, and the answer was lost: goods must not leave on "I know this message"."""
+    account_at_host(shop.channel, iso_host, duplicate=says)
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
+    if says == "unclear":
+        iso_host.refuses[6000] = "05"
+    iso_host.next("0220", "lost")
+    capture = shop.api.follow(held, "CP", "60.00").id
+    iso_host.next("0221", de39="94")
+    recover()
+    assert (status(capture)[0], iso_host.of(held).captured) == (state, captured)
+    if says == "unclear":
+        recover()
+        assert status(capture) == ("DECLINED", "800.100.152")
+
+
+def refuse_wrong_addresses(shop: Shop) -> None:
+    target = find_configuration_target(shop.channel.id)
+    assert target is not None
+    risk = {"set": "SET", "sets": [{"key": "SET", "avs": {"N": "decline"}, "start": 5}]}
+    apply_configuration(target, {"risk": risk}, by=audit_log.COMMAND_LINE_ACTOR)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_reversal_of_a_refused_approval_says_what_was_approved(shop: Shop, host: IsoHost, silent: bool) -> None:
+    """Visa, "Authorization Reversals": fields 37, 38 and 62.2 match it; the amount is that of the answer."""
+    refuse_wrong_addresses(shop)
+    host.answers = {"44": " N", "48": "6315111111111111111"}
+    if silent:
+        host.next("0420", "lost", arrives=False)
+    paid = shop.api.pay(testMode="EXTERNAL", amount="10.00").id  # the host grants half of it
+    if silent:
+        recover()
+    asked = host.seen("0200")[0]
+    for void in (*host.seen("0420"), *host.seen("0421")):
+        assert (void["4"], void["38"], void["37"]) == ("000000000500", f"A{asked['11'][:5]}", asked["37"])
+        assert (void["39"], "6315111111111111111" in void["48"]) == ("34", True)
+    assert len(host.seen("0420")) + len(host.seen("0421")) == 1 + silent
+    assert (status(paid)[0], host.of(paid).reversed) == ("DECLINED", True)
+
+
+def test_the_reversal_after_silence_says_what_was_asked(shop: Shop, host: IsoHost) -> None:
+    """Nothing of an answer is known."""
+    host.next("0200", "lost")
+    shop.api.pay(testMode="EXTERNAL", amount="10.00")
+    recover()
+    (void,) = host.seen("0420")
+    assert (void["4"], "38" in void, void["39"]) == ("000000001000", False, "68")
+
+
+def test_an_impossible_approval_is_taken_back_by_its_code(shop: Shop, host: IsoHost) -> None:
+    host.next("0200", de38="ZZZZZZ", de49="840")
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    recover()
+    assert (host.seen("0420")[0]["38"], status(paid)[0]) == ("ZZZZZZ", "DECLINED")
+
+
+def test_an_approval_that_comes_too_late_is_taken_back_by_its_code(shop: Shop, host: IsoHost) -> None:
+    """Recovery has declined the payment while its process was stopped."""
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    row = Payment.objects.select_related("merchant").get(pk=paid)
+    reference = row.connector_tx_id
+    Payment.objects.filter(pk=paid).update(
+        status="DECLINED", result_code="900.100.301", connector_tx_id="", approved_amount=None
+    )
+    row.refresh_from_db()
+    reply = AcquirerReply(code=OK, approved=row.money, connector_tx_id=reference, sent={"mti": "0200"})
+    store.record_late_approval(row, Approved(reply=reply, at=clock.real_now()), trace=None)
+    recover()
+    (void,) = host.seen("0420")
+    assert (void["38"], host.of(paid).reversed) == (f"A{host.seen('0200')[0]['11'][:5]}", True)
+
+
+def test_trace_numbers_are_used_once_by_all_processes(shop: Shop, host: IsoHost) -> None:
+    """First Data Rapid Connect, STAN: unique within a day per merchant id and terminal id."""
+    for _ in range(3):
+        shop.api.pay(testMode="EXTERNAL")
+    trace_numbers.forget_trace_blocks()  # another process
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    shop.api.follow(paid, "RF", "1.00")
+    shop.api.follow(paid, "RV", "1.00")
+    host.next("0200", "lost")
+    shop.api.pay(testMode="EXTERNAL")
+    recover()
+    used = [message["11"] for message in host.log if message["t"][:2] != "08"]
+    assert len(used) == len(set(used)) == 8
+    assert all(message["37"][-6:] == message["11"] for message in host.seen("0200"))
+
+
+@pytest.mark.django_db
+def test_accounts_of_one_terminal_share_its_trace_numbers() -> None:
+    numbers = {ISO8583.take_trace_number(ConnectorAccount(merchant="M", settings={"terminal": "T"})) for _ in range(70)}
+    numbers |= {trace_numbers.take_trace_number(name_trace_sequence("M", "T")) for _ in range(70)}
+    assert len(numbers) == 140
+    assert {number % 2 for number in numbers} == {1}
+    assert TraceSequence.objects.get(pk="M T").last >= max(numbers)
+
+
+@pytest.mark.django_db
+def test_trace_numbers_start_again_after_the_last() -> None:
+    TraceSequence.objects.create(terminal="round", last=trace_numbers.MAX_TRACE_NUMBER)
+    assert trace_numbers.take_trace_number("round") == 1
+    assert trace_numbers.MAX_TRACE_NUMBER % (2 * trace_numbers.TRACE_BLOCK_PAYMENTS) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_trace_numbers_of_a_transaction_that_was_rolled_back_are_not_used_twice() -> None:
+    """A scheduled run begins its payment in a transaction."""
+    with transaction.atomic(durable=True):
+        trace_numbers.take_trace_number("rolled back")
+        transaction.set_rollback(True)
+    mine = {trace_numbers.take_trace_number("rolled back") for _ in range(3)}
+    trace_numbers.forget_trace_blocks()  # another process
+    others = {trace_numbers.take_trace_number("rolled back") for _ in range(3)}
+    assert not mine & others
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_holds_the_sequence_does_not_wait_for_a_thread_that_waits_for_it() -> None:
+    """PostgreSQL does not see a lock of the process, so it would end neither."""
+    trace_numbers.take_trace_number("two threads")
+    trace_numbers.forget_trace_blocks()
+
+    def take() -> int:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '10s'")  # without it a fault would hold the test for ever
+            return trace_numbers.take_trace_number("two threads")
+        finally:
+            connection.close()
+
+    def take_two() -> set[int]:
+        try:
+            with transaction.atomic(durable=True):
+                first = trace_numbers.take_trace_number("two threads")
+                waiting.append(pool.submit(take))
+                until_somebody_waits_for_a_lock()
+                return {first, trace_numbers.take_trace_number("two threads")}
+        finally:
+            connection.close()
+
+    waiting: list[Future[int]] = []
+    with ThreadPoolExecutor(2) as pool:
+        both = pool.submit(take_two).result(30)
+        numbers = {*both, waiting[0].result(30)}
+    assert len(numbers) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_numbers_that_a_process_kept_for_long_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may have gone round meanwhile."""
+    first = trace_numbers.take_trace_number("slow")
+    monkeypatch.setattr(trace_numbers.time, "monotonic", lambda: 1e12)
+    assert trace_numbers.take_trace_number("slow") == first + 2 * trace_numbers.TRACE_BLOCK_PAYMENTS
+
+
+def test_a_payment_whose_process_died_is_taken_back_by_the_number_it_was_sent_with(shop: Shop, host: IsoHost) -> None:
+    """The number is kept before anything is sent: its answer may never come."""
+    paid = shop.api.pay(testMode="EXTERNAL").id
+    sent = host.seen("0200")[0]["11"]
+    numbers = iter([int(sent)])
+    Payment.objects.filter(pk=paid).update(
+        status="IN_DOUBT", result_code="000.400.999", connector_tx_id="", approved_amount=None, completed_at=None
+    )
+    OpenPayment.objects.create(payment_id=paid, recover_at=clock.real_now(), trace_number=next(numbers))
+    recover()
+    (void,) = host.seen("0420")
+    assert (void["90"][4:10], int(void["11"])) == (sent, int(sent) + 1)
+    assert status(paid) == ("DECLINED", "900.100.301")
+    assert host.of(paid).reversed

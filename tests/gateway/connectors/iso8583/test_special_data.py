@@ -71,8 +71,9 @@ def test_a_transfer_is_in_the_hosts_books_as_what_it_is(
     """Account funding and push to card, by network."""
     answer = pay(shop, number, paymentType=kind, **sent)
     assert (answer.code, answer.body.get("ignoredParameters", [])) == (
-        OK, ["transactionTti"] if number == VISA else ["transactionBai"],
-    )  # fmt: skip
+        OK,
+        ["transactionTti"] if number == VISA else ["transactionBai"],
+    )
     booked = host.of(answer.id)
     assert booked.processing == processing
     assert booked.parties == transfer | {

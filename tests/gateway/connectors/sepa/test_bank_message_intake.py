@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ from gateway.connectors.sepa.bank_message_parser import UnreadableBankMessageErr
 from gateway.connectors.sepa.order_transitions import ORDER_REPEATS, ORDER_TRANSITIONS
 from gateway.connectors.sepa.statement_entries import EntryType
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent, Payment
+from gateway.payments import bank_order_outcomes
 from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
@@ -49,8 +51,9 @@ def test_the_same_file_twice_is_seen_and_the_same_words_in_another_do_nothing(ba
         sepa.take(told)
     assert sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC01")}, number=2)).orders_changed == 0
     booked = sepa.statement([Entry(order=paid)])
-    assert sepa.take(booked).orders_changed == 0
-    assert BankOrderEvent.objects.count() == 1
+    assert sepa.take(booked).orders_changed == 1
+    assert sepa.take(sepa.notification([Entry(order=paid)])).orders_changed == 0
+    assert BankOrderEvent.objects.count() == 2
 
 
 def test_a_statement_twice_books_once(banked: Shop, outbox: Path) -> None:
@@ -127,6 +130,48 @@ def test_a_second_copy_that_the_bank_refuses_declines_nothing(banked: Shop, outb
     assert (taken.orders_changed, len(taken.findings), state(paid)) == (0, 1, "FILED")
     BankFile.objects.update(tries=1)
     assert sepa.take(sepa.status(file.message_id, group="RJCT", reason="DUPL", number=2)).orders_changed == 1
+
+
+@pytest.mark.parametrize("level", ["batch", "order", "file and orders"])
+def test_a_second_copy_that_the_bank_refuses_below_the_file_declines_nothing(
+    banked: Shop, outbox: Path, level: str
+) -> None:
+    """Banks report a duplicate per file, batch or transaction (EPC 130-08, status reports)."""
+    paid, file = filed(banked, "92.00", "10.00")
+    BankFile.objects.update(tries=2)
+    batch = BankOrder.objects.get(pk=paid[0]).batch
+    orders = dict.fromkeys(paid, ("RJCT", "AM05"))
+    said = {
+        "batch": sepa.status(file.message_id, batches={batch: ("RJCT", "AM05")}),
+        "order": sepa.status(file.message_id, orders=orders),
+        "file and orders": sepa.status(file.message_id, group="RJCT", reason="DUPL", orders=orders),
+    }[level]
+    taken = sepa.take(said)
+    assert (taken.orders_changed, [state(one) for one in paid]) == (0, ["FILED", "FILED"])
+    assert all("before" in one for one in taken.findings)
+    sepa.take(sepa.statement([Entry(order=paid[0]), Entry(order=paid[1], amount="10.00")]))
+    registry.run_timer_now("bank answers")
+    assert [banked.api.read(one).code for one in paid] == ["000.100.112", "000.100.112"]
+
+
+def test_another_refusal_of_a_file_that_was_sent_again_counts(banked: Shop, outbox: Path) -> None:
+    (paid,), file = filed(banked)
+    BankFile.objects.update(tries=2)
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AC04")}))
+    assert state(paid) == "REJECTED"
+
+
+def test_a_second_return_on_a_day_that_is_not_named_is_a_finding(banked: Shop, outbox: Path) -> None:
+    """It cannot be told from a repeat of the first, and a clerk has to look."""
+    (paid,), _ = filed(banked)
+    sepa.take(sepa.statement([Entry(order=paid)]))
+    sepa.take(sepa.statement([Entry(order=paid, into=False, reason="MD06")], number="2"))
+    sepa.take(sepa.statement([Entry(order=paid, reason="MD06")], number="3"))
+    assert state(paid) == "WON_BACK"
+    unnamed = sepa.statement([Entry(order=paid, into=False, reason="MD06")], number="4")
+    taken = sepa.take(re.sub(r"<(BookgDt|ValDt)>.*?</\1>", "", unnamed, flags=re.DOTALL))
+    assert (taken.orders_changed, state(paid)) == (0, "WON_BACK")
+    assert taken.findings == [f"order {paid}: returned on a day that is not named, after a return that was won back"]
 
 
 def test_a_return_before_the_booking_declines_and_the_booking_then_says_nothing(banked: Shop, outbox: Path) -> None:
@@ -224,11 +269,14 @@ def test_a_word_before_our_own_answer_waits_for_it(banked: Shop, outbox: Path) -
 
 
 def test_every_move_leads_on_from_where_banks_may_speak() -> None:
-    """Nothing ended is moved, and nothing that waits: no bank has heard of it."""
-    ended = {BankOrder.State.REJECTED, BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
+    """Nothing that was taken back is moved, and nothing that waits: no bank has heard of it. What was rejected is moved
+    by money alone."""
+    ended = {BankOrder.State.WITHDRAWN, BankOrder.State.WAITING}
+    money = {EntryType.IN, EntryType.OUT, EntryType.BACK_IN, EntryType.BACK_OUT}
     for (_kind, word, before), after in ORDER_TRANSITIONS.items():
         assert before not in ended
-        assert after != before
+        assert word in money or before != BankOrder.State.REJECTED
+        assert after != before or before == BankOrder.State.REJECTED
         assert word is not EntryType.ACCEPTED
 
 
@@ -241,7 +289,7 @@ def test_a_word_is_a_move_a_repeat_or_a_finding_and_never_two_of_them() -> None:
 
 
 def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outbox: Path) -> None:
-    """Money that moved for an order that was taken back, was rejected, or has no file: somebody has to hear of it."""
+    """Money that moved for an order that was taken back, or has no file, becomes a finding."""
     withdrawn, waiting = sepa.debit(banked.api).id, sepa.debit(banked.api).id
     assert banked.api.follow(withdrawn, "RV").code == "000.100.112"
     taken = sepa.take(sepa.statement([Entry(order=withdrawn), Entry(order=waiting)]))
@@ -256,17 +304,39 @@ def test_a_booking_that_our_books_do_not_know_of_is_a_finding(banked: Shop, outb
     file = BankFile.objects.get()
     sepa.take(sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}))
     taken = sepa.take(sepa.statement([Entry(order=waiting)], number=2))
-    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
+    assert (taken.orders_changed, taken.findings) == (1, [])
+    later = sepa.status(file.message_id, orders={waiting: ("RJCT", "AC01")}, number=3)
+    taken = sepa.take(later)
+    assert taken.orders_changed == 0
+    assert [text[-75:] for text in taken.findings] == [
+        "the bank says 'rejected', and what it booked or returned on that day or since counts"[-75:]
+    ]
 
 
-def test_a_booking_of_a_payment_that_was_declined_is_a_finding(banked: Shop, outbox: Path) -> None:
+def test_a_booking_of_a_payment_that_was_declined_approves_it_and_is_a_finding(banked: Shop, outbox: Path) -> None:
     (paid,), _ = filed(banked)
     Payment.objects.filter(pk=paid).update(status="DECLINED", result_code="900.100.301")
     taken = sepa.take(sepa.statement([Entry(order=paid)]))
     registry.run_timer_now("bank answers")
     found = BankMessage.objects.get(pk=taken.pk).findings
-    assert found == [f"order {paid}: the bank booked it, but its payment is declined (900.100.301)"]
+    assert found == [f"order {paid}: the bank booked it after it was declined (900.100.301): it is approved now"]
+    assert Payment.objects.get(pk=paid).status == "APPROVED"
     assert not BankOrderEvent.objects.filter(applied=False).exists()
+
+
+def test_of_too_many_findings_of_a_message_the_oldest_go(
+    banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finding about money is not lost for those that came before it, and stands there once."""
+    monkeypatch.setattr(bank_order_outcomes, "MAX_MESSAGE_FINDINGS", 3)
+    (paid,), _ = filed(banked)
+    Payment.objects.filter(pk=paid).update(status="DECLINED", result_code="900.100.301")
+    taken = sepa.take(sepa.statement([Entry(order=paid)]))
+    BankMessage.objects.filter(pk=taken.pk).update(findings=["one", "two", "three"])
+    registry.run_timer_now("bank answers")
+    first, second, third = BankMessage.objects.get(pk=taken.pk).findings
+    assert (first, second) == ("two", "three")
+    assert third.startswith(f"order {paid}: the bank booked it")
 
 
 # --- hostile files --------------------------------------------------------------------------------------------------

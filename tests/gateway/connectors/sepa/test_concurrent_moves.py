@@ -151,7 +151,7 @@ def test_a_message_and_a_file_that_is_planned_do_not_lock_each_other_out(banked:
     such a mandate, and then names an order that waits."""
     (first,), _ = filed(banked, "1.00")
     mandate = SepaMandate.objects.get()
-    SepaMandate.objects.update(first=UUID(first), recurring=True)
+    SepaMandate.objects.update(first_payment=UUID(first), recurring=True)
     second = sepa.debit(banked.api, "2.00").id
     BankOrder.objects.filter(pk=second).update(mandate=mandate)
     message = Message(
@@ -165,7 +165,7 @@ def test_a_message_and_a_file_that_is_planned_do_not_lock_each_other_out(banked:
         until(lambda: waiting_for_locks() == 1)
         SepaMandate.objects.select_for_update(nowait=True).get(pk=mandate.pk)
     assert len(message.ended().findings) == 1
-    assert SepaMandate.objects.get(pk=mandate.pk).first is None
+    assert SepaMandate.objects.get(pk=mandate.pk).first_payment is None
 
 
 @pytest.fixture

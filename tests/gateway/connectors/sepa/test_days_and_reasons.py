@@ -12,7 +12,12 @@ from gateway.connectors.port import ConnectorAccount
 from gateway.connectors.sepa import target_calendar
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, UNLISTED_REASON, find_bank_reason
 from gateway.connectors.sepa.connector import SEPA
-from gateway.connectors.sepa.creditor import SEPA_SETTINGS, CreditorNotConfiguredError, parse_creditor
+from gateway.connectors.sepa.creditor import (
+    SEPA_SETTINGS,
+    CreditorNotConfiguredError,
+    is_creditor_identifier,
+    parse_creditor,
+)
 from gateway.core import result_codes
 from tests.support.sepa import SETTINGS as SHOP
 
@@ -101,6 +106,8 @@ def test_lead_days_are_counted_in_open_days() -> None:
     ("changes", "named"),
     [
         ({"creditorName": ""}, "creditorName"),
+        ({"creditorId": "DE97ZZZ09999999999"}, "creditorId"),
+        ({"formerCreditorId": "NL98ZZZ09999999999"}, "formerCreditorId"),
         ({"creditorIban": "DE00100000001234567890"}, "creditorIban"),
         ({"creditorBic": "NOBANK"}, "creditorBic"),
         ({"schema": "pain.008.001.02", "creditorBic": ""}, "creditorBic"),
@@ -124,6 +131,22 @@ def test_files_are_uploaded_in_clear_in_no_live_environment() -> None:
         [(setting, why)] = SEPA.faults_of(upload)
         assert (setting, "https" in why) == ("uploadUrl", True)
         assert SEPA.faults_of(upload | {"uploadUrl": "https://bank.example/payments"}) == ()
+
+
+@pytest.mark.parametrize(
+    "ident",
+    [
+        "DE98ZZZ09999999999",
+        "AT61ZZZ01234567890",
+        "FR72ZZZ123456",
+        "NL79ZZZ999999990000",
+        "ES50ZZZM23456789",
+        "DE98A0109999999999",
+    ],
+)
+def test_published_creditor_identifiers_are_valid_whatever_their_business_code(ident: str) -> None:
+    """EPC 262-08."""
+    assert is_creditor_identifier(ident)
 
 
 def test_defaults_of_settings_keep_their_own_patterns() -> None:

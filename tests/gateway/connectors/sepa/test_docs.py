@@ -13,10 +13,11 @@ PAGE = Path(__file__).parents[4] / "docs" / "connectors" / "sepa.md"
 
 
 def test_the_page_lists_every_reason_as_it_is() -> None:
-    rows = ["| bank | declined (before it was booked) | chargeback (after) | mandate |", "|---|---|---|---|"]
+    head = "| bank | declined (before it was booked) | chargeback (after) | mandate | presented again |"
+    rows = [head, "|---|---|---|---|---|"]
     for row in (*BANK_REASONS.values(), UNLISTED_REASON):
         name = f"`{row.code}` {row.meaning}" if row.code else "any other"
-        rows.append(f"| {name} | `{row.declined}` | `{row.returned}` | {row.mandate} |")
+        rows.append(f"| {name} | `{row.declined}` | `{row.returned}` | {row.mandate} | {'yes' if row.again else ''} |")
     before, told, after = re.split("(?<=writes them -->\n)|(?=<!-- end of the reasons)", PAGE.read_text())
     if os.environ.get("UPDATE_SNAPSHOTS"):
         PAGE.write_text(before + "\n".join(rows) + "\n" + after)

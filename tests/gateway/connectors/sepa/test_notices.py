@@ -93,9 +93,9 @@ def test_each_later_collection_is_notified_with_its_amount_and_day(shop: Shop, o
         (body,) = mailed()
         bodies.append(body)
         due = BankOrder.objects.get(pk=paid.id).due_on
-        assert mail.outbox[0].subject == f"[Test] Direct debit of {amount} EUR on {due}"
+        assert mail.outbox[0].subject == f"[Test] Direct debit of €{amount} on {due}"
         for line in (
-            f"Amount: {amount} EUR",
+            f"Amount: €{amount}",
             f"Collected on: {due}",
             "Creditor identifier: DE98ZZZ09999999999",
             f"Mandate reference: {registration.upper()}",
@@ -109,7 +109,7 @@ def test_each_later_collection_is_notified_with_its_amount_and_day(shop: Shop, o
 
 def test_the_second_debit_under_a_named_mandate_is_notified(shop: Shop, outbox: Path) -> None:
     open_account(shop)
-    for subject in ("Your direct debit mandate for Shop Ltd", "Direct debit of 92.00 EUR on"):
+    for subject in ("Your direct debit mandate for Shop Ltd", "Direct debit of €92.00 on"):
         sepa.debit(shop.api, **NAMED, **JANE)
         assert len(mailed()) == 1
         assert subject in mail.outbox[0].subject

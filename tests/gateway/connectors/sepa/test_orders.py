@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import OperationalError
 from sepaxml.validation import try_valid_xml
 
 from gateway.connectors import accounts
@@ -16,8 +17,18 @@ from gateway.connectors.port import AcquirerRequest, ConnectorAccount, NotFoundA
 from gateway.connectors.routing import CONNECTORS
 from gateway.connectors.sepa.connector import SEPA
 from gateway.core.money import Money
-from gateway.models import AcquirerExchange, BankFile, BankOrder, Payment, Suspension
-from gateway.payments import mandate_mails, recovery
+from gateway.models import (
+    AcquirerExchange,
+    BankFile,
+    BankMessage,
+    BankOrder,
+    Notification,
+    Payment,
+    PaymentEvent,
+    Suspension,
+)
+from gateway.payments import mandate_mails, recovery, store
+from gateway.payments.chain_states import resolve_chain_status
 from gateway.timers import registry
 from tests.support import sepa
 from tests.support.clock import pass_time
@@ -97,6 +108,90 @@ def test_a_refund_that_the_bank_rejects_is_declined_and_may_be_made_again(banked
     registry.run_timer_now("bank answers")
     assert banked.api.read(refund).code == "800.100.202"
     assert banked.api.follow(paid, "RF", "92.00").code == "800.400.502"
+
+
+def come_back(shop: Shop, refund: str, amount: str) -> BankMessage:
+    """A transfer that was booked, and that the shopper's bank returned."""
+    sepa.take(sepa.statement([Entry(order=refund, amount=amount, into=False)], number=f"OUT-{refund[:8]}"))
+    registry.run_timer_now("bank answers")
+    assert shop.api.read(refund).code == SUCCESS
+    taken = sepa.take(sepa.statement([Entry(order=refund, amount=amount, reason="AC04")], number=f"BACK-{refund[:8]}"))
+    registry.run_timer_now("bank answers")
+    taken.refresh_from_db()
+    return taken
+
+
+def test_a_refund_that_comes_back_is_told_and_may_be_made_again(banked: Shop, outbox: Path) -> None:
+    """A credit transfer ends with its return (EPC 125-05, SCT rulebook, 4.3.2): the shopper has nothing."""
+    paid = booked(banked)
+    refund = banked.api.follow(paid, "RF", "92.00").id
+    pass_time(banked.api, days=sepa.A_RUN)
+    told = Notification.objects.filter(payment=refund).count()
+    taken = come_back(banked, refund, "92.00")
+    assert taken.findings == [f"order {refund}: RF 92.00 EUR to the shopper came back (AC04)"]
+    body = banked.api.read(refund).body
+    assert body["result"]["code"] == SUCCESS
+    assert body["resultDetails"]["transferReturned"] == "true"
+    assert body["resultDetails"]["transferReturnReason"] == "AC04"
+    assert list(PaymentEvent.objects.filter(payment=refund).order_by("sequence").values_list("event", flat=True)) == [
+        "begin", "suspend", "approve", "return",
+    ]  # fmt: skip
+    updates = Notification.objects.filter(payment=refund).order_by("id")
+    assert (updates.count(), updates.last().action) == (told + 2, "UPDATED")  # type: ignore[union-attr]
+    first = Payment.objects.select_related("standing").get(pk=paid)
+    assert resolve_chain_status(first) == "captured"
+    assert banked.api.follow(refund, "RV").code.startswith("700.")
+    assert banked.api.follow(paid, "RF", "92.01").code == "700.400.200"
+    again = banked.api.follow(paid, "RF", "92.00")
+    assert again.code == "800.400.502"
+    assert "transferReturned" not in again.body.get("resultDetails", {})
+
+
+def test_the_clerk_is_told_of_a_returned_refund_whose_worker_died_over_it(
+    banked: Shop, outbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refund = banked.api.follow(booked(banked), "RF", "92.00").id
+    pass_time(banked.api, days=sepa.A_RUN)
+    record = store.record_returned_transfer
+
+    def record_and_die(payment: Payment, reason: str, *, at: datetime, bank_event: int) -> None:
+        record(payment, reason, at=at, bank_event=bank_event)
+        raise OperationalError("the worker died")
+
+    monkeypatch.setattr(store, "record_returned_transfer", record_and_die)
+    taken = come_back(banked, refund, "92.00")
+    registry.run_timer_now("bank answers")
+    taken.refresh_from_db()
+    assert taken.findings == [f"order {refund}: RF 92.00 EUR to the shopper came back (AC04)"]
+    assert banked.api.read(refund).body["resultDetails"]["transferReturned"] == "true"
+
+
+def test_a_refund_that_ended_the_payment_and_came_back_ends_it_no_more(banked: Shop, outbox: Path) -> None:
+    paid = booked(banked)
+    refund = banked.api.follow(paid, "RF", "30.00", sequence="FINAL").id
+    pass_time(banked.api, days=sepa.A_RUN)
+    assert banked.api.follow(paid, "RF", "10.00").code.startswith("700.")
+    come_back(banked, refund, "30.00")
+    assert banked.api.follow(paid, "RF", "92.00").code == "800.400.502"
+
+
+def test_a_return_is_told_once_however_often_the_bank_says_it(banked: Shop, outbox: Path) -> None:
+    paid = booked(banked)
+    refund = banked.api.follow(paid, "RF", "30.00").id
+    pass_time(banked.api, days=sepa.A_RUN)
+    come_back(banked, refund, "30.00")
+    sepa.take(sepa.statement([Entry(order=refund, amount="30.00", reason="AC04")], number="AGAIN"))
+    registry.run_timer_now("bank answers")
+    assert PaymentEvent.objects.filter(payment=refund, event="return").count() == 1
+    assert banked.api.follow(paid, "RF", "92.00").code == "800.400.502"
+
+
+def test_a_payout_that_comes_back_is_told(banked: Shop, outbox: Path) -> None:
+    payout = banked.api.pay(**{**sepa.JANE, "paymentType": "CD"}).id
+    pass_time(banked.api, days=sepa.A_RUN)
+    come_back(banked, payout, "92.00")
+    assert banked.api.read(payout).body["resultDetails"]["transferReturned"] == "true"
+    assert resolve_chain_status(Payment.objects.select_related("standing").get(pk=payout)) == "voided"
 
 
 @pytest.mark.parametrize(

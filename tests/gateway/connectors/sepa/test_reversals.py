@@ -62,7 +62,7 @@ def test_a_refund_in_time_is_a_reversal_of_the_very_debit(
     """Booked under the collection's reference: the collection stays paid, and no chargeback is made of it."""
     (paid,) = collected(reversing, outbox, "92.00")
     back = refund(reversing, paid)
-    assert (order(back).kind, order(back).about) == (BankFile.Kind.REVERSE, order(paid).payment)
+    assert (order(back).kind, order(back).original_payment) == (BankFile.Kind.REVERSE, order(paid).payment)
     sepa.pass_to_file(reversing.api)
     file, original = reversal_file(outbox), order(paid).file
     assert original is not None
@@ -102,6 +102,39 @@ def test_a_reversal_that_the_bank_rejects_declines_the_refund_alone(reversing: S
     settle()
     assert (order(paid).state, order(back).state) == (State.BOOKED, State.REJECTED)
     assert (Payment.objects.get(pk=paid).status, Payment.objects.get(pk=back).status) == ("APPROVED", "DECLINED")
+
+
+@pytest.mark.parametrize("as_return", [False, True])
+def test_a_reversal_that_was_rejected_and_booked_all_the_same_is_a_refund(
+    reversing: Shop, outbox: Path, as_return: bool
+) -> None:
+    """The money decides. Booked as a return, it is the debtor's: after the rejection nothing says otherwise."""
+    (paid,) = collected(reversing, outbox, "92.00")
+    back = refund(reversing, paid)
+    sepa.pass_to_file(reversing.api)
+    report = sepa.status(reversal_file(outbox).message, orders={paid: ("RJCT", "MS03")}, made_on="2026-01-03")
+    sepa.take(report)
+    settle()
+    assert Payment.objects.get(pk=back).status == "DECLINED"
+    for number in (1, 2):
+        entry = Entry(order=paid, into=False, reversal=as_return, on="2026-01-05")
+        taken = sepa.take(sepa.notification([entry], number=number))
+        assert taken.orders_changed == 2 - number, taken.findings
+    settle()
+    told = (Payment.objects.get(pk=back).status, Payment.objects.filter(payment_type="CB").count())
+    assert told == (("DECLINED", 1) if as_return else ("APPROVED", 0))
+    assert order(paid).state == (State.RETURNED if as_return else State.BOOKED)
+
+
+def test_what_was_never_sent_was_not_booked(reversing: Shop, outbox: Path) -> None:
+    """A reversal that we gave up before its file: money out under the collection's reference is a finding."""
+    (paid,) = collected(reversing, outbox, "92.00")
+    back = refund(reversing, paid)
+    sepa.take(sepa.notification([Entry(order=paid, into=False, reason="AM04")]))
+    sepa.pass_to_file(reversing.api)
+    assert order(back).state == State.REJECTED
+    taken = sepa.take(sepa.notification([Entry(order=paid, into=False)], number=2))
+    assert (taken.orders_changed, len(taken.findings)) == (0, 1)
 
 
 def test_a_return_of_the_debtors_bank_is_no_reversal(reversing: Shop, outbox: Path) -> None:

@@ -12,6 +12,7 @@ import httpx
 from tollhouse._async.resources import (
     Authentications,
     Checkouts,
+    PaymentLinks,
     Payments,
     Registrations,
     Reports,
@@ -48,6 +49,7 @@ class AsyncTollhouse:
         self._http = httpx.AsyncClient(timeout=timeout, transport=transport, follow_redirects=False)
         self.payments = Payments(self)
         self.checkouts = Checkouts(self)
+        self.payment_links = PaymentLinks(self)
         self.registrations = Registrations(self)
         self.schedules = Schedules(self)
         self.authentications = Authentications(self)
@@ -71,7 +73,7 @@ class AsyncTollhouse:
         await self._http.aclose()
 
     async def list_result_codes(self) -> ResultCodes:
-        """Every result code of this gateway, with its description and family."""
+        """List every result code of this gateway, with its description and family."""
         return await self.request("GET", "/v1/resultcodes", answer=ResultCodes, entity=False)
 
     async def request(
@@ -84,8 +86,8 @@ class AsyncTollhouse:
         entity: bool = True,
         key: str | None = None,
     ) -> T:
-        """Any request, for what has no method here. ``key``: None sends no idempotency key, '' a new one. Raises
-        ApiError, NoAnswerError, and TypeError for a parameter that cannot be sent."""
+        """Send any request, for endpoints without a method here. ``key``: None sends no idempotency key, '' a
+        new one. Raises ApiError, NoAnswerError, and TypeError for a parameter that cannot be sent."""
         request = prepare_request(self._connection, method, path, parameters, entity=entity, key=key)
         while True:
             got, fault, unsent = None, "", False

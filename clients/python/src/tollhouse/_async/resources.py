@@ -23,22 +23,22 @@ class _Resource:
 
 
 class Payments(_Resource):
-    """Pay, authorise; capture, refund and reverse; read."""
+    """Payments: debits and authorizations, their captures, refunds and reversals."""
 
     async def create(self, *, idempotency_key: str = "", **parameters: Unpack[p.PaymentRequest]) -> models.Payment:
-        """A payment: ``paymentType`` DB takes the money at once, PA reserves it."""
+        """Make a payment: ``paymentType`` DB takes the money at once, PA reserves it."""
         return await self._client.request(
             "POST", "/v1/payments", parameters, answer=models.Payment, key=idempotency_key
         )
 
     async def get(self, payment_id: str) -> models.Payment:
-        """A payment as it stands."""
+        """Get a payment in its present state."""
         return await self._client.request("GET", build_path("v1", "payments", payment_id), answer=models.Payment)
 
     async def follow_up(
         self, payment_id: str, *, idempotency_key: str = "", **parameters: Unpack[p.FollowUpRequest]
     ) -> models.Payment:
-        """Any operation that refers to a payment; ``paymentType`` names it."""
+        """Send a follow-up of a payment; ``paymentType`` names the operation (CP, RF, RV …)."""
         return await self._client.request(
             "POST", build_path("v1", "payments", payment_id), parameters, answer=models.Payment, key=idempotency_key
         )
@@ -46,7 +46,7 @@ class Payments(_Resource):
     async def capture(
         self, payment_id: str, *, amount: p.Amount, currency: str, idempotency_key: str = ""
     ) -> models.Payment:
-        """Take a reserved sum, or a part of it."""
+        """Capture an authorization, wholly or in part."""
         return await self.follow_up(
             payment_id, paymentType="CP", amount=amount, currency=currency, idempotency_key=idempotency_key
         )
@@ -54,21 +54,21 @@ class Payments(_Resource):
     async def refund(
         self, payment_id: str, *, amount: p.Amount, currency: str, idempotency_key: str = ""
     ) -> models.Payment:
-        """Give money back: of a payment or a capture, whole or in parts."""
+        """Refund a payment or a capture, wholly or in part."""
         return await self.follow_up(
             payment_id, paymentType="RF", amount=amount, currency=currency, idempotency_key=idempotency_key
         )
 
     async def reverse(self, payment_id: str, *, idempotency_key: str = "") -> models.Payment:
-        """Undo what is not captured or settled yet."""
+        """Reverse a payment that is not captured or settled yet."""
         return await self.follow_up(payment_id, paymentType="RV", idempotency_key=idempotency_key)
 
 
 class Checkouts(_Resource):
-    """Payments that the shopper makes in the payment form."""
+    """Checkouts: payments that the shopper makes in the hosted payment form."""
 
     async def create(self, *, idempotency_key: str = "", **parameters: Unpack[p.CheckoutRequest]) -> models.Checkout:
-        """A checkout; its id goes into the page with the payment form."""
+        """Create a checkout; its id goes into the page with the payment form."""
         return await self._client.request(
             "POST", "/v1/checkouts", parameters, answer=models.Checkout, key=idempotency_key
         )
@@ -81,18 +81,43 @@ class Checkouts(_Resource):
         return await self._client.request("POST", path, parameters, answer=models.Checkout, key=idempotency_key)
 
     async def get_payment(self, checkout_id: str) -> models.Payment:
-        """What became of it, when the shopper is back in the shop."""
+        """Get the payment of a checkout, when the shopper is back in the shop."""
         path = build_path("v1", "checkouts", checkout_id, "payment")
         return await self._client.request("GET", path, answer=models.Payment)
 
     async def get_registration(self, checkout_id: str) -> models.Registration:
-        """The registration that a checkout without a payment has made."""
+        """Get the registration that a checkout without a payment has made."""
         path = build_path("v1", "checkouts", checkout_id, "registration")
         return await self._client.request("GET", path, answer=models.Registration)
 
 
+class PaymentLinks(_Resource):
+    """Addresses at which shoppers pay on the gateway's own page."""
+
+    async def create(
+        self, *, idempotency_key: str = "", **parameters: Unpack[p.PaymentLinkRequest]
+    ) -> models.PaymentLink:
+        """A link; its ``url`` goes to the shopper."""
+        return await self._client.request(
+            "POST", "/v1/paymentLinks", parameters, answer=models.PaymentLink, key=idempotency_key
+        )
+
+    async def get(self, link_id: str) -> models.PaymentLink:
+        """How it stands: its state, how often it was paid, and how much."""
+        return await self._client.request("GET", build_path("v1", "paymentLinks", link_id), answer=models.PaymentLink)
+
+    async def list(self, **filters: Unpack[p.PaymentLinksRequest]) -> models.PaymentLinks:
+        """One page, the newest links first."""
+        return await self._client.request("GET", "/v1/paymentLinks", filters, answer=models.PaymentLinks)
+
+    async def deactivate(self, link_id: str) -> models.PaymentLink:
+        """Close it: it is neither opened nor paid any more."""
+        path = build_path("v1", "paymentLinks", link_id)
+        return await self._client.request("DELETE", path, answer=models.PaymentLink)
+
+
 class Registrations(_Resource):
-    """Stored means of payment."""
+    """Registrations: stored means of payment."""
 
     async def create(
         self, *, idempotency_key: str = "", **parameters: Unpack[p.RegistrationRequest]
@@ -103,59 +128,59 @@ class Registrations(_Resource):
         )
 
     async def get(self, registration_id: str) -> models.Registration:
-        """What is stored."""
+        """Get a registration, without card number."""
         path = build_path("v1", "registrations", registration_id)
         return await self._client.request("GET", path, answer=models.Registration)
 
     async def update(
         self, registration_id: str, *, idempotency_key: str = "", **parameters: Unpack[p.UpdateRegistrationRequest]
     ) -> models.Registration:
-        """Change it: a card's new expiry date."""
+        """Update a registration, such as a card's new expiry date."""
         path = build_path("v1", "registrations", registration_id)
         return await self._client.request("POST", path, parameters, answer=models.Registration, key=idempotency_key)
 
     async def extend(self, registration_id: str, *, idempotency_key: str = "") -> models.Registration:
-        """Keep it longer."""
+        """Extend the time that a registration is kept."""
         path = build_path("v1", "registrations", registration_id, "extend")
         return await self._client.request("POST", path, answer=models.Registration, key=idempotency_key)
 
     async def delete(self, registration_id: str) -> models.Registration:
-        """Forget it."""
+        """Delete a registration."""
         path = build_path("v1", "registrations", registration_id)
         return await self._client.request("DELETE", path, answer=models.Registration)
 
     async def pay(
         self, registration_id: str, *, idempotency_key: str = "", **parameters: Unpack[p.OneClickRequest]
     ) -> models.Payment:
-        """A payment with it."""
+        """Pay with a registration."""
         path = build_path("v1", "registrations", registration_id, "payments")
         return await self._client.request("POST", path, parameters, answer=models.Payment, key=idempotency_key)
 
 
 class Schedules(_Resource):
-    """Subscriptions: a registration that is charged again and again."""
+    """Schedules: subscriptions that charge a registration at set times."""
 
     async def create(self, *, idempotency_key: str = "", **parameters: Unpack[p.ScheduleRequest]) -> models.Schedule:
-        """A subscription; ``job`` says when it charges."""
+        """Create a subscription; ``job`` says when it charges."""
         return await self._client.request(
             "POST", "/v1/schedules", parameters, answer=models.Schedule, key=idempotency_key
         )
 
     async def get(self, schedule_id: str) -> models.Schedule:
-        """Its plan and its last runs."""
+        """Get a subscription with its plan and its last runs."""
         return await self._client.request("GET", build_path("v1", "schedules", schedule_id), answer=models.Schedule)
 
     async def reschedule(
         self, schedule_id: str, *, idempotency_key: str = "", **parameters: Unpack[p.RescheduleRequest]
     ) -> models.Schedule:
-        """Change amount or times; what is not sent stays."""
+        """Change a subscription's amount or times; what is not sent stays."""
         path = build_path("v1", "schedules", schedule_id, "reschedule")
         return await self._client.request("POST", path, parameters, answer=models.Schedule, key=idempotency_key)
 
     async def deschedule(
         self, schedule_id: str, *, idempotency_key: str = "", **parameters: Unpack[p.DescheduleRequest]
     ) -> models.Schedule:
-        """Give notice."""
+        """Cancel a subscription, at once or after its notice period."""
         path = build_path("v1", "schedules", schedule_id, "deschedule")
         return await self._client.request("POST", path, parameters, answer=models.Schedule, key=idempotency_key)
 
@@ -168,25 +193,26 @@ class Authentications(_Resource):
         return await self._client.request("POST", "/v1/threeDSecure", parameters, answer=models.Authentication)
 
     async def get(self, authentication_id: str) -> models.Authentication:
-        """How it went."""
+        """Get an authentication with its result."""
         path = build_path("v1", "threeDSecure", authentication_id)
         return await self._client.request("GET", path, answer=models.Authentication)
 
 
 class Transactions(_Resource):
-    """Find payments again."""
+    """Transactions: queries of payments by id, by merchantTransactionId or by date."""
 
     async def get(self, transaction_id: str, **filters: Unpack[p.QueryRecordRequest]) -> models.RecordList:
-        """A transaction; ``includeLinkedTransactions`` adds its captures, refunds and the rest of its chain."""
+        """Get a transaction; ``includeLinkedTransactions`` adds its captures, refunds and the rest of its chain."""
         path = build_path("v3", "query", transaction_id)
         return await self._client.request("GET", path, filters, answer=models.RecordList)
 
     async def list(self, **filters: Unpack[p.QueryRecordsRequest]) -> models.RecordList:
-        """One page: by ``merchantTransactionId``, or by ``date`` {from, to} in UTC, `2026-11-21 10:00:00`."""
+        """List one page of transactions: by ``merchantTransactionId``, or by ``date`` {from, to} in UTC,
+        `2026-11-21 10:00:00`."""
         return await self._client.request("GET", "/v3/query", filters, answer=models.RecordList)
 
     async def iterate(self, **filters: Unpack[p.QueryRecordsRequest]) -> AsyncIterator[models.Listed]:
-        """Every transaction of all pages, the oldest first."""
+        """Iterate over the transactions of all pages, the oldest first."""
         asked: dict[str, Any] = {**filters, "pageNo": 1}
         while True:
             page = await self._client.request("GET", "/v3/query", asked, answer=models.RecordList)
@@ -198,10 +224,10 @@ class Transactions(_Resource):
 
 
 class Reports(_Resource):
-    """What institutes have paid out."""
+    """Reports: settlements, which are the payouts of clearing institutes, and their records."""
 
     async def settlements(self, **filters: Unpack[p.AggregationsPageRequest]) -> AsyncIterator[models.Settlement]:
-        """Every settlement of all pages; ``date`` {from, to}."""
+        """Iterate over the settlements of all pages; ``date`` {from, to}."""
         asked: dict[str, Any] = {**filters, "pageNo": 1}
         path = "/reports/v2/reconciliations/aggregations"
         while True:
@@ -215,7 +241,7 @@ class Reports(_Resource):
     async def settlement_records(
         self, settlement_id: str, **filters: Unpack[p.AggregationPageRequest]
     ) -> AsyncIterator[dict[str, Any]]:
-        """Every record of a settlement, under the names of the reconciliation file's columns."""
+        """Iterate over the records of a settlement, under the names of the reconciliation file's columns."""
         asked: dict[str, Any] = {**filters, "pageNo": 1}
         path = build_path("reports", "v2", "reconciliations", "aggregations", settlement_id)
         while True:
@@ -233,44 +259,44 @@ class TestTools(_Resource):
     __test__ = False  # no class of tests, whatever pytest takes its name for
 
     async def read_clock(self) -> models.Clock:
-        """The merchant's time."""
+        """Get the merchant's clock."""
         return await self._client.request("GET", "/v1/test/clock", answer=models.Clock)
 
     async def advance_clock(self, seconds: int) -> models.Clock:
-        """Move the merchant's clock on; what falls due on the way is done."""
+        """Advance the merchant's clock; work that falls due on the way is done."""
         return await self._client.request("POST", "/v1/test/clock", {"advance": seconds}, answer=models.Clock)
 
     async def reset_clock(self) -> models.Clock:
-        """Back to the real time."""
+        """Reset the merchant's clock to real time."""
         return await self._client.request("DELETE", "/v1/test/clock", answer=models.Clock)
 
     async def list_acquirer_messages(self, payment_id: str) -> models.AcquirerMessages:
-        """What the acquirer was sent for a payment, and what it answered, masked."""
+        """List the messages to and from the acquirer about a payment, masked."""
         return await self._client.request(
             "GET", "/v1/test/acquirer/messages", {"id": payment_id}, answer=models.AcquirerMessages
         )
 
     async def list_mails(self, payment_id: str) -> models.Mails:
-        """The mails that a payment's shopper was sent."""
+        """List the mails that a payment's shopper was sent."""
         return await self._client.request("GET", "/v1/test/mails", {"id": payment_id}, answer=models.Mails)
 
     async def decide_transfer(self, payment_id: str, outcome: Literal["arrived", "returned"]) -> models.Payment:
-        """What the bank reports of a prepayment."""
+        """Decide a prepayment as its bank would: the transfer came, or it did not."""
         path = build_path("v1", "test", "transfers", payment_id)
         return await self._client.request("POST", path, {"outcome": outcome}, answer=models.Payment)
 
     async def create_wallet_token(self, **parameters: Unpack[p.MakeWalletTokenRequest]) -> models.WalletToken:
-        """A wallet's token as a shopper's device makes it."""
+        """Create a wallet token as a shopper's device makes it."""
         return await self._client.request("POST", "/v1/test/wallet-token", parameters, answer=models.WalletToken)
 
     async def open_inspector(self, **parameters: Unpack[p.OpenInspectorRequest]) -> models.Inspector:
-        """Have webhooks kept, to be read from here: the gateway cannot call your machine."""
+        """Open a webhook inspector, whose webhooks are read from here: the gateway cannot call your machine."""
         return await self._client.request("POST", "/v1/test/webhooks", parameters, answer=models.Inspector)
 
     async def read_webhooks(self, **filters: Unpack[p.ReadWebhooksRequest]) -> models.KeptWebhooks:
-        """What was kept, the earliest first."""
+        """Read the webhooks of an inspector, the earliest first."""
         return await self._client.request("GET", "/v1/test/webhooks", filters, answer=models.KeptWebhooks)
 
     async def read_requests(self) -> models.RequestLog:
-        """The newest requests, the newest first."""
+        """Read the request log, the newest first."""
         return await self._client.request("GET", "/v1/test/requests", answer=models.RequestLog)

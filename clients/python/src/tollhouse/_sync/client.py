@@ -13,6 +13,7 @@ import httpx
 from tollhouse._sync.resources import (
     Authentications,
     Checkouts,
+    PaymentLinks,
     Payments,
     Registrations,
     Reports,
@@ -49,6 +50,7 @@ class Tollhouse:
         self._http = httpx.Client(timeout=timeout, transport=transport, follow_redirects=False)
         self.payments = Payments(self)
         self.checkouts = Checkouts(self)
+        self.payment_links = PaymentLinks(self)
         self.registrations = Registrations(self)
         self.schedules = Schedules(self)
         self.authentications = Authentications(self)
@@ -72,7 +74,7 @@ class Tollhouse:
         self._http.close()
 
     def list_result_codes(self) -> ResultCodes:
-        """Every result code of this gateway, with its description and family."""
+        """List every result code of this gateway, with its description and family."""
         return self.request("GET", "/v1/resultcodes", answer=ResultCodes, entity=False)
 
     def request(
@@ -85,8 +87,8 @@ class Tollhouse:
         entity: bool = True,
         key: str | None = None,
     ) -> T:
-        """Any request, for what has no method here. ``key``: None sends no idempotency key, '' a new one. Raises
-        ApiError, NoAnswerError, and TypeError for a parameter that cannot be sent."""
+        """Send any request, for endpoints without a method here. ``key``: None sends no idempotency key, '' a
+        new one. Raises ApiError, NoAnswerError, and TypeError for a parameter that cannot be sent."""
         request = prepare_request(self._connection, method, path, parameters, entity=entity, key=key)
         while True:
             got, fault, unsent = None, "", False

@@ -1,4 +1,4 @@
-"""What the command line writes: lines for people, or JSON, one object to a line."""
+"""Output of the command line: lines for people, or JSON, one object to a line."""
 
 from __future__ import annotations
 

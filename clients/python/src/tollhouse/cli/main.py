@@ -17,13 +17,14 @@ from typing import Any
 
 from tollhouse._sync.client import Tollhouse
 from tollhouse._version import __version__
-from tollhouse.cli import listen, migration
+from tollhouse.cli import assistant, listen, migration
 from tollhouse.cli.console import Console, describe
 from tollhouse.cli.settings import connect, load_settings
 from tollhouse.cli.triggers import APPROVED_CARD, DECLINED_CARD, EVENTS
 from tollhouse.errors import ApiError, TollhouseError
 from tollhouse.models import Payment
 
+SERVER_COMMANDS = frozenset({"run", "web", "worker", "beat", "check", "doctor", "health", "manage"})
 PAGES = {"start": "/", "docs": "/docs/", "admin": "/admin/", "demo": "/demo/", "testdata": "/testdata"}
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -83,6 +84,7 @@ def _add_tools(commands: Any) -> None:
     checked = commands.add_parser("migrate-check", help="an old client's request: what is taken, ignored, refused")
     checked.add_argument("file", nargs="?", default="-", help="curl command, HTTP message or form body; - is the input")
     checked.add_argument("--path", default="/v1/payments", help="where a form body goes")
+    commands.add_parser("mcp", help="a read-only MCP server for assistants, over standard input and output")
     opened = commands.add_parser("open", help="a page of the gateway in the browser")
     opened.add_argument("page", nargs="?", default="start", help=f"{', '.join(PAGES)}, or the id or ndc of a request")
     opened.add_argument("--print", action="store_true", dest="only_print", help="write the address only")
@@ -96,20 +98,36 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * _UNITS[found[2] or "s"]
 
 
+def _run_server(given: list[str]) -> int:
+    """Run a command of the gateway itself, where its package is installed too: both packages bring `tollhouse`."""
+    try:
+        from tollhouse_server import main as run_gateway
+    except ImportError:
+        sys.stderr.write(f"tollhouse {given[0]} is a command of the gateway itself: install its package, tollhouse.\n")
+        return 2
+    code: int = run_gateway(given)
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in SERVER_COMMANDS:
+        return _run_server(given)
     parser = build_parser()
     with contextlib.suppress(ImportError):
         import argcomplete
 
         argcomplete.autocomplete(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     console = Console(as_json=options.json)
     try:
         settings = load_settings(options.env)
         if options.command == "open":
             return _open(console, settings["BASE"], options.page, only_print=options.only_print)
         with connect(settings) as gateway:
+            if options.command == "mcp":
+                return assistant.serve(gateway, settings["BASE"])
             return run_command(gateway, console, options)
     except ApiError as error:
         console.show_error(error)

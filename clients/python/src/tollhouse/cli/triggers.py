@@ -1,4 +1,4 @@
-"""Events to try with: each makes what causes the webhook, in the test environment."""
+"""`tollhouse trigger`: makes the payment or change that causes a webhook, in the test environment."""
 
 from __future__ import annotations
 

@@ -1,0 +1,20 @@
+// The second script: what a card form alone does not need. The first one loads it (later.js) and hands it `shared.js`.
+import { addMoreRules } from "../shared.js";
+import { bankPart, redirectPart, virtualPart } from "./means.js";
+import { walletPart } from "./wallets.js";
+/** @import { OtherBrand, View } from "../types.js" */
+export { arrange, awaitProviders } from "./arrange.js";
+export { explainBase, explainMissing, explainNested, showMistakes } from "./explain.js";
+export { fastCheckout } from "./fast.js";
+export { savedPart } from "./saved.js";
+export { frameSheet, windowClosed } from "./sheet.js";
+
+addMoreRules(MORE_RULES);
+
+/** @param {View} view @param {OtherBrand} brand */
+export function partOf(view, brand) {
+  if (brand.kind === "bank") return bankPart(view, brand);
+  if (brand.kind === "virtual") return virtualPart(view, brand);
+  if (/^wallet\d$/.test(brand.kind) || brand.code === "SHOPWALLET") return walletPart(view, brand);
+  return redirectPart(view, brand);
+}

@@ -1,0 +1,207 @@
+// Wallets: a button, then a sheet. Where the gateway configures a provider, the provider's own sheet opens; else, in
+// the test environment, one of ours that says it is a test.
+import {
+  ICONS, KIND_ICONS, back, callPage, commonFields, complain, countryField, follow, freshId, h, icon, isolated, mark,
+  shopperParameters, textField, warn,
+} from "../shared.js";
+import { providerReady, providerSheet } from "./providers.js";
+import { openSheet } from "./sheet.js";
+import { SHEET_OF, walletOptions } from "./wishes.js";
+/** @import { Field, Fields, OtherBrand, Part, View, Wallet } from "../types.js" */
+
+/** @param {View} view @param {OtherBrand} brand @param {(event: Event) => void} onclick */
+export function walletButton(view, brand, onclick) {
+  const wishes = walletOptions(brand.code);
+  const button = h("button", {
+    // No type, which a page's reset of [type="button"] would meet; so it must not submit a form around it.
+    class: `wpwl-button wpwl-button-brand wpwl-button-pay wpwl-wallet wpwl-wallet-${brand.code}`,
+    "data-color": wishes.buttonColor, "data-placement": wishes.placement, onclick: (event) => { event.preventDefault(); onclick(event); },
+  }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), icon(KIND_ICONS.wallet), h("span", { class: "wpwl-button-text" }, view.t("payWith", { brand: view.words.label(brand) })));
+  return button;
+}
+
+// A part whose form is only a button.
+/** @param {View} view @param {OtherBrand} brand */
+export function walletPart(view, brand) {
+  const part = /** @type {Part} */ ({
+    kind: brand.kind === "redirect" ? "redirect" : "wallet", opensWindow: brand.kind === "redirect", fields: /** @type {Field[]} */ ([]), title: view.words.label(brand), badges: [mark(brand.code, "", true)], configure: () => {},
+    shown: () => !part.form.hidden, brand: () => brand.code, check: () => /** @type {[Field, string][]} */ ([]),
+  });
+  const { provider } = (view.config.wallets || {})[brand.code] || {};
+  if (provider) part.ready = providerReady(view, brand, provider);
+  part.button = walletButton(view, brand, () => pressWallet(view, part, brand));
+  part.form = h("div", { class: `wpwl-form wpwl-form-${SHEET_OF[brand.code]} wpwl-form-${brand.code}` }, part.button);
+  part.press = () => part.button.click();
+  part.node = part.form;
+  return part;
+}
+
+/** @param {View} view @param {Part} part @param {OtherBrand} brand */
+export async function pressWallet(view, part, brand) {
+  if (view.busy || view.over) return;
+  const { provider, ...wallet } = (view.config.wallets || {})[brand.code] || {};
+  view.setBusy(part, true);
+  let sheet;
+  try {
+    sheet = await (provider ? providerSheet(view, brand, provider) : walletSheet(view, brand, wallet));
+    if (sheet && !(await stillFor(view, sheet.amount))) {
+      sheet.complete(false);
+      return back(view, part, "error", view.t("amountChanged"), "amount", { page: sheet.amount, checkout: view.config.checkout.amount });
+    }
+  } catch (fault) {
+    complain(`${brand.code}: ${(fault && fault.message) || fault}`);
+    return back(view, part, "error", view.t("tryAgainLater"), "wallet");
+  }
+  if (!sheet) {
+    view.setBusy(null, false);
+    return view.say("info", view.t("stopped"), null, true);
+  }
+  if (sheet.popup) part.popup = sheet.popup;
+  /** @type {Fields} */
+  const fields = { ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code };
+  if (sheet.token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = sheet.token;
+  for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];
+  const sending = view.gateway.post(fields);
+  callPage("onAfterSubmit", { brand: brand.code });
+  sending.then(({ body }) => sheet.complete(body.state !== "open" && body.state !== "expired"), () => sheet.complete(null));
+  await follow(view, part, sending);
+}
+
+// What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile.
+/** @param {View} view @param {string} amount */
+async function stillFor(view, amount) {
+  const same = () => !amount || !view.config.checkout.amount || Number(amount) === Number(view.config.checkout.amount);
+  if (same()) return true;
+  const { status, body } = await view.gateway.config([], view.words.locale).catch(() => /** @type {any} */ ({}));
+  if (status === 200) Object.assign(view.config.checkout, body.checkout);
+  if (!same()) complain(`The sheet showed ${amount}, the checkout's amount is ${view.config.checkout.amount}: update the checkout before you show another total.`);
+  return same();
+}
+
+/** @param {View} view @param {string} label @param {string} price @param {string} currency @param {string} [classes] */
+const priceRow = (view, label, price, currency, classes) =>
+  h("div", { class: `wpwl-price ${classes || ""}` }, h("dt", {}, label), h("dd", {}, view.words.money(price, currency)));
+
+// Our own sheet: what the shopper buys, for how much, with which (test) card. Resolves with the fields of the payment,
+// or null when it was closed.
+/** @param {View} view @param {OtherBrand} brand @param {Wallet} wallet */
+function walletSheet(view, brand, wallet) {
+  return new Promise((resolve) => {
+    const { t } = view;
+    const wishes = walletOptions(brand.code);
+    const checkout = view.config.checkout;
+    const currency = wishes.currencyCode || wishes.ledgerCurrency || checkout.currency;
+    const isShop = brand.kind === "redirect";
+    let items = Array.isArray(wishes.displayItems) ? wishes.displayItems : [];
+    let amount = wishes.amount || checkout.amount || "0.00";
+    const estimated = wishes.prefetchPriceStatus && wishes.prefetchPriceStatus !== "FINAL";
+    if (checkout.currency && currency !== checkout.currency) warn(`${brand.code}: the page says ${currency}, the checkout is in ${checkout.currency}.`);
+
+    const list = h("dl", { class: "wpwl-prices" });
+    const showPrices = () => list.replaceChildren(
+      ...items.map((/** @type {any} */ one) => priceRow(view, one.label, one.price, currency, `wpwl-price-${String(one.type || "LINE_ITEM").toLowerCase()}`)),
+      priceRow(view, estimated ? t("estimated") : t("total"), amount, currency, "wpwl-total"));
+    const fault = h("div", { class: "wpwl-note wpwl-note-error", hidden: true, role: "alert" }, icon(ICONS.alert), h("div", {}));
+    /** @param {string} [text] */
+    const fail = (text) => {
+      fault.hidden = !text;
+      /** @type {Node} */ (fault.lastChild).textContent = text || "";
+    };
+
+    // Shipping is asked by an online shop's wallet that ships; a billing address where the page wants one.
+    const parameters = wishes.billingAddressParameters || {};
+    const wanted = wishes.billingAddressRequired || wishes.productType === "PayAndShip";
+    /** @param {string} text */
+    const blank = (text) => (text ? "" : "fieldError");
+    const full = parameters.format !== "MIN";
+    const address = !wanted ? [] : [
+      textField(view, "fullName", { label: t("fullName"), autocomplete: "name", parameter: "name", check: blank }),
+      full && textField(view, "street1", { label: t("street1"), autocomplete: "address-line1", parameter: "address1", check: blank }),
+      full && textField(view, "city", { label: t("city"), autocomplete: "address-level2", parameter: "locality", check: blank }),
+      textField(view, "postcode", { label: t("postcode"), autocomplete: "postal-code", parameter: "postalCode", check: blank }),
+      countryField(view),
+      parameters.phoneNumberRequired && textField(view, "phone", { label: t("phone"), autocomplete: "tel", parameter: "phoneNumber", inputmode: "tel", check: blank }),
+    ].filter(Boolean);
+    const addressValues = () => {
+      const { "billing.country": countryCode, ...rest } = Object.assign({}, ...address.map((field) => field.values()));
+      return { ...rest, countryCode };
+    };
+
+    const cards = wallet.testTokens || [];
+    if (!isShop && !cards.length) throw new Error("no provider is configured for this wallet at the gateway");
+    const picks = freshId("pick");
+    const choices = isShop ? null : h("fieldset", { class: "wpwl-choices wpwl-choices-tall" }, h("legend", { class: "wpwl-label" }, t("card")),
+      cards.map((card, at) => h("label", { class: "wpwl-choice" }, h("input", { type: "radio", name: picks, value: at, checked: at === 0 }),
+        mark(card.network || "VISA", "", true), h("span", {}, isolated(`•••• ${card.last4}`), " · ", t(card.outcome === "declined" ? "testDeclined" : "testApproved")))));
+
+    const pay = h("button", { class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
+    const showPay = () => (/** @type {Node} */ (pay.lastChild).textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
+    let working = false;
+    /** @param {boolean} on */
+    const work = (on) => {
+      working = on;
+      pay.classList.toggle("wpwl-spinning", on);
+      pay.setAttribute("aria-disabled", String(on));
+    };
+    /** @param {string} trigger */
+    const changed = async (trigger) => {
+      if (typeof wishes.onPaymentDataChanged !== "function") return;
+      work(true);
+      try {
+        const update = (await wishes.onPaymentDataChanged({ callbackTrigger: trigger, paymentMethodData: { type: "CARD" }, shippingAddress: wanted ? addressValues() : undefined })) || {};
+        const price = update.newTransactionInfo || update;
+        if (price.totalPrice || price.amount) amount = String(price.totalPrice || price.amount);
+        if (Array.isArray(price.displayItems)) items = price.displayItems;
+        fail(update.error && update.error.message);
+      } catch (trouble) {
+        complain(`${SHEET_OF[brand.code]}.onPaymentDataChanged was rejected: ${trouble}`);
+        fail(t("tryAgainLater"));
+      }
+      showPrices();
+      showPay();
+      work(false);
+    };
+
+    const form = h("form", { class: "wpwl-stack", novalidate: true, action: "#", onsubmit: async (event) => {
+      event.preventDefault();
+      if (working) return;
+      const wrong = address.map((field) => [field, view.t2(field.judge())]).filter(([field, text]) => { field.fail(text); return text; });
+      if (wrong.length) return wrong[0][0].focus();
+      const popup = isShop ? window.open("about:blank", freshId("window"), "popup,width=480,height=720") : null;
+      const card = choices ? cards[Number(/** @type {HTMLInputElement} */ (form.querySelector(`[name="${picks}"]:checked`)).value)] : null;
+      work(true);
+      if (typeof wishes.onPaymentAuthorized === "function") {
+        let verdict;
+        try {
+          verdict = (await wishes.onPaymentAuthorized({
+            apiVersion: 2, apiVersionMinor: 0, email: undefined,
+            paymentMethodData: { type: "CARD", description: card ? `${card.network} •••• ${card.last4}` : "", info: { cardNetwork: card && card.network, cardDetails: card && card.last4, billingAddress: wanted ? addressValues() : undefined } },
+          })) || {};
+        } catch (trouble) {
+          complain(`${SHEET_OF[brand.code]}.onPaymentAuthorized was rejected: ${trouble}`);
+          verdict = {};
+        }
+        if (verdict.transactionState !== "SUCCESS") {
+          if (popup) popup.close();
+          work(false);
+          return fail((verdict.error && verdict.error.message) || t("tryAgainLater"));
+        }
+      }
+      sheet.close("done");
+      const at = wanted ? addressValues() : {};
+      resolve({
+        popup, token: card && card.token, amount, complete: () => {},
+        address: { street1: at.address1, city: at.locality, postcode: at.postalCode, country: at.countryCode },
+      });
+    } }, h("p", { class: "wpwl-test" }, t("testSheet")),
+      wishes.merchantName && h("div", { class: "wpwl-merchant" }, wishes.merchantName), list, choices, address.map((field) => field.node), fault,
+      h("div", { class: "wpwl-group wpwl-group-submit" }, pay));
+    if (wanted) address.forEach((field) => field.control.addEventListener("change", () => changed("SHIPPING_ADDRESS")));
+    showPrices();
+    showPay();
+    const sheet = openSheet(view, { name: "wallet", title: view.words.label(brand), content: form, onClose: () => resolve(null) });
+    const language = wishes.checkoutLanguage;
+    if (language) sheet.dialog.dataset.language = language;
+    changed("INITIALIZE");
+  });
+}

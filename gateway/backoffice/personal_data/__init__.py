@@ -1,0 +1,1 @@
+"""Requests to erase a shopper's data, and exports of it."""

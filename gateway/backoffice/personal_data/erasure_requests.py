@@ -1,0 +1,165 @@
+"""Four eyes for erasing a shopper's data: one person asks, an independent second one approves, and then it is erased.
+
+Each step is a compare-and-set with its audit entry. The person's e-mail or telephone number is stored until the request
+ends, and masked afterwards. Source: docs/decisions/0102 and 0053.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from gateway.access import audit_log
+from gateway.access.permissions import RowOwner
+from gateway.backoffice.access.independence import list_common_actors, load_handling_ties
+from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
+from gateway.core import clock
+from gateway.core.masking import mask_note
+from gateway.models import ErasureRequest
+from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, forget_person
+from gateway.personal_data.export import export_person
+from gateway.personal_data.people import PersonNotFoundError, PersonSelector, mask_person_value, parse_person
+
+MAX_ERASURE_REASON_CHARS: Final = 500
+MAX_ERASURE_PAGE_S: Final = 25
+"""No statement starts later or takes longer, so that the answer comes before a proxy gives up at 75 s."""
+ErasureState = ErasureRequest.State
+
+
+class ErasureRefusedError(Exception):
+    """The step is not possible; the text says why and may be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureClerk:
+    """The person who takes a step. ``user``: the user's key."""
+
+    user: int
+    actor: audit_log.Actor
+
+
+def preview_erasure(selector: PersonSelector, *, by: ErasureClerk) -> dict[str, Any]:
+    """The report as it would be. Raises ErasureRefusedError."""
+    return _forget(selector, by, dry_run=True)
+
+
+def request_erasure(selector: PersonSelector, reason: str, *, by: ErasureClerk) -> ErasureRequest:
+    """Ask a second person to erase. Raises ErasureRefusedError, also when nothing can be erased now."""
+    reason = mask_note(reason, MAX_ERASURE_REASON_CHARS)
+    if not reason:
+        raise ErasureRefusedError(_("Say why: who asked for it, and when."))
+    report = preview_erasure(selector, by=by)
+    row = ErasureRequest(
+        merchant=selector.merchant,
+        kind=selector.kind,
+        value=selector.value,
+        shown=mask_person_value(selector.value),
+        reason=reason,
+        asked_by_id=by.user,
+        asked_by_name=by.actor.name[:150],
+        asked_at=clock.real_now(),
+        report=report,
+    )
+    with transaction.atomic():
+        row.save(force_insert=True)
+        _record(by, "erasure asked", row)
+    return row
+
+
+def explain_decision_refusal(row: ErasureRequest, user: int) -> str:
+    """Why the user cannot approve the request; "" if they can."""
+    if row.state != ErasureState.ASKED:
+        return _("It was decided already.")
+    if row.asked_by_id == user:
+        return _("You asked for this, so somebody else decides it.")
+    asker = row.asked_by_id
+    if asker is None:
+        return ""
+    ties, place = load_handling_ties(), RowOwner(merchant=row.merchant_id)
+    tied = asker in ties.handlers(user) or user in ties.handlers(asker)
+    if tied or list_common_actors(asker, user, place):
+        words = _("You and %s may be the same person: one of you, or somebody behind both, made or changed the other.")
+        return words % row.asked_by_name
+    return ""
+
+
+def approve_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
+    """Erase what was asked for. Raises ErasureRefusedError; the request stays then."""
+    if why := explain_decision_refusal(row, by.user):
+        raise ErasureRefusedError(why)
+    try:
+        selector = parse_person(row.merchant, row.kind, row.value)
+    except PersonNotFoundError as fault:
+        raise ErasureRefusedError(str(fault)) from None
+    with transaction.atomic():
+        report = _forget(selector, by, dry_run=False)
+        return _end(row, ErasureState.DONE, "erasure carried out", {"report": report}, by)
+
+
+def reject_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
+    """End the request without erasing. Raises ErasureRefusedError."""
+    if row.asked_by_id == by.user:
+        raise ErasureRefusedError(_("You asked for this, so somebody else decides it."))
+    return _end(row, ErasureState.REJECTED, "erasure rejected", {"report": {}}, by)
+
+
+def withdraw_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
+    """Take one's own request back. Raises ErasureRefusedError."""
+    if row.asked_by_id != by.user:
+        raise ErasureRefusedError(_("Who asked for it withdraws it."))
+    return _end(row, ErasureState.WITHDRAWN, "erasure withdrawn", {"report": {}}, by)
+
+
+def describe_open_matters(fault: PersonStillActiveError) -> str:
+    """What has to end first, in the user's language."""
+    told = "; ".join(f"{one.title}: {', '.join(one.ids)}" for one in fault.matters)
+    return _("Nothing was erased, because something is open.") + f" {told}"
+
+
+def export_within_page(selector: PersonSelector) -> dict[str, Any]:
+    """The person's data, as export_person. Raises ErasureRefusedError where that takes longer than a page may."""
+    try:
+        with limit_page_time(MAX_ERASURE_PAGE_S):
+            return export_person(selector)
+    except PersonNotFoundError as fault:
+        raise ErasureRefusedError(str(fault)) from None
+    except PageTooSlowError:
+        raise ErasureRefusedError(_("That takes too long for a page. Use manage.py forget_shopper --export.")) from None
+
+
+def _forget(selector: PersonSelector, by: ErasureClerk, *, dry_run: bool) -> dict[str, Any]:
+    try:
+        with limit_page_time(MAX_ERASURE_PAGE_S):
+            return forget_person(selector, by=by.actor, dry_run=dry_run)
+    except PageTooSlowError:
+        raise ErasureRefusedError(
+            _("That takes too long for a page, and nothing was erased. Use manage.py forget_shopper.")
+        ) from None
+    except PersonStillActiveError as fault:
+        raise ErasureRefusedError(describe_open_matters(fault)) from None
+    except PersonNotFoundError as fault:
+        raise ErasureRefusedError(str(fault)) from None
+    except ErasureConflictError:
+        raise ErasureRefusedError(_("Something of this person changed meanwhile. Try again.")) from None
+
+
+def _end(
+    row: ErasureRequest, state: ErasureRequest.State, action: str, changes: Mapping[str, Any], by: ErasureClerk
+) -> ErasureRequest:
+    now = {"decided_by_id": by.user, "decided_by_name": by.actor.name[:150], "decided_at": clock.real_now()}
+    with transaction.atomic():
+        waiting = ErasureRequest.objects.filter(pk=row.pk, state=ErasureState.ASKED)
+        if not waiting.update(state=state, value="", **now, **changes):
+            raise ErasureRefusedError(_("It was decided already."))
+        row.refresh_from_db()
+        _record(by, action, row)
+    return row
+
+
+def _record(by: ErasureClerk, action: str, row: ErasureRequest) -> None:
+    facts = {"kind": row.kind, "shown": row.shown, "reason": row.reason, "state": row.state}
+    audit_log.record_audit_entry(by.actor, action, row, after=facts)

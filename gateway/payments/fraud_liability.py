@@ -1,0 +1,58 @@
+"""Who carries the loss if the shopper denies a card payment: the issuer, or the merchant.
+
+An authentication, or its attempt, moves the liability for fraud to the issuer; an exemption, a payment without the
+shopper and one without an authentication leave it with the merchant. Told by the ECI that the acquirer was sent, so a
+proof of the merchant's own 3DS server counts as ours does. Source: docs/decisions/0013, 0067; the networks' ECI in
+gateway.threeds_protocol.networks.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from gateway.connectors.acquirer_message import flatten_body
+from gateway.connectors.means import Card
+from gateway.connectors.point_of_service import build_point_of_service
+from gateway.models import Payment, Status
+from gateway.payments.nested_values import deep_merge
+from gateway.payments.stored_answer import get_shown_facts
+from gateway.threeds_protocol.networks import ThreeDSNetwork, find_threeds_network
+
+_SHIFTING_STATUSES = ("Y", "A")
+
+
+class FraudLiability(enum.StrEnum):
+    """The party that carries a loss by fraud, and why."""
+
+    ISSUER = "issuer"
+    MERCHANT_EXEMPTED = "merchant, exempted"
+    MERCHANT_INITIATED = "merchant, initiated by the merchant"
+    MERCHANT_ORDER = "merchant, mail or telephone order"
+    MERCHANT_UNAUTHENTICATED = "merchant, not authenticated"
+
+
+def resolve_fraud_liability(payment: Payment) -> FraudLiability | None:
+    """The liability of an approved first card payment; None for other payments, and for networks without 3-D Secure."""
+    network = find_threeds_network(payment.brand)
+    if (
+        network is None
+        or payment.referenced is not None
+        or payment.means != Card.kind
+        or payment.status != Status.APPROVED
+        or payment.payment_type not in ("PA", "DB")
+    ):
+        return None
+    shown = deep_merge(payment.request, {"threeDSecure": get_shown_facts(payment).get("threeDSecure", {})})
+    point = build_point_of_service(flatten_body(shown))
+    if point.merchant_initiated:
+        return FraudLiability.MERCHANT_INITIATED
+    if point.order:
+        return FraudLiability.MERCHANT_ORDER
+    if _is_shifting(network, point.eci):
+        return FraudLiability.ISSUER
+    return FraudLiability.MERCHANT_EXEMPTED if point.exemption else FraudLiability.MERCHANT_UNAUTHENTICATED
+
+
+def _is_shifting(network: ThreeDSNetwork, eci: str) -> bool:
+    """Whether the network gives this ECI to an authentication or its attempt."""
+    return bool(eci) and eci in (network.eci.get(status) for status in _SHIFTING_STATUSES)

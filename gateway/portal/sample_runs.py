@@ -1,0 +1,201 @@
+"""The docs' Run button: a sample is sent for a user of the back office who may issue tokens for the channel.
+
+Test environment only. A run sends nothing but the samples of this gateway, each after the samples it builds on; the
+user chooses the sample and the channel. The token is made for the run, shown to no one, and deleted after it. Source:
+docs/decisions/0084.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
+from django.utils import timezone, translation
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from gateway.access import audit_log, permissions
+from gateway.access.tokens import lend_token
+from gateway.api.authentication import throttle_sample_run
+from gateway.api.errors import ApiError
+from gateway.api.in_process import call_own_api
+from gateway.core import clock, identifiers
+from gateway.core.client_address import resolve_client_ip
+from gateway.core.curl import ENTITY_VARIABLE, TOKEN_VARIABLE
+from gateway.core.secret import Secret
+from gateway.models import Channel, Payment, RequestLog, WebhookEndpoint
+from gateway.notifications.endpoints import InvalidEndpointError, open_inspector
+from gateway.portal.highlight import highlight_json
+from gateway.portal.sample_code import find_sample_endpoint
+from gateway.portal.samples import API_SAMPLES, ApiSample
+
+SAMPLE_RUN_PERMISSION: Final = "gateway.issue_accesstoken"
+MAX_READER_CHANNELS: Final = 50
+"""Channels that a reader can choose from."""
+SAMPLES_NOT_RUN: Final = frozenset({"throttled"})
+"""Samples whose answer cannot be brought about by one request."""
+
+_ALSO_BEFORE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"draw": ("agree",), "query-records": ("reverse",)}
+)
+"""Samples whose answer also depends on others than the one whose id they name."""
+_KEEPING: Final = ("/v1/payments", "/v1/paymentLinks", "/v1/registrations", "/v1/threeDSecure", "/v1/schedules")
+"""Paths whose answer has the id that later samples name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRun:
+    """One sample as it was sent, and its answer."""
+
+    sample: ApiSample
+    path: str
+    status: int
+    answer: dict[str, Any]
+
+
+def list_sample_steps(sample: ApiSample) -> list[ApiSample]:
+    """The samples that a run of ``sample`` sends, in their order; itself last."""
+    before = [name for name in (sample.after, *_ALSO_BEFORE.get(sample.name, ())) if name]
+    steps: list[ApiSample] = []
+    for name in before:
+        steps += [step for step in list_sample_steps(API_SAMPLES[name]) if step not in steps]
+    return [*steps, sample]
+
+
+def run_sample(sample: ApiSample, channel: Channel, *, by: audit_log.Actor) -> list[SampleRun]:
+    """Send ``sample`` and what it builds on, as ``channel``. A refused step ends the run."""
+    steps = list_sample_steps(sample)
+    scopes = sorted({find_sample_endpoint(step).scope for step in steps})
+    audit_log.record_audit_entry(by, "run sample", channel, after={"sample": sample.name})
+    ids: dict[str, str] = {}
+    done: list[SampleRun] = []
+    # The API speaks English and UTC, whatever the reader's back office does.
+    with (
+        timezone.override(UTC),
+        translation.override("en"),
+        lend_token(channel, name="Docs: Run", by=by, scopes=scopes) as token,
+    ):
+        for step in steps:
+            run = _send_sample(step, channel, token, ids.get(step.after, ""), by.ip)
+            done.append(run)
+            if step is not sample and run.status >= 400:
+                break
+            if run.status == 200 and step.path.startswith(_KEEPING):
+                ids[step.name] = str(run.answer.get("id", ""))
+            elif run.status == 200 and step.path.startswith("/v1/checkouts"):
+                # What follows a sent form still names the checkout.
+                ids[step.name] = ids[step.after] if step.after else str(run.answer.get("id", ""))
+    return done
+
+
+def _send_sample(sample: ApiSample, channel: Channel, token: Secret, ident: str, ip: str | None) -> SampleRun:
+    def fill_in(text: str) -> str:
+        return ident if text.startswith("$") and text != ENTITY_VARIABLE else text
+
+    path = "/".join(fill_in(part) for part in sample.path.split("/"))
+    fields = {"entityId": channel.entity_id, **{name: fill_in(value) for name, value in sample.fields.items()}}
+    used = token if sample.token == TOKEN_VARIABLE else Secret(sample.token) if sample.token is not None else None
+    answer = call_own_api(sample.method, path, fields, token=used, headers=sample.headers, ip=ip or "127.0.0.1")
+    return SampleRun(sample=sample, path=path, status=answer.status, answer=answer.body)
+
+
+def find_run_payment(run: SampleRun) -> Payment | None:
+    """The payment that a run made, or that it read."""
+    ndc = identifiers.parse_ndc(str(run.answer.get("ndc", "")))
+    logged = RequestLog.objects.filter(pk=ndc).values_list("payment", flat=True).first() if ndc else None
+    named = logged or identifiers.parse_id(str(run.answer.get("id", "")))
+    return Payment.objects.filter(pk=named).only("pk", "merchant", "channel").first() if named else None
+
+
+def list_reader_channels(user: Any) -> list[Channel]:
+    """The channels for which ``user`` may run samples, the oldest first."""
+    rows = permissions.list_permitted_channels(user, SAMPLE_RUN_PERMISSION).filter(active=True, merchant__active=True)
+    return list(rows.select_related("merchant").order_by("created_at", "id")[:MAX_READER_CHANNELS])
+
+
+@require_safe
+@never_cache
+def docs_reader_view(request: HttpRequest) -> HttpResponse:
+    """GET /admin/docs/reader: who reads the docs, for the Run buttons. A visitor is led to the sign-in."""
+    _refuse_live()
+    if not admin.site.has_permission(request):
+        return redirect_to_login(request.path, "/admin/login/")
+    channels = [
+        {"entityId": row.entity_id, "name": f"{row.merchant.name}: {row.name}"}
+        for row in list_reader_channels(request.user)
+    ]
+    return JsonResponse({"channels": channels, "csrf": get_token(request), "notRun": sorted(SAMPLES_NOT_RUN)})
+
+
+@require_POST
+@never_cache
+def run_sample_view(request: HttpRequest) -> JsonResponse:
+    """POST /admin/docs/run: ``sample`` and ``entityId``. Answers what was sent and what came back."""
+    _refuse_live()
+    if not admin.site.has_permission(request):
+        return _build_fault("Sign in to the back office to run samples.", 403)
+    user = request.user
+    assert isinstance(user, User)
+    sample = API_SAMPLES.get(request.POST.get("sample", ""))
+    if sample is None or sample.name in SAMPLES_NOT_RUN:
+        return _build_fault("sample: no sample that can be run has this name.", 400)
+    entity = identifiers.parse_id(request.POST.get("entityId", ""))
+    reached = permissions.list_permitted_channels(user, SAMPLE_RUN_PERMISSION).filter(active=True)
+    channel = reached.filter(pk=entity).select_related("merchant").first() if entity else None
+    if channel is None:
+        return _build_fault("entityId: choose a channel for which you may issue access tokens.", 403)
+    try:
+        throttle_sample_run(user.pk, clock.real_now())
+    except ApiError as fault:
+        refused = _build_fault("That were many runs: wait a minute.", 429)
+        refused["Retry-After"] = fault.headers["Retry-After"]
+        return refused
+    by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
+    open_run_inspector(channel, by)
+    runs = run_sample(sample, channel, by=by)
+    payment = find_run_payment(runs[-1])
+    return JsonResponse(
+        {
+            "runs": [_render_run(run) for run in runs],
+            "complete": runs[-1].sample is sample,
+            "payment": str(payment.pk) if payment is not None else "",
+        }
+    )
+
+
+def open_run_inspector(channel: Channel, by: audit_log.Actor) -> None:
+    """Have the built-in inspector take the channel's webhooks, so that a run can show them. A channel with the highest
+    number of endpoints goes without."""
+    try:
+        open_inspector(channel.merchant, channel, WebhookEndpoint.Mode.SIGNED, by=by)
+    except InvalidEndpointError:
+        return
+
+
+def _render_run(run: SampleRun) -> dict[str, Any]:
+    return {
+        "title": run.sample.title,
+        "request": f"{run.sample.method} {run.path}",
+        "status": run.status,
+        "code": run.answer.get("result", {}).get("code", ""),
+        "answer": highlight_json(run.answer),
+        "ndc": run.answer.get("ndc", ""),
+    }
+
+
+def _build_fault(words: str, status: int) -> JsonResponse:
+    return JsonResponse({"fault": words}, status=status)
+
+
+def _refuse_live() -> None:
+    if settings.IS_LIVE:
+        raise Http404

@@ -1,1 +1,0 @@
-"""The simulated bank, wallets and invoice provider: pages of another party, for tests."""

@@ -1,0 +1,339 @@
+"""Builds the EMV 3-D Secure messages (2.2.0) from a request's flat parameters. Pure: no rows, no clock, no network.
+
+AReq/ARes request an authentication, CReq/CRes are the challenge, RReq/RRes carry its result. Messages are dicts by EMV
+field name. Source: Part B, 3D Secure, Card on file; rulings D31 to D35.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+import pycountry
+
+from gateway.core.masking import mask_pan
+from gateway.core.money import Money, currency_exponent, currency_number
+from gateway.core.secret import Secret
+from gateway.threeds_protocol.networks import THREEDS_VERSION
+
+ThreeDSMessage = dict[str, Any]
+
+APP_CHANNEL, BROWSER_CHANNEL, REQUESTOR_CHANNEL = "01", "02", "03"
+"""Device channels: an app with an SDK, a browser, the merchant alone (3RI)."""
+PAYMENT_CATEGORY, NON_PAYMENT_CATEGORY = "01", "02"
+"""Message categories (PA, NPA)."""
+
+AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "PAYMENT": "01", "RECURRING": "02", "INSTALLMENT": "03", "ADD_CARD": "04", "MAINTAIN_CARD": "05",
+        "EMV_ID": "06", "BILLING_AGREEMENT": "07", "SPLIT_SHIPMENT": "08", "DELAYED_SHIPMENT": "09",
+        "_DELAYED_SHIPMENT": "09", "SPLIT_PAYMENT": "10",
+    }
+)  # fmt: skip
+"""threeDSecure.authenticationInd → threeDSRequestorAuthenticationInd."""
+AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType(
+    {"RECURRING": "02", "INSTALLMENT": "03"}
+)
+"""standingInstruction.type → the indicator where authenticationInd is not sent."""
+THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
+    {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
+)
+DATA_ONLY: Final = "06"
+"""The challengeIndicator for sharing data only, without an authentication."""
+CHALLENGE_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(
+    {"05": "02", "06": "02", "07": "02", "08": "02", "09": "03"}
+)
+"""Values that protocol 2.1.0 does not have → the nearest that it has: no challenge is asked for, or one is."""
+CHALLENGE_MANDATED: Final = "04"
+CHALLENGE_REQUESTED: Final = frozenset({"03", CHALLENGE_MANDATED})
+"""The challengeIndicators that request a challenge: preferred by the merchant, mandated."""
+METHOD_NOT_COMPLETED, METHOD_COMPLETED, METHOD_UNAVAILABLE = "N", "Y", "U"
+"""threeDSCompInd: the method call did not end in time, ended, or there was none."""
+CHALLENGE_WINDOWS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {"01": ("250", "400"), "02": ("390", "400"), "03": ("500", "600"), "04": ("600", "400"), "05": ("full", "full")}
+)
+"""Challenge window sizes by code: width and height in CSS pixels."""
+DEFAULT_CHALLENGE_WINDOW: Final = "05"
+
+_BROWSER: Final = (
+    ("browserAcceptHeader", "acceptHeader"),
+    ("browserLanguage", "language"),
+    ("browserScreenHeight", "screenHeight"),
+    ("browserScreenWidth", "screenWidth"),
+    ("browserTZ", "timezone"),
+    ("browserUserAgent", "userAgent"),
+    ("browserJavaEnabled", "javaEnabled"),
+    ("browserColorDepth", "screenColorDepth"),
+)
+_ADDRESS: Final = (("City", "city"), ("PostCode", "postcode"))
+_E164: Final = re.compile(
+    r"\+(?P<cc>1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[2-9][0-9]{2})(?P<subscriber>[0-9]{1,14})"
+)
+"""International numbers; no country code is the beginning of another. Source: ITU-T E.164, list of country codes."""
+SDK_FIELDS: Final = (
+    "sdkAppID", "sdkEncData", "sdkEphemPubKey", "sdkMaxTimeout", "sdkReferenceNumber", "sdkTransID",
+    "deviceRenderOptions",
+)  # fmt: skip
+SCHEME_DATA_EXTENSION_ID: Final = "A000000042-001"
+"""messageExtension.id of the regional scheme's data: its RID, and a number of the extension."""
+_DECOUPLED_MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardRange:
+    """The directory's card range data: protocol version, and whether the issuer has a 3DS method page. ``method_url``:
+    its address, empty for the simulated one; ``server``: the fields by which the 3DS server names itself."""
+
+    version: str
+    method: bool
+    method_url: str = ""
+    server: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticationSubject:
+    """The card, amount and parties of an authentication. ``parameters``: the merchant's, by full name; ``requestor``:
+    what network and acquirer assigned, from the channel's configuration; ``expiry``: month (2 digits), year (4);
+    ``server``: the fields by which the 3DS server names itself (threeDSServerRefNumber, threeDSServerURL, …)."""
+
+    id: UUID
+    brand: str
+    network: str
+    number: Secret
+    expiry: tuple[str, str]
+    holder: str
+    money: Money
+    parameters: Mapping[str, str]
+    at: datetime
+    merchant: str
+    account: str = ""
+    challenge_indicator: str = ""
+    requestor: Mapping[str, str] = field(default_factory=dict)
+    notification_url: str = ""
+    website: str = ""
+    merchant_category_code: str = ""
+    merchant_country: str = ""
+    version: str = THREEDS_VERSION
+    server: Mapping[str, str] = field(default_factory=dict)
+
+
+def resolve_authenticated_amount(parameters: Mapping[str, str], paid: Money) -> Money:
+    """The amount to authenticate: risk.amount, else threeDSecure.amount, else the payment's, in threeDSecure.currency
+    if sent (ruling D33)."""
+    text = parameters.get("risk.amount") or parameters.get("threeDSecure.amount")
+    currency = parameters.get("threeDSecure.currency") or paid.currency
+    return Money(Decimal(text) if text else paid.amount, currency)
+
+
+def resolve_device_channel(parameters: Mapping[str, str]) -> str:
+    """The device channel: threeDSecure.channel or threeRIInd mark 3RI, deviceInfo an app, else a browser."""
+    if "threeDSecure.channel" in parameters or "threeDSecure.threeRIInd" in parameters:
+        return REQUESTOR_CHANNEL
+    return APP_CHANNEL if "threeDSecure.deviceInfo" in parameters else BROWSER_CHANNEL
+
+
+def resolve_message_category(parameters: Mapping[str, str]) -> str:
+    """The message category: payment or non-payment."""
+    return NON_PAYMENT_CATEGORY if parameters.get("threeDSecure.npa") == "true" else PAYMENT_CATEGORY
+
+
+def resolve_challenge_window(challenge_window: str) -> str:
+    """The two-digit window size of customer.browser.challengeWindow (one digit); full screen for none or an unknown
+    one."""
+    code = challenge_window.zfill(2)
+    return code if code in CHALLENGE_WINDOWS else DEFAULT_CHALLENGE_WINDOW
+
+
+def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
+    """The authentication request. ``method``: threeDSCompInd, browser only."""
+    given = ask.parameters
+    channel = resolve_device_channel(given)
+    month, year = ask.expiry
+    message: ThreeDSMessage = {
+        "messageType": "AReq",
+        "messageVersion": ask.version,
+        **ask.server,
+        "threeDSServerTransID": str(ask.id),
+        "deviceChannel": channel,
+        "messageCategory": resolve_message_category(given),
+        "acctNumber": ask.number,
+        "cardExpiryDate": year[-2:] + month,
+        "cardholderName": ask.holder,
+        "purchaseAmount": str(_minor_units(ask.money)),
+        "purchaseCurrency": currency_number(ask.money.currency),
+        "purchaseExponent": str(currency_exponent(ask.money.currency)),
+        "purchaseDate": f"{ask.at:%Y%m%d%H%M%S}",
+        "notificationURL": ask.notification_url if channel == BROWSER_CHANNEL else "",
+        **_requestor(ask),
+        **_wishes(ask, channel),
+        **_merchant(ask),
+        **_agreement(given),
+        **_customer(given),
+    }
+    if channel == BROWSER_CHANNEL:
+        message |= _browser(given, ask.version) | {"threeDSCompInd": method}
+    elif channel == APP_CHANNEL:
+        message |= _sdk(given["threeDSecure.deviceInfo"])
+    if scheme := {name: value for name, value in given.items() if name.startswith("threeDSecure.schemeData[")}:
+        data = {name.partition("[")[2].rstrip("]"): value for name, value in scheme.items()}
+        message["messageExtension"] = [
+            {"name": "Scheme data", "id": SCHEME_DATA_EXTENSION_ID, "criticalityIndicator": False, "data": data}
+        ]
+    return {name: value for name, value in message.items() if value not in ("", None)}
+
+
+def mask_threeds_message(message: Mapping[str, Any]) -> ThreeDSMessage:
+    """A message for the timeline: no card number, cryptogram, one-time code or device data."""
+    hidden = {"authenticationValue", "challengeDataEntry", "sdkEncData", "acsSignedContent", "notificationURL"}
+    shown: ThreeDSMessage = {name: "•••" if name in hidden else value for name, value in message.items()}
+    if isinstance(shown.get("acctNumber"), Secret):
+        shown["acctNumber"] = mask_pan(shown["acctNumber"].reveal())
+    return shown
+
+
+def _minor_units(money: Money) -> int:
+    """In minor units; a fraction that the currency does not have is cut off."""
+    return int(money.amount.scaleb(currency_exponent(money.currency)))
+
+
+def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
+    prefix = f"threeDSecure.v2.{ask.network}."
+    return {
+        "threeDSRequestorID": ask.parameters.get(prefix + "requestorId") or ask.requestor.get("id", ""),
+        "threeDSRequestorName": ask.parameters.get(prefix + "requestorName") or ask.requestor.get("name", ""),
+        "threeDSRequestorURL": ask.parameters.get("threeDSecure.merchant.url") or ask.website,
+    }
+
+
+def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
+    """What the merchant asks for: challenge indicator, 3RI, decoupled. An exemption is the acquirer's affair: EMV has
+    no field for it."""
+    given = ask.parameters
+    sent = given.get("threeDSecure.authenticationInd")
+    default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
+    indicator = given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator
+    if ask.version < "2.2.0":
+        indicator = CHALLENGE_IND_IN_2_1.get(indicator, indicator)
+    message = {"threeDSRequestorChallengeInd": indicator}
+    if channel == REQUESTOR_CHANNEL:
+        message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
+    else:
+        message["threeDSRequestorAuthenticationInd"] = AUTHENTICATION_IND[sent] if sent else default
+    if given.get("threeDSecure.decoupled") == "true":
+        message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
+    return message
+
+
+def _merchant(ask: AuthenticationSubject) -> ThreeDSMessage:
+    given = ask.parameters
+    country = given.get("threeDSecure.merchant.country") or given.get("merchant.country") or ask.merchant_country
+    return {
+        "merchantName": given.get("threeDSecure.merchant.name") or given.get("merchant.name") or ask.merchant,
+        "merchantCountryCode": _country_number(country) or given.get("merchant.countryCode", ""),
+        "mcc": given.get("merchant.mcc") or ask.merchant_category_code,
+        "acquirerBIN": ask.requestor.get("acquirerBin", ""),
+        "acquirerMerchantID": ask.requestor.get("acquirerMerchantId") or ask.account,
+    }
+
+
+def _agreement(given: Mapping[str, str]) -> ThreeDSMessage:
+    """Fields of recurring payments and instalments (B20.4)."""
+    return {
+        "recurringExpiry": given.get("standingInstruction.expiry", "").replace("-", ""),
+        "recurringFrequency": given.get("standingInstruction.frequency", ""),
+        "purchaseInstalData": given.get("standingInstruction.numberOfInstallments", ""),
+    }
+
+
+def _customer(given: Mapping[str, str]) -> ThreeDSMessage:
+    message: ThreeDSMessage = {
+        "email": given.get("customer.email", ""),
+        "mobilePhone": _phone(given.get("customer.mobile", "")),
+        "homePhone": _phone(given.get("customer.phone", "")),
+        "workPhone": _phone(given.get("customer.workPhone", "")),
+    }
+    for start, address in (("billAddr", "billing"), ("shipAddr", "shipping")):
+        message |= {f"{start}{emv}": given.get(f"{address}.{name}", "") for emv, name in _ADDRESS}
+        message[f"{start}Line1"], message[f"{start}Line2"] = _lines(given, address)
+        country = given.get(f"{address}.country", "")
+        message[f"{start}Country"] = _country_number(country)
+        message[f"{start}State"] = _subdivision(given.get(f"{address}.state", ""), country)
+    return message
+
+
+def _browser(given: Mapping[str, str], version: str) -> ThreeDSMessage:
+    """Browser fields. Only a script can read all of the screen and clock, so a request with them comes from a browser
+    that runs JavaScript."""
+    message: ThreeDSMessage = {emv: given.get(f"customer.browser.{name}", "") for emv, name in _BROWSER}
+    java = message["browserJavaEnabled"]
+    message["browserJavaEnabled"] = java == "true" if java else ""
+    message["browserIP"] = given.get("customer.ip", "")
+    if version >= "2.2.0":
+        script = ("browserJavaEnabled", "browserColorDepth", "browserScreenHeight", "browserScreenWidth", "browserTZ")
+        message["browserJavascriptEnabled"] = all(message[name] != "" for name in script)
+    return message
+
+
+def _sdk(device_info: str) -> ThreeDSMessage:
+    """SDK fields of authRequestParams: an object of EMV names as JSON, plain or in base64url; any other text is the
+    encrypted device data alone."""
+    for text in (device_info, _decode_base64url(device_info)):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and "sdkTransID" in found:
+            return {name: found[name] for name in SDK_FIELDS if name in found}
+    return {"sdkEncData": device_info}
+
+
+def _decode_base64url(text: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    except ValueError:
+        return ""
+
+
+def _phone(text: str) -> dict[str, str] | str:
+    """{cc, subscriber} of an international number; '' for one whose country is not known."""
+    digits = re.sub(r"[^0-9+]", "", text)
+    if digits.startswith("00"):
+        digits = f"+{digits[2:]}"
+    found = _E164.fullmatch(digits)
+    return {"cc": found["cc"], "subscriber": found["subscriber"]} if found is not None else ""
+
+
+def _subdivision(state: str, country: str) -> str:
+    """The part of an ISO 3166-2 code after the country; '' for a state without one."""
+    found = pycountry.countries.get(alpha_3=country) if len(country) == 3 else pycountry.countries.get(alpha_2=country)
+    if found is None or not state:
+        return ""
+    wanted = state.strip().casefold()
+    parts = pycountry.subdivisions.get(country_code=found.alpha_2)  # type: ignore[no-untyped-call]  # it has no types
+    for part in parts or ():
+        code = part.code.partition("-")[2]
+        if wanted in (code.casefold(), part.code.casefold(), part.name.casefold()):
+            return str(code)
+    return ""
+
+
+def _lines(given: Mapping[str, str], address: str) -> tuple[str, str]:
+    """The street in two lines. With a houseNumber1, street1 is the street's name and street2 is ignored (Part A)."""
+    street, second, house, house2 = (
+        given.get(f"{address}.{name}", "") for name in ("street1", "street2", "houseNumber1", "houseNumber2")
+    )
+    return (" ".join(filter(None, (street, house))), house2) if house else (street, second)
+
+
+def _country_number(code: str) -> str:
+    """The three digits of ISO 3166-1 for two or three letters; '' for none."""
+    found = pycountry.countries.get(alpha_3=code) if len(code) == 3 else pycountry.countries.get(alpha_2=code)
+    return found.numeric if found is not None else ""

@@ -1,0 +1,1 @@
+"""Approval rates: figures with intervals, where money is lost, what would bring most, alarms on falls."""

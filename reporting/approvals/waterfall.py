@@ -1,0 +1,156 @@
+"""The waterfall: from checkouts opened to money settled, with what was lost at each step and why.
+
+Purchases are counted, not attempts (reporting.approvals.figures). Every purchase is in exactly one row that is lost, or
+in the last one, so that the rows add up.
+"""
+
+# ruff: noqa: S608 - statements are put together out of this package's own constants; values are always bound
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
+from gateway.db.statement import execute_sql
+from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, get_chosen_sql
+
+LOST_REASONS: Final = {
+    "left": gettext_noop("left without a try"),
+    "refused": gettext_noop("refused here: faults and risk rules"),
+    "authentication": gettext_noop("authentication not passed"),
+    "soft": gettext_noop("declined: the issuer wanted a challenge"),
+    "funds": gettext_noop("declined: not enough money"),
+    "card": gettext_noop("declined: card closed, expired or wrong"),
+    "unreached": gettext_noop("acquirer or issuer not reached"),
+    "declined": gettext_noop("declined: other reasons"),
+    "open": gettext_noop("not decided"),
+    "uncaptured": gettext_noop("authorized, not captured"),
+    "returned": gettext_noop("reversed or refunded"),
+    "unsettled": gettext_noop("not settled yet"),
+}
+"""Reason → words, in the order of the steps at which money is lost."""
+BEFORE_ACQUIRER: Final = ("left", "refused", "authentication")
+NOT_APPROVED: Final = ("soft", "funds", "card", "unreached", "declined", "open")
+NOT_SETTLED: Final = ("uncaptured", "returned", "unsettled")
+
+# The purchase's deciding attempt: an approved one, else an undecided one, else the last that an acquirer answered.
+_PURCHASES: Final = f"""
+WITH {get_chosen_sql()}, deciding AS (
+    SELECT DISTINCT ON (merchant_id, purchase) c.* FROM chosen c
+    ORDER BY merchant_id, purchase, approved DESC, status <> 'DECLINED' DESC,
+        connector NOT IN ('', 'nobody') DESC, created_at DESC, id DESC
+), placed AS (
+    SELECT d.currency, CASE WHEN approved THEN coalesce(d.approved_amount, d.amount) ELSE d.amount END AS money,
+        CASE WHEN approved THEN '' WHEN status <> 'DECLINED' THEN 'open'
+            WHEN result_code = '300.100.100' THEN 'soft'
+            WHEN result_code LIKE '100.380%%' OR result_code LIKE '100.390%%' OR result_code LIKE '100.396%%'
+                THEN 'authentication'
+            WHEN connector IN ('', 'nobody') THEN 'refused'
+            WHEN result_code IN ('800.100.155', '800.100.203') THEN 'funds'
+            WHEN result_code IN ('100.100.303', '800.100.151', '800.100.154', '800.100.157', '800.100.159',
+                '800.100.160', '800.100.165', '800.100.168', '800.100.171', '800.100.172', '800.100.202')
+                OR result_code LIKE '700.601%%' THEN 'card'
+            WHEN result_code LIKE '900.%%' OR result_code = '800.100.176' THEN 'unreached'
+            ELSE 'declined' END AS lost,
+        coalesce(f.captured, CASE WHEN payment_type = 'DB' THEN coalesce(d.approved_amount, d.amount) ELSE 0 END)
+            AS captured,
+        coalesce(f.returned, 0) AS returned, coalesce(f.settled, false) AS follow_up_settled, d.id
+    FROM deciding d LEFT JOIN LATERAL (
+        SELECT CASE WHEN d.payment_type = 'PA' THEN
+                coalesce(sum(p.approved_amount) FILTER (WHERE p.payment_type = 'CP'), 0) END AS captured,
+            sum(p.approved_amount) FILTER (WHERE p.payment_type = 'RF' OR (p.payment_type = 'RV'
+                AND d.payment_type = 'DB')) AS returned,
+            bool_or(p.payment_type = 'CP' AND EXISTS (
+                SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
+                    AND m.record_type = 'SETTLED')) AS settled
+        FROM gateway_payment p WHERE p.chain = d.id AND p.id <> d.id AND p.status = 'APPROVED'
+    ) AS f ON d.approved AND d.follow_ups > 0
+)
+SELECT currency, CASE WHEN lost <> '' THEN lost WHEN captured = 0 THEN 'uncaptured' WHEN returned >= captured THEN
+        'returned' WHEN follow_up_settled OR EXISTS (
+            SELECT 1 FROM reporting_match m WHERE m.payment = placed.id AND m.chosen AND m.undone_at IS NULL
+                AND m.record_type = 'SETTLED') THEN '' ELSE 'unsettled' END AS reason,
+    count(*), sum(money)
+FROM placed GROUP BY 1, 2
+"""
+_CHECKOUTS: Final = f"""
+SELECT currency, count(*), coalesce(sum(amount), 0), count(*) FILTER (WHERE empty),
+    coalesce(sum(amount) FILTER (WHERE empty), 0)
+FROM (
+    SELECT c.request ->> 'currency' AS currency, (c.request ->> 'amount')::numeric AS amount,
+        c.payment_id IS NULL AND c.expires_at <= statement_timestamp() + reached.clock_offset AS empty
+    FROM (
+        SELECT m.id, m.clock_offset FROM gateway_merchant m WHERE %(all)s OR m.id = ANY(%(reached)s::uuid[])
+    ) AS reached CROSS JOIN LATERAL (
+        SELECT * FROM checkout_checkout k WHERE k.merchant_id = reached.id AND k.kind = 'payment'
+            AND k.created_at >= %(since)s AND k.created_at < %(until)s AND k.request ?& ARRAY['currency', 'amount']
+            AND {SCOPE_CONDITION.format(table="k")}
+        ORDER BY k.created_at DESC LIMIT {MAX_APPROVAL_PAYMENTS}
+    ) AS c LIMIT {MAX_APPROVAL_PAYMENTS}
+) AS opened GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaterfallRow:
+    """A step: what was left (``lost`` False) or what was lost there. ``share``: percent of the first row's money."""
+
+    name: str
+    reason: str
+    lost: bool
+    count: int
+    money: Decimal
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waterfall:
+    """The steps of one currency. ``checkouts``: how many of the purchases began with an opened checkout."""
+
+    currency: str
+    checkouts: int
+    rows: tuple[WaterfallRow, ...]
+
+
+def compute_waterfalls(period: ApprovalPeriod) -> list[Waterfall]:
+    """One for each currency, the largest first."""
+    found: dict[str, dict[str, tuple[int, Decimal]]] = defaultdict(dict)
+    checkouts: dict[str, int] = {}
+    for currency, reason, count, money in execute_sql(_PURCHASES, period.values()):
+        found[currency][reason] = (count, money)
+    for currency, opened, _money, left, left_money in execute_sql(_CHECKOUTS, period.values()):
+        checkouts[currency] = opened
+        if left:
+            found[currency]["left"] = (left, left_money)
+    all_ = [_build_waterfall(currency, lost, checkouts.get(currency, 0)) for currency, lost in found.items()]
+    return sorted(all_, key=lambda one: (-one.rows[0].money, one.currency))
+
+
+def _build_waterfall(currency: str, found: dict[str, tuple[int, Decimal]], checkouts: int) -> Waterfall:
+    count, money = sum(one for one, _ in found.values()), sum((one for _, one in found.values()), Decimal(0))
+    whole = money
+    rows: list[WaterfallRow] = []
+
+    def add(name: str, reason: str, number: int, amount: Decimal, *, lost: bool) -> None:
+        share = float(100 * amount / whole) if whole else 0.0
+        rows.append(WaterfallRow(name=name, reason=reason, lost=lost, count=number, money=amount, share=share))
+
+    add(_("Wanted to pay"), "", count, money, lost=False)
+    for reasons, then in (
+        (BEFORE_ACQUIRER, _("Sent to an acquirer")),
+        (NOT_APPROVED, _("Approved")),
+        (NOT_SETTLED, _("Settled")),
+    ):
+        for reason in reasons:
+            if reason in found:
+                number, amount = found[reason]
+                count, money = count - number, money - amount
+                add(_(LOST_REASONS[reason]), reason, number, amount, lost=True)
+        add(then, "", count, money, lost=False)
+    return Waterfall(currency=currency, checkouts=checkouts, rows=tuple(rows))

@@ -1,0 +1,118 @@
+"""The form in Firefox, Debian's own build: drawn, readable, and paid, as in Chromium.
+
+Skipped where it is not installed (apt-get install firefox-esr).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.models import Division, Payment, Psp, Registration
+from tests.browser.test_host_pages import HOSTS, Host, show
+from tests.browser.test_widget_means import store
+from tests.browser.test_widget_page import CONTRAST
+from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, checkout
+from tests.support.client import Api
+from tests.support.fixtures import open_shop
+from tests.support.marionette import FIREFOX, Firefox, firefox
+from tests.support.shopfront import Shopfront
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(not FIREFOX.exists(), reason="no Firefox here (apt-get install firefox-esr)"),
+]
+
+NUMBER, CVV = ".wpwl-control-cardNumber iframe", ".wpwl-control-cvv iframe"
+PAY = ".wpwl-form-card .wpwl-button-pay"
+READY = "return document.querySelector('.wpwl-widget') && !document.querySelector('.wpwl-waiting, .wpwl-loading')"
+FREE = f"return document.querySelector('{PAY}').getAttribute('aria-disabled') === 'false'"
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("firefox")
+
+
+@pytest.fixture(scope="module")
+def browser(profile: Path) -> Iterator[Firefox]:
+    with firefox(profile) as found:
+        yield found
+
+
+@pytest.fixture
+def api(transactional_db: None) -> Api:
+    return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
+
+
+def go(browser: Firefox, url: str, name: str = "") -> None:
+    browser.call("WebDriver:Navigate", url=url)
+    browser.wait_for(READY)
+    if name and (folder := os.environ.get("SCREENSHOTS")):
+        browser.picture(Path(folder) / f"firefox-{name}.png")
+
+
+def fill(browser: Firefox, number: str = GOOD) -> None:
+    browser.type("#field", number, frame=NUMBER)
+    browser.type(".wpwl-control-expiry", "0534")
+    browser.type("#field", "123", frame=CVV)
+
+
+def test_firefox_takes_a_port_itself(browser: Firefox, profile: Path) -> None:
+    """One chosen for it beforehand may be taken by another test before Firefox listens."""
+    assert 'user_pref("marionette.port", 0);' in (profile / "user.js").read_text(encoding="utf-8")
+    assert browser.line.getpeername()[1] == int((profile / "MarionetteActivePort").read_text(encoding="ascii"))
+
+
+def lands(browser: Firefox) -> None:
+    browser.wait_for("return location.pathname === '/result' && location.search.includes('resourcePath')")
+
+
+@pytest.mark.parametrize("name", ["tailwindcss-4", "bootstrap-5", "old-shop", "right-to-left", "dark", "narrow-column"])
+def test_the_form_is_readable_and_pays_in_firefox(
+    browser: Firefox, api: Api, site: str, shop_site: Shopfront, name: str
+) -> None:
+    """Pages of others under a policy without 'unsafe-inline'."""
+    go(browser, show(shop_site, site, api, HOSTS[name]), name)
+    browser.click(".wpwl-method-radio")
+    for selector in (".wpwl-label", ".wpwl-method-words > span", PAY, ".wpwl-control-expiry"):
+        contrast = browser.run(f"return ({CONTRAST})(document.querySelector(arguments[0]))", selector)
+        assert contrast >= 4.5, selector
+    assert browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    fill(browser)
+    browser.click(PAY)
+    lands(browser)
+    assert Payment.objects.get().status == "APPROVED"
+
+
+def test_a_decline_and_another_card_in_firefox(browser: Firefox, api: Api, site: str, shop_site: Shopfront) -> None:
+    go(browser, show(shop_site, site, api, Host()))
+    browser.click(".wpwl-method-radio")
+    fill(browser, DECLINED_AT_THE_BANK)
+    browser.click(PAY)
+    browser.wait_for("return document.querySelector('.wpwl-note-error')?.textContent.includes('You were not charged')")
+    browser.wait_for(FREE)
+    browser.type("#field", GOOD, frame=NUMBER, anew=True)
+    browser.type("#field", "123", frame=CVV)
+    browser.click(PAY)
+    lands(browser)
+    assert sorted(Payment.objects.values_list("status", flat=True)) == ["APPROVED", "DECLINED"]
+
+
+def test_an_expired_card_is_renewed_in_firefox(browser: Firefox, api: Api, site: str, shop_site: Shopfront) -> None:
+    old = Registration.objects.get(pk=store(api))
+    old.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
+    old.save(update_fields=["details"])
+    go(browser, shop_site.widget(site, checkout(api, **{"registrations[0].id": old.id.hex})))
+    row = f"#wpwl-container-registration-{old.id.hex}"
+    browser.click(f"{row} .wpwl-method-radio")
+    browser.type(f"{row} .wpwl-control-expiry", "0842")
+    browser.type("#field", "123", frame=f"{row} iframe")
+    browser.click(f"{row} .wpwl-button-pay")
+    lands(browser)
+    old.refresh_from_db()
+    assert old.details["card"]["expiryYear"] == "2042"

@@ -1,0 +1,249 @@
+"""Pages about shoppers' data: four eyes, rights, the report, the export. Source: docs/decisions/0102, 0053."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+
+from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
+from gateway.backoffice.personal_data import erasure_requests
+from gateway.core import clock
+from gateway.models import AuditEntry, ErasureRequest, Merchant, Payment, Role, UserHandling
+from tests.support.database import places_of
+from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
+
+pytestmark = pytest.mark.django_db
+LIST, ASK = "/admin/gateway/erasurerequest/", "/admin/gateway/erasurerequest/ask/"
+EMAIL = "zaphira.canary@shop.example"
+
+
+@pytest.fixture
+def paid(shop: Shop) -> str:
+    answer = shop.api.pay(customer__givenName="Zaphira", customer__surname="Quixley", customer__email=EMAIL)
+    assert answer.status == 200
+    return answer.id
+
+
+def form(shop: Shop, **changes: str) -> dict[str, str]:
+    return {
+        "merchant": shop.merchant.pk.hex,
+        "kind": "email",
+        "value": EMAIL,
+        "reason": "letter of 3 May",
+        "verb": "ask",
+    } | changes
+
+
+def asked(shop: Shop, by: User) -> ErasureRequest:
+    answer = signed_in(by).post(ASK, form(shop))
+    row = ErasureRequest.objects.get()
+    assert answer.status_code == 302
+    assert answer["Location"] == f"{LIST}{row.pk}/change/"
+    return row
+
+
+def decide(client: Client, row: ErasureRequest, verb: str) -> Any:
+    return client.post(f"{LIST}{row.pk}/decide/", {"verb": verb}, follow=True)
+
+
+def test_one_person_asks_and_a_second_one_erases(shop: Shop, paid: str) -> None:
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    assert Payment.objects.filter(request__customer__email=EMAIL).exists(), "nothing is erased yet"
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    page = second.get(f"{LIST}{row.pk}/change/").content.decode()
+    assert "What would be erased" in page
+    assert EMAIL in page, "who decides has to know about whom"
+    decide(second, row, "approve")
+    row.refresh_from_db()
+    assert (row.state, row.value, row.decided_by_name) == ("DONE", "", "second")
+    assert row.report["ids"]["gateway.Payment"] == [paid]
+    assert places_of("Quixley", EMAIL) == set()
+    page = second.get(f"{LIST}{row.pk}/change/").content.decode()
+    assert "What stayed, and why" in page
+    assert EMAIL not in page
+    actions = list(AuditEntry.objects.filter(subject="erasurerequest").order_by("id").values_list("action", flat=True))
+    assert [one for one in actions if one != "view"] == ["erasure asked", "erasure carried out"]
+
+
+def test_nobody_approves_what_they_asked_for(shop: Shop, paid: str) -> None:
+    asker = person("asker", Role.MANAGER, shop.merchant)
+    row = asked(shop, asker)
+    decide(signed_in(asker), row, "approve")
+    row.refresh_from_db()
+    assert row.state == "ASKED"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ErasureRequest.objects.update(state="DONE", value="", decided_by=asker)
+    decide(signed_in(asker), row, "withdraw")
+    row.refresh_from_db()
+    assert (row.state, row.value) == ("WITHDRAWN", "")
+    assert Payment.objects.filter(request__customer__email=EMAIL).exists()
+
+
+def test_a_user_that_the_asker_made_is_no_second_person(shop: Shop, paid: str) -> None:
+    asker = person("asker", Role.MANAGER, shop.merchant, four_eyes_above=1)
+    made = person("made", Role.MANAGER, shop.merchant, four_eyes_above=1)
+    UserHandling.objects.create(user=made, by=asker, action="create", at=clock.real_now())
+    row = asked(shop, asker)
+    page = decide(signed_in(made), row, "approve").content.decode()
+    assert "may be the same person" in page
+    row.refresh_from_db()
+    assert row.state == "ASKED"
+
+
+def test_a_clerk_does_not_decide_and_does_not_export(shop: Shop, paid: str) -> None:
+    row = asked(shop, person("asker", Role.MANAGER, shop.merchant))
+    clerk = signed_in(person("clerk", Role.CLERK, shop.merchant))
+    assert decide(clerk, row, "approve").status_code == 403
+    assert decide(clerk, row, "reject").status_code == 403
+    assert clerk.post(ASK, form(shop, verb="export")).status_code == 403
+    developer = signed_in(person("developer", Role.DEVELOPER, shop.merchant))
+    assert developer.get(LIST).status_code == 403
+
+
+def test_another_merchants_shoppers_are_out_of_reach(shop: Shop, stranger: Shop, paid: str) -> None:
+    theirs = signed_in(person("theirs", Role.MANAGER, stranger.merchant))
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    for verb in ("ask", "export"):
+        refused = theirs.post(ASK, form(shop, verb=verb), follow=True).content.decode()
+        assert "names none of yours" in refused
+    assert decide(theirs, row, "approve").status_code == 404
+    assert theirs.post(ASK, form(stranger), follow=True).status_code == 200
+    assert ErasureRequest.objects.count() == 1, "nothing is stored of the person there"
+
+
+def test_a_rejected_request_forgets_whom_it_was_about(shop: Shop, paid: str) -> None:
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    decide(second, row, "reject")
+    row.refresh_from_db()
+    assert (row.state, row.value, row.report) == ("REJECTED", "", {})
+    assert "decided already" in decide(second, row, "approve").content.decode()
+    assert Payment.objects.filter(request__customer__email=EMAIL).exists()
+
+
+def test_what_is_open_is_told_to_who_asks_and_to_who_approves(shop: Shop, paid: str) -> None:
+    asker = person("asker", Role.CLERK, shop.merchant)
+    row = asked(shop, asker)
+    held = shop.api.pay(
+        paymentType="PA", customer__givenName="Zaphira", customer__surname="Quixley", customer__email=EMAIL
+    )
+    page = decide(signed_in(person("second", Role.MANAGER, shop.merchant)), row, "approve").content.decode()
+    assert held.id in page
+    row.refresh_from_db()
+    assert (row.state, row.value) == ("ASKED", EMAIL)
+    page = signed_in(asker).post(ASK, form(shop), follow=True).content.decode()
+    assert held.id in page
+    assert ErasureRequest.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"value": "nonsense"}, "is not an e-mail address"),
+        ({"value": "no@shop.example"}, "Nothing is stored of this person"),
+        ({"kind": "shoe size"}, "Choose by what the person is found"),
+        ({"reason": "  "}, "Say why"),
+        ({"kind": "payment", "value": "0" * 32}, "This merchant has none with the id"),
+    ],
+)
+def test_bad_input_is_told(shop: Shop, paid: str, changes: dict[str, str], words: str) -> None:
+    client = signed_in(person("asker", Role.CLERK, shop.merchant))
+    assert words in client.post(ASK, form(shop, **changes), follow=True).content.decode()
+    assert not ErasureRequest.objects.exists()
+
+
+@pytest.mark.parametrize("merchant", ["", "no such shop", "0" * 32])
+@pytest.mark.parametrize("verb", ["ask", "export"])
+def test_an_unknown_merchant_is_refused(shop: Shop, paid: str, merchant: str, verb: str) -> None:
+    client = signed_in(person("asker", Role.MANAGER, shop.merchant))
+    answer = client.post(ASK, form(shop, merchant=merchant, verb=verb), follow=True)
+    assert "names none of yours" in answer.content.decode()
+    assert not ErasureRequest.objects.exists()
+
+
+def test_a_merchant_is_typed_by_its_name_and_the_only_one_stands_there(shop: Shop, stranger: Shop, paid: str) -> None:
+    client = signed_in(person("asker", Role.CLERK, shop.merchant))
+    page = client.get(LIST)
+    assert page.context["merchant"] == shop.merchant.name
+    assert "<option" not in page.content.decode().split('id="merchant"')[1].split("</div>")[0]
+    assert signed_in(User.objects.create_superuser("boss")).get(LIST).context["merchant"] == ""
+    client.post(ASK, form(shop, merchant=shop.merchant.name))
+    assert ErasureRequest.objects.get().merchant == shop.merchant
+
+
+def test_the_full_address_is_for_those_who_ask_and_decide(shop: Shop, paid: str) -> None:
+    asker = person("asker", Role.CLERK, shop.merchant)
+    row = asked(shop, asker)
+    readers = {Role.CLERK: False, Role.AUDITOR: False, Role.MANAGER: True}
+    for role, full in readers.items():
+        page = signed_in(person(f"reader-{role}", role, shop.merchant)).get(f"{LIST}{row.pk}/change/").content.decode()
+        assert (EMAIL in page) is full, role
+        assert full or row.shown in page
+    assert EMAIL in signed_in(asker).get(f"{LIST}{row.pk}/change/").content.decode()
+
+
+def test_what_takes_too_long_for_a_page_is_left_whole_and_the_command_is_named(
+    shop: Shop, paid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    monkeypatch.setattr(erasure_requests, "MAX_ERASURE_PAGE_S", 0)
+    page = decide(second, row, "approve").content.decode()
+    assert "nothing was erased. Use manage.py forget_shopper." in page
+    row.refresh_from_db()
+    assert (row.state, row.value) == ("ASKED", EMAIL)
+    page = second.post(ASK, form(shop, verb="export"), follow=True).content.decode()
+    assert "Use manage.py forget_shopper --export." in page
+    page = second.post(ASK, form(shop), follow=True).content.decode()
+    assert "nothing was erased. Use manage.py forget_shopper." in page
+    assert Payment.objects.filter(request__customer__email=EMAIL).exists()
+    monkeypatch.undo()
+    decide(second, row, "approve")
+    row.refresh_from_db()
+    assert row.state == "DONE"
+
+
+@pytest.mark.parametrize("pauses", [("SELECT pg_sleep(60)",), ("SELECT pg_sleep(0.2)",) * 300])
+def test_a_page_ends_at_a_long_statement_and_at_many_short_ones(shop: Shop, pauses: tuple[str, ...]) -> None:
+    """And what was written until then is rolled back."""
+    name = shop.merchant.name
+
+    def work() -> None:
+        with limit_page_time(1), connection.cursor() as cursor:
+            Merchant.objects.filter(pk=shop.merchant.pk).update(name="half done")
+            for pause in pauses:
+                cursor.execute(pause)
+
+    with pytest.raises(PageTooSlowError):
+        work()
+    assert Merchant.objects.get(pk=shop.merchant.pk).name == name
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() != ("1s",)
+
+
+def test_an_export_is_a_file_and_in_the_trail(shop: Shop, paid: str) -> None:
+    manager = signed_in(person("manager", Role.MANAGER, shop.merchant))
+    answer = manager.post(ASK, form(shop, verb="export"))
+    assert answer["Content-Disposition"] == 'attachment; filename="shopper.json"'
+    assert "no-store" in answer["Cache-Control"]
+    document = json.loads(answer.content)
+    assert document["data"][0]["rows"][0]["request"]["customer"]["email"] == EMAIL
+    entry = AuditEntry.objects.get(action="export shopper")
+    assert entry.after == {"kind": "email", "shown": "z•••@shop.example"}
+
+
+def test_asking_and_approving_need_a_recent_authentication(shop: Shop, paid: str) -> None:
+    asker, second = person("asker", Role.CLERK, shop.merchant), person("second", Role.MANAGER, shop.merchant)
+    assert "/admin/again/" in signed_in(asker, fresh=False).post(ASK, form(shop))["Location"]
+    row = asked(shop, asker)
+    stale = signed_in(second, fresh=False).post(f"{LIST}{row.pk}/decide/", {"verb": "approve"})
+    assert "/admin/again/" in stale["Location"]
+    row.refresh_from_db()
+    assert row.state == "ASKED"

@@ -1,0 +1,101 @@
+"""Who carries the loss if the shopper denies a payment, by how it was authenticated."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.backoffice.payments.explanation import FRAUD_LIABILITY_TEXTS, explain_payment
+from gateway.models import Channel, Payment, ThreeDSecureConfiguration
+from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
+from tests.support.client import Api
+from tests.support.fixtures import Shop
+from tests.support.threeds import ATTEMPT, FRICTIONLESS, PASS, UNAVAILABLE, Shopper, buy
+
+pytestmark = pytest.mark.django_db
+
+PROOF = {
+    "threeDSecure.verificationId": "AAACAgSRBklmQCFgMpEGAAAAAAA=",
+    "threeDSecure.dsTransactionId": "c5b808e7-1de1-4069-a17b-f70d3b3b1645",
+}
+
+
+@pytest.fixture
+def channel(shop: Shop) -> Channel:
+    channel = shop.open_channel("authenticating", three_d_secure=True)
+    ThreeDSecureConfiguration.objects.create(channel=channel, on_soft_decline="challenge")
+    return channel
+
+
+@pytest.fixture
+def api(shop: Shop, channel: Channel) -> Api:
+    return shop.api_of(channel)
+
+
+@pytest.mark.parametrize(
+    ("card", "sent", "liability"),
+    [
+        (FRICTIONLESS, {}, FraudLiability.ISSUER),
+        (ATTEMPT, {}, FraudLiability.ISSUER),
+        (UNAVAILABLE, {}, FraudLiability.MERCHANT_UNAUTHENTICATED),
+        (FRICTIONLESS, {"threeDSecure.disable": "true"}, FraudLiability.MERCHANT_UNAUTHENTICATED),
+        (
+            FRICTIONLESS,
+            {"threeDSecure.challengeIndicator": "06", "threeDSecure.exemptionFlag": "01"},
+            FraudLiability.MERCHANT_EXEMPTED,
+        ),
+        (FRICTIONLESS, {"transactionCategory": "TO"}, FraudLiability.MERCHANT_ORDER),
+        (
+            FRICTIONLESS,
+            {"transactionCategory": "MO", "threeDSecure.eci": "05", **PROOF},
+            FraudLiability.MERCHANT_ORDER,
+        ),
+        (FRICTIONLESS, {"threeDSecure.eci": "05", **PROOF}, FraudLiability.ISSUER),
+        (FRICTIONLESS, {"threeDSecure.eci": "06", **PROOF}, FraudLiability.ISSUER),
+        ("5200000000000007", {"threeDSecure.eci": "06", **PROOF}, FraudLiability.MERCHANT_UNAUTHENTICATED),
+        ("5200000000000007", {"threeDSecure.eci": "02", **PROOF}, FraudLiability.ISSUER),
+    ],
+)
+def test_the_liability_is_told_by_how_it_was_authenticated(
+    api: Api, card: str, sent: dict[str, str], liability: FraudLiability
+) -> None:
+    """06 is an attempt at Visa, and an accepted exemption at Mastercard."""
+    payment = Payment.objects.get(pk=buy(api, card, **sent).id)
+    assert payment.status == "APPROVED"
+    assert resolve_fraud_liability(payment) is liability
+    assert FRAUD_LIABILITY_TEXTS[liability] in explain_payment(payment).more
+
+
+def test_a_challenge_and_a_step_up_move_it_to_the_issuer(api: Api) -> None:
+    for card in (PASS, "4000030002000007"):
+        answer = buy(api, card)
+        assert resolve_fraud_liability(Payment.objects.get(pk=answer.id)) is None
+        Shopper.of(answer).enter()
+        assert resolve_fraud_liability(Payment.objects.get(pk=answer.id)) is FraudLiability.ISSUER
+
+
+def test_payments_of_other_kinds_have_none(shop: Shop, api: Api) -> None:
+    paid = buy(api, FRICTIONLESS)
+    assert resolve_fraud_liability(Payment.objects.get(pk=api.follow(paid.id, "RF", "1.00").id)) is None
+    assert resolve_fraud_liability(Payment.objects.get(pk=shop.api.pay(card__number="4000015500000005").id)) is None
+    for kind in ("CD", "RG"):
+        made = Payment.objects.get(pk=buy(api, FRICTIONLESS, paymentType=kind).id)
+        assert made.status == "APPROVED"
+        assert resolve_fraud_liability(made) is None, kind
+
+
+def test_a_payment_that_the_merchant_initiates_is_the_merchants(api: Api, channel: Channel) -> None:
+    Channel.objects.filter(pk=channel.pk).update(external_references=True)
+    renewed = {
+        "standingInstruction.mode": "REPEATED",
+        "standingInstruction.source": "MIT",
+        "standingInstruction.initialTransactionId": "380912345678901",
+        "card.cvv": None,
+    }
+    proved = {"threeDSecure.eci": "05", **PROOF}
+    for sent in (renewed, renewed | proved):
+        payment = Payment.objects.get(pk=buy(api, FRICTIONLESS, **sent).id)
+        assert resolve_fraud_liability(payment) is FraudLiability.MERCHANT_INITIATED
+
+
+def test_every_liability_has_a_sentence() -> None:
+    assert set(FRAUD_LIABILITY_TEXTS) == set(FraudLiability)
