@@ -308,7 +308,9 @@ def refuse_by_parameter(route: Route, answers: list[dict[str, Any]]) -> None:
     route.fulfill(response=answer)
 
 
-def test_a_press_of_long_ago_is_not_repeated(api: Api, site: str, shop_site: Shopfront, open_widget: Open) -> None:
+def test_an_old_press_of_the_pay_button_is_not_repeated(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
     """After minutes the shopper may have paid elsewhere: the form shows the state, and asks for another press."""
     widget = open_widget()
     widget.open(shop_site.widget(site, checkout(api))).fill()

@@ -45,8 +45,8 @@ MAX_FAULTS_READ: Final = 500
 MAX_CIRCUIT_CHANGES_READ: Final = 500
 
 FAILED_OVER: Final = "LEFT"
-"""Counted beside statuses, at an account that a payment failed over from; one that it was declined at before a cascade
-counts a decline."""
+"""The status counted at an account whose payment was sent to another account after a failure. An account that declined
+before a cascade counts a decline instead."""
 
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (

@@ -274,7 +274,7 @@ def _authentication_fields(request: AcquirerRequest) -> Iterator[tuple[str, str 
 
 
 def _exemption_fields(request: AcquirerRequest) -> Iterator[tuple[str, str]]:
-    """The exemption that the issuer accepted, beside its proof. A card that is verified without money has none."""
+    """The exemption an issuer accepted, sent with the proof of 3-D Secure; never for a card verified without money."""
     proved = request.cryptogram is not None and "threeDSecure.dsTransactionId" in request.parameters
     if proved and (exemption := request.point_of_service.exemption):
         yield f"{_PROVED}[exemption_indicator]", "low_risk" if exemption == "LOW_RISK" else "none"

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         for table in partitions.PARTITIONED_TABLES:
             if not partitions.owns_partitions(table):
                 raise CommandError(f"The role of DATABASE_URL does not own {table.name}: run it as the owner.")
-        # As the timer: not beside a run of it, and never by a clock that differs from the database's.
+        # Through the timer: it takes the lease, so that two runs never overlap, and checks the clock first.
         done = run_timer_now(table_partitions.TIMER.name)
         if done is None:
             raise CommandError(

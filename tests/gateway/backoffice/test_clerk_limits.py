@@ -89,7 +89,7 @@ def refund(ident: Any, by: Clerk, amount: str) -> Payment:
 
 
 def test_what_these_users_moved_alone_on_this_payment_counts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what others moved, what was moved elsewhere, by the shop or with an approval, nor what was declined."""
+    """Refunds count by user and payment: not those of others, by the API, approved or declined."""
     monkeypatch.undo()
     clara, max_, boss = clerk("clara", "40.00"), clerk("max"), clerk("boss")
     row = asked(shop, clara, "41.00")

@@ -1,4 +1,4 @@
-"""Limits of grants: which of several counts, and how high those may be that somebody gives on."""
+"""Limits of grants: which of several applies, and the highest limit a user may grant to others."""
 
 from __future__ import annotations
 

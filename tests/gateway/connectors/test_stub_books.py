@@ -162,7 +162,7 @@ def test_the_log_holds_no_card_number_and_no_security_code(talk: Talk) -> None:
 
 
 def test_the_log_names_the_account_and_the_exemption_of_a_submission(talk: Talk) -> None:
-    """Two accounts of one merchant are told apart by it; docs/faults.md."""
+    """The fault runs tell two accounts of one merchant apart by it; docs/faults.md."""
     exemption = {"exemptionFlag": "01", "authenticationStatus": "U"}
     entry = talk.submit("DB", "10.00", merchant="M-1", threeDSecure={**exemption, "verificationId": "secret"})
     assert entry["merchant"] == "M-1"

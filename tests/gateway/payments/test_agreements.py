@@ -174,7 +174,7 @@ def test_both_ids_name_one_agreement(api: Api, agreed: str, sent: str, code: str
 
 
 def test_an_agreement_is_its_channels_alone(shop: Shop) -> None:
-    """By each of its ids, and whoever else of this merchant has one of the same name."""
+    """Whichever id names it, and also where another channel of the merchant has an agreement of the same name."""
     here, there = shop.api, shop.api_of(shop.open_channel())
     first = initial(here, agreementId="AGREEMENT1")
     reference = first.body["standingInstruction"]["initialTransactionId"]

@@ -25,7 +25,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """The state of all payments with one reference. ``status``: of django-payments, None where nobody has tried to pay;
+    """The state of all payments with one reference. ``status``: of django-payments, None before a first attempt;
     ``payment_id``: of the debit or authorization that counts; ``amount``: its amount; ``collected``: what was captured
     and not refunded, by debit or capture; ``refunds``: sums by their own reference."""
 

@@ -153,7 +153,7 @@ def write_refund_done(refund: OrderRefund, record: Listed | Payment) -> bool:
 
 
 def write_in_transit(refund: OrderRefund) -> None:
-    """Write a refund of which no answer came; a webhook may have told of it by now."""
+    """Mark a refund as in transit after a request without an answer, unless a webhook has settled it meanwhile."""
     with transaction.atomic():
         if _lock(refund) == OrderRefund.REFUND_STATE_CREATED:
             refund.state = OrderRefund.REFUND_STATE_TRANSIT

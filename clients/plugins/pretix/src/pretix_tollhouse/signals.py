@@ -21,11 +21,11 @@ from pretix_tollhouse.results import GatewayAwayError, read_result
 log = logging.getLogger(__name__)
 
 ABANDONED_AFTER = timedelta(days=1)
-"""A page is open for 30 minutes; a payment that nobody began there has none any more."""
+"""A payment page is open for 30 minutes: what was not begun on it by then cannot be paid any more."""
 READ_FOR = timedelta(days=30)
-"""Payments that wait for a bank."""
+"""How long payments that wait for a bank are read again."""
 READING_S = 60.0
-"""A run starts no further reading after it: pretix does all its periodic work in one task."""
+"""How long a run may read payments: pretix does all its periodic work in one task."""
 
 
 @receiver(register_payment_providers, dispatch_uid="tollhouse_payment_provider")
