@@ -17,6 +17,7 @@ from checkout.session import hash_checkout_id
 from gateway.backoffice.kit import composite_field, config_backed_form
 from gateway.backoffice.kit.base import MerchantPage, ReadOnlyPage
 from gateway.backoffice.kit.composite_field import CompositeField, CompositeInput, GroupWidget, use_one_line_inputs
+from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.core.document import DocumentFault
 
 OFFER_CONDITION_INPUTS: Final = (
@@ -73,7 +74,7 @@ class CheckoutAdmin(ReadOnlyPage):
     )
     list_display = ("created_at", "kind", "money", "merchant", "attempts", "not_offered", "fetched_at", "logged_as")
     list_select_related = ("merchant",)
-    list_filter = ("kind",)
+    list_filter = (build_period_filter("created_at", by_id=False), "kind")
     ordering = ("-created_at",)
     fields = (
         "logged_as", "merchant", "channel", "kind", "attempts", "payment", "hidden_brands", "created_at", "expires_at",

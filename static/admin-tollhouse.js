@@ -80,3 +80,20 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   show();
 });
+
+// Names of merchants and channels are suggested while one types.
+let suggesting = 0;
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  if (!(field instanceof HTMLInputElement) || !field.dataset.names) return;
+  clearTimeout(suggesting);
+  suggesting = setTimeout(async () => {
+    try {
+      const answer = await fetch(`${field.dataset.names}?q=${encodeURIComponent(field.value)}`, { headers: { Accept: "application/json" } });
+      if (!answer.ok || !field.list) return;
+      /** @type {{ names: string[] }} */
+      const found = await answer.json();
+      field.list.replaceChildren(...found.names.map((name) => { const one = document.createElement("option"); one.value = name; return one; }));
+    } catch { /* the whole name can be typed */ }
+  }, 150);
+});

@@ -114,23 +114,6 @@ if (work && work.dataset.ended === undefined) {
   setTimeout(look, 1000);
 }
 
-// Names of merchants and channels are suggested while one types.
-for (const field of /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("input[data-names]"))) {
-  let waiting = 0;
-  field.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(async () => {
-      try {
-        const answer = await fetch(`${field.dataset.names}?q=${encodeURIComponent(field.value)}`, { headers: { Accept: "application/json" } });
-        if (!answer.ok || !field.list) return;
-        /** @type {{ names: string[] }} */
-        const found = await answer.json();
-        field.list.replaceChildren(...found.names.map((name) => { const one = document.createElement("option"); one.value = name; return one; }));
-      } catch { /* the whole name can be typed */ }
-    }, 150);
-  });
-}
-
 // Choosing rows of a list: what is picked is meant as soon as something is. Buttons that need picked rows say so before.
 const many = /** @type {HTMLFormElement | null} */ (document.querySelector("form[data-many]"));
 if (many) {

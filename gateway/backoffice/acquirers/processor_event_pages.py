@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.models import ProcessorEvent
 from gateway.processor_events import manual_actions
 
@@ -26,7 +27,7 @@ class ProcessorEventAdmin(ReadOnlyPage):
         "What a processor tells by itself stands here, once an account has the address for it set up there."
     )
     list_display = ("created_at", "account", "kind", "object_id", "state", "why", "about", "recorded")
-    list_filter = ("state",)
+    list_filter = (build_period_filter("created_at"), "state")
     list_select_related = ("account__channel__merchant",)
     ordering = ("-id",)
     search_fields = ("object_id", "event_id")

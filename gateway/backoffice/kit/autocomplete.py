@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.db.models import Model, QuerySet
 
-from gateway.backoffice.kit.base import label_channel
+from gateway.backoffice.kit.entity_names import label_channel
 from gateway.models import Channel
 
 

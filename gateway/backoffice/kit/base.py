@@ -12,7 +12,7 @@ follow the user's grants (gateway.access.permissions). A row outside them answer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
@@ -36,18 +36,15 @@ from unfold.views import ChangeList
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit import edit_conflict, list_columns, saved_views
+from gateway.backoffice.kit.entity_names import label_channel
+from gateway.backoffice.kit.list_filters import PeriodFilter, RelatedRowFilter
 from gateway.backoffice.sign_in import session
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import contains_card_number
 from gateway.models import AuditEntry, Channel
 
-if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise
-
 MAX_COUNTED_LIST_ROWS: Final = 10_000
 """Rows that a list counts. Users reach rows behind them by narrowing the list."""
-MAX_FILTER_CHOICES: Final = 100
-"""Rows that a filter by a related row offers."""
 MAX_HISTORY_ROWS: Final = 200
 
 
@@ -85,20 +82,6 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at r
         return len(rows)
 
 
-class ScopedRelatedFilter(admin.RelatedFieldListFilter):
-    """A filter by a related row that offers only rows the user may see."""
-
-    def field_choices(
-        self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
-    ) -> list[tuple[str, str | _StrPromise]]:
-        related = model_admin.admin_site._registry.get(field.remote_field.model)
-        rows = related.get_queryset(request) if related is not None else field.remote_field.model.objects.none()
-        if issubclass(field.remote_field.model, Channel):
-            named = rows.select_related("merchant").order_by("merchant__name", "name")
-            return [(row.pk, label_channel(row)) for row in named[:MAX_FILTER_CHOICES]]
-        return [(row.pk, str(row)) for row in rows[:MAX_FILTER_CHOICES]]
-
-
 def remove_popups(field: Any) -> Any:
     """Remove the add, change, delete and view links beside a foreign key's field. Each of those rows has a page of its
     own."""
@@ -123,11 +106,6 @@ def _refuse_card_numbers(kind: type[ModelForm[Any]]) -> type[ModelForm[Any]]:
         return kind.clean(self)
 
     return type(kind.__name__, (kind,), {"clean": clean})
-
-
-def label_channel(channel: Channel) -> str:
-    """A channel's name with its merchant's: twenty merchants have a channel "main"."""
-    return f"{channel.merchant.name}: {channel.name}"
 
 
 def name_channel_choices(field: ModelChoiceField[Any]) -> None:
@@ -211,6 +189,8 @@ class BackofficePage(ModelAdmin):
             if isinstance(each, type):
                 if lookup == getattr(each, "parameter_name", None):
                     return True
+                if issubclass(each, PeriodFilter) and lookup in PeriodFilter.parameters:
+                    return True
                 continue
             name = str(each[0] if isinstance(each, tuple | list) else each)
             if isinstance(each, tuple | list) and lookup in (f"{name}_from", f"{name}_to"):
@@ -283,10 +263,10 @@ class BackofficePage(ModelAdmin):
         return [self._own_filter(each) for each in super().get_list_filter(request)]
 
     def _own_filter(self, each: Any) -> Any:
-        """Replace a filter by a relation with one that offers only rows in the user's scope."""
+        """Replace a filter by a relation with one that knows only rows in the user's scope."""
         if not isinstance(each, str) or "__" in each:
             return each
-        return (each, ScopedRelatedFilter) if self.opts.get_field(each).is_relation else each
+        return (each, RelatedRowFilter) if self.opts.get_field(each).is_relation else each
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         return remove_popups(super().formfield_for_dbfield(db_field, request, **kwargs))

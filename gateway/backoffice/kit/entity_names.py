@@ -16,7 +16,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.backoffice.kit.base import label_channel
 from gateway.core import identifiers
 from gateway.models import Channel, Merchant
 
@@ -27,6 +26,11 @@ ENTITY_KINDS: Final = ("channel", "merchant")
 
 class EntityNameError(ValueError):
     """No row, or more than one, has the name that was typed; the message says so."""
+
+
+def label_channel(channel: Channel) -> str:
+    """A channel's name with its merchant's: twenty merchants have a channel "main"."""
+    return f"{channel.merchant.name}: {channel.name}"
 
 
 def label_entity(row: Model) -> str:

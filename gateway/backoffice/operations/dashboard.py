@@ -27,8 +27,8 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.follow_ups import approval_notice
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number, name_zone
+from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
-from gateway.backoffice.payments.payment_filters import format_filter_time
 from gateway.core import clock, result_codes
 from gateway.core.identifiers import first_id_at
 from gateway.db.statement import execute_sql

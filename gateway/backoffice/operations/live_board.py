@@ -27,9 +27,9 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.access.audit_sentences import LOOK_ACTIONS, describe_entries
 from gateway.backoffice.kit import charts
 from gateway.backoffice.kit.formatting import format_number, name_zone
+from gateway.backoffice.kit.periods import format_filter_time
 from gateway.backoffice.kit.real_time import ROW_TIME_SQL
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION, build_payments_url, cache_for_scope
-from gateway.backoffice.payments.payment_filters import format_filter_time
 from gateway.backoffice.payments.payment_search import SearchTooBroadError, limit_search_time
 from gateway.backoffice.sign_in import session
 from gateway.core import clock

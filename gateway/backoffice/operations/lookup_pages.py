@@ -26,6 +26,7 @@ from gateway.access.permissions import AccessScope, RowOwner, find_row_owner
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
+from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.backoffice.payments import payment_search
 from gateway.backoffice.payments.curl_commands import build_request_curl
 from gateway.backoffice.payments.payment_titles import format_payment_title
@@ -52,7 +53,7 @@ class RegistrationAdmin(ReadOnlyPage):
     list_display = ("created_at", "brand", "account", "holder", "state", "merchant", "channel", "id_hex")
     list_display_links = ("created_at", "id_hex")
     list_select_related = ("merchant", "channel")
-    list_filter = ("status", "brand")
+    list_filter = (build_period_filter("created_at"), "status", "brand")
     search_fields = ("id",)
     search_help_text = gettext_lazy("The registration's id, or that of a payment made with it")
     ordering = ("-id",)
@@ -200,7 +201,7 @@ class RequestLogAdmin(ReadOnlyPage):
     nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
     list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
     list_display_links = ("at", "short_ndc")
-    list_filter = (("status", KnownValuesFilter), ("method", KnownValuesFilter))
+    list_filter = (build_period_filter("at", real=True), ("status", KnownValuesFilter), ("method", KnownValuesFilter))
     search_fields = ("id",)
     search_help_text = gettext_lazy("The ndc of an answer; of the newest requests also its end")
     ordering = ("-id",)

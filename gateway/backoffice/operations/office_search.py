@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from gateway.access import permissions
 from gateway.access.permissions import AccessScope
-from gateway.backoffice.kit.base import label_channel
+from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.formatting import format_local, format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.payments import payment_search

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy
 
 from gateway.backoffice.kit.base import ReadOnlyPage
+from gateway.backoffice.kit.list_filters import build_period_filter
 from gateway.core import identifiers
 from gateway.models import Authentication
 
@@ -17,7 +18,7 @@ class AuthenticationAdmin(ReadOnlyPage):
     nothing = gettext_lazy("An authentication begins with a payment on a channel that has 3-D Secure on.")
     list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
     list_select_related = ("merchant",)
-    list_filter = ("step", "flow", "trans_status", "network")
+    list_filter = (build_period_filter("created_at"), "step", "flow", "trans_status", "network")
     linked_lookups = ("created_at",)
     search_fields = ("id",)
     search_help_text = gettext_lazy("Payment id, or the authentication's own")

@@ -108,7 +108,8 @@ PAYMENT_COLUMNS: Final[Mapping[str, PaymentColumn]] = MappingProxyType({
         title=_("Merchant"), render=lambda row: row.merchant.name, cut=True, field="merchant__name",
     ),
     "channel": PaymentColumn(
-        title=_("Channel"), render=lambda row: row.channel.name, cut=True, field="channel__name",
+        title=_("Channel"), render=lambda row: f"{row.merchant.name}: {row.channel.name}", cut=True,
+        field="channel__name",
     ),
     "approved": PaymentColumn(
         title=_("Approved amount"), render=lambda row: format_money(row.approved_amount, row.currency),

@@ -39,6 +39,7 @@ from gateway.backoffice.kit.formatting import (
 )
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.kit.list_columns import COLUMNS_PARAMETER, list_column_choices
+from gateway.backoffice.kit.periods import PERIODS
 from gateway.backoffice.operations import background_work_pages
 from gateway.backoffice.payments import chain_diagram, payment_columns, payment_search
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS, build_chain_pill
@@ -49,7 +50,6 @@ from gateway.backoffice.payments.payment_filters import (
     FILTER_PAYMENT_TYPES,
     FILTER_TEST_MODES,
     PAYMENT_FILTER_NAMES,
-    PERIODS,
     PaymentFilters,
     parse_payment_filters,
 )

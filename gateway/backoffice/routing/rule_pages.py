@@ -24,9 +24,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from gateway.access import permissions
 from gateway.background import queue
 from gateway.backoffice.kit import config_backed_form
-from gateway.backoffice.kit.base import MerchantPage, actor_from_request, label_channel
+from gateway.backoffice.kit.base import MerchantPage, actor_from_request
 from gateway.backoffice.kit.composite_field import use_one_line_inputs
-from gateway.backoffice.kit.entity_names import TypedChannelField
+from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT

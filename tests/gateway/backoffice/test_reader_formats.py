@@ -16,8 +16,9 @@ from gateway.backoffice.kit.formatting import (
     read_typed_amount,
     render_moment,
 )
+from gateway.backoffice.kit.periods import PERIODS, find_period
 from gateway.backoffice.payments.chain_words import CHAIN_WORDS
-from gateway.backoffice.payments.payment_filters import PERIODS, find_period, fix_filter_times, parse_payment_filters
+from gateway.backoffice.payments.payment_filters import fix_filter_times, parse_payment_filters
 from gateway.payments.chain_states import ChainStatus
 
 BERLIN = ZoneInfo("Europe/Berlin")

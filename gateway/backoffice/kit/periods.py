@@ -1,0 +1,85 @@
+"""Times that a list is narrowed by: periods such as yesterday, and the beginning and end that a reader types or an
+address carries. Days are those of the reader's zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from types import MappingProxyType
+from typing import Final
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from gateway.core import clock
+
+FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
+"""Format of times in filters, in the reader's zone; with a Z at the end, in UTC."""
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""How much earlier than its id a payment's own time may be: clocks of several machines."""
+PERIODS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "hour": "the last hour", "day": "the last 24 hours", "today": "today", "yesterday": "yesterday",
+        "week": "the last 7 days", "month": "this month", "last_month": "last month",
+    }
+)  # fmt: skip
+"""Periods that end now or lie behind, in days of the reader's zone."""
+
+
+class FilterValueError(ValueError):
+    """An invalid filter value; the message says what is allowed."""
+
+
+def format_filter_time(at: datetime) -> str:
+    """A time as a filter in an address: whoever opens it reads the same."""
+    return f"{at.astimezone(UTC):{FILTER_TIME_FORMAT}}Z"
+
+
+def parse_filter_time(text: str) -> datetime:
+    """A day or a time in the reader's zone; with a Z at the end, in UTC. Raises FilterValueError."""
+    zone = timezone.get_current_timezone()
+    try:
+        if "T" in text:
+            own = UTC if text.endswith("Z") else zone
+            return datetime.strptime(text.removesuffix("Z"), FILTER_TIME_FORMAT).replace(tzinfo=own).astimezone(UTC)
+        return datetime.combine(date.fromisoformat(text), time(), zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        words = _("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00")
+        raise FilterValueError(words) from None
+
+
+def parse_filter_end(text: str) -> datetime:
+    """The exclusive end of a time: the next midnight for a date, the time itself otherwise."""
+    if "T" in text:
+        return parse_filter_time(text)
+    try:
+        after = date.fromisoformat(text) + timedelta(days=1)
+    except OverflowError:
+        raise FilterValueError(_("give a date before the year 9999")) from None
+    except ValueError:
+        return parse_filter_time(text)
+    return parse_filter_time(after.isoformat())
+
+
+def find_period(name: str) -> tuple[datetime, datetime | None]:
+    """The beginning and the exclusive end of a period of PERIODS; None: it goes on. For the merchant's clock: in the
+    test environment one may be ahead, so what goes on has no end."""
+    now = timezone.localtime(clock.real_now())
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def day(back: int) -> datetime:
+        return datetime.combine(midnight.date() - timedelta(days=back), time(), midnight.tzinfo)
+
+    first = midnight.date().replace(day=1)
+    month = datetime.combine(first, time(), midnight.tzinfo)
+    before = datetime.combine((first - timedelta(days=1)).replace(day=1), time(), midnight.tzinfo)
+    return {
+        "hour": (now - timedelta(hours=1), None),
+        "day": (now - timedelta(days=1), None),
+        "today": (midnight, None),
+        "yesterday": (day(1), midnight),
+        "week": (day(6), None),
+        "month": (month, None),
+        "last_month": (before, month),
+    }[name]
