@@ -230,6 +230,12 @@ NAVIGATION: Final[Sequence[tuple[str | Promise, Sequence[NavigationItem]]]] = (
                 right="gateway.view_acquireraccount",
             ),
             NavigationItem(
+                title=_("Acquirer costs"),
+                icon="price_change",
+                page="gateway.AcquirerCost",
+                right="gateway.view_acquirercost",
+            ),
+            NavigationItem(
                 title=_("Routing rules"), icon="alt_route", page="gateway.RoutingRule", right="gateway.view_routingrule"
             ),
             NavigationItem(

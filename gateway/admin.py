@@ -17,7 +17,7 @@ from gateway.backoffice.operations import background_work_pages, lookup_pages, p
 from gateway.backoffice.payments import authentication_pages, authorization_release_pages, payment_pages
 from gateway.backoffice.personal_data import erasure_request_pages
 from gateway.backoffice.risk import risk_list_pages, rule_set_pages, trial_pages
-from gateway.backoffice.routing import rule_pages
+from gateway.backoffice.routing import cost_pages, rule_pages
 from gateway.backoffice.schedules import schedule_pages
 from gateway.backoffice.webhooks import delivery_pages, endpoint_pages, webhook_panel
 
@@ -31,6 +31,7 @@ __all__ = [
     "bank_order_pages",
     "capture_batch_pages",
     "channel_pages",
+    "cost_pages",
     "delivery_pages",
     "endpoint_pages",
     "entity_pages",

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
@@ -15,12 +16,13 @@ from gateway.core import document as d
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, RoutingRule, RoutingTarget
-from gateway.models.routing import MAX_RULE_CASCADES
+from gateway.models.routing import MAX_EXPLORED_PERCENT, MAX_RATE_LOSS, MAX_RULE_CASCADES
 
 MAX_ROUTING_RULES: Final = 200
 MAX_ROUTING_TARGETS: Final = 20
 MAX_ROUTING_BINS: Final = 500
 MAX_TARGET_WEIGHT: Final = 1_000
+CHOICES: Final = ("cheapest", "rate")
 FIRST_PAYMENT_TYPES: Final = ("PA", "DB", "CD", "RG")
 """Payment types that are routed; follow-ups go to the acquirer of the first payment."""
 _DIGITS: Final = f"[0-9]{{{MIN_BIN_DIGITS},{ROUTING_BIN_DIGITS}}}"
@@ -76,6 +78,15 @@ def _conditions(value: Any, path: str, faults: d.DocumentFaults) -> Any:
     return conditions
 
 
+def _rate_loss(value: Any, path: str, faults: d.DocumentFaults) -> Any:
+    """Points of an approval rate."""
+    before = len(faults)
+    points = d.amount_shape(value, path, faults)
+    if len(faults) == before and not 0 <= points <= MAX_RATE_LOSS:
+        faults.add(path, f"must be 0.00 to {MAX_RATE_LOSS}.00 points, not {d.abbreviate_value(value)}")
+    return points
+
+
 _TO: Final = d.object_shape(
     connector=d.required_member(d.text_shape(1, 32)),
     merchant=d.required_member(d.text_shape(1, 64)),
@@ -87,6 +98,9 @@ _RULE: Final = d.object_shape(
     to=d.required_member(d.list_shape(_TO, least=1, most=MAX_ROUTING_TARGETS)),
     active=d.optional_member(d.boolean_shape, True),
     maxCascades=d.optional_member(d.integer_shape(0, MAX_RULE_CASCADES), 0),
+    chooseBy=d.optional_member(d.choice_shape("weight", *CHOICES), "weight"),
+    maxRateLoss=d.optional_member(_rate_loss, Decimal(0)),
+    exploredPercent=d.optional_member(d.integer_shape(0, MAX_EXPLORED_PERCENT), 0),
 )
 _RULES: Final = d.object_shape(rules=d.required_member(d.list_shape(_RULE, most=MAX_ROUTING_RULES)))
 
@@ -155,6 +169,9 @@ def _apply(target: ConfigurationTarget, value: Mapping[str, Any]) -> None:
             name=rule["name"],
             active=rule["active"],
             max_cascades=rule["maxCascades"],
+            choose_by="" if rule["chooseBy"] == "weight" else rule["chooseBy"],
+            max_rate_loss=rule["maxRateLoss"],
+            explored_percent=rule["exploredPercent"],
             **when,
         )
         RoutingTarget.objects.bulk_create(
@@ -183,6 +200,9 @@ def _show(target: ConfigurationTarget) -> dict[str, Any]:
                 "name": row.name,
                 "active": row.active,
                 "maxCascades": row.max_cascades,
+                "chooseBy": row.choose_by or "weight",
+                "maxRateLoss": format_amount(row.max_rate_loss),
+                "exploredPercent": row.explored_percent,
                 "when": render_routing_conditions(row),
                 "to": [
                     {

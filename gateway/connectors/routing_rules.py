@@ -14,6 +14,14 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from gateway.connectors.account_choice import (
+    BY_WEIGHT,
+    AccountChoice,
+    AccountFigures,
+    ChoiceFacts,
+    ChoicePolicy,
+    choose_account,
+)
 from gateway.connectors.capabilities import SentParameters, find_needed, find_unsendable
 from gateway.connectors.port import Connector
 from gateway.core.brands import PAYMENT_BRANDS
@@ -22,6 +30,10 @@ ROUTING_BIN_DIGITS: Final = 11
 MIN_BIN_DIGITS: Final = 6
 MAX_AUDITED_REJECTIONS: Final = 20
 """Rejected accounts whose reasons are stored with a payment."""
+CHOSEN_PAYMENT_TYPES: Final = ("PA", "DB")
+"""Payment types whose account a rule may choose by cost or approval rate."""
+_EXPLORING_STEP: Final = 255
+"""A draw of its own: whether a payment explores does not hang on the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +75,12 @@ class RoutingCandidate:
     @property
     def label(self) -> str:
         """The account's name for people: its own, else connector and merchant id."""
-        return self.name or f"{self.connector} {self.merchant}"
+        return self.name or self.key
+
+    @property
+    def key(self) -> str:
+        """Connector and merchant id, as payments name their account."""
+        return f"{self.connector} {self.merchant}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +94,8 @@ class RuleTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRule:
     """Conditions and target accounts of one rule. ``bins``: (from, to) of leading digits, both included. An empty
-    condition always matches. ``max_cascades``: to how many further accounts a declined payment may go on."""
+    condition always matches. ``max_cascades``: to how many further accounts a declined payment may go on.
+    ``policy``: how its accounts are chosen."""
 
     name: str
     targets: tuple[RuleTarget, ...] = ()
@@ -90,6 +108,7 @@ class RouteRule:
     countries: frozenset[str] = frozenset()
     payment_types: frozenset[str] = frozenset()
     max_cascades: int = 0
+    policy: ChoicePolicy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +131,7 @@ class RouteChoice:
     ``draw``: the number from 0 to 1 drawn from the payment's id; None where nothing was drawn. ``missing``: without
     candidates, the parameters with which the first otherwise suitable account could take the payment. ``unsendable``:
     without candidates, the parameters that no otherwise suitable account can send. ``max_cascades``: of the rule.
+    ``choice``: by cost or approval rate, where the rule wants one.
     """
 
     candidates: tuple[RoutingCandidate, ...]
@@ -122,6 +142,7 @@ class RouteChoice:
     missing: tuple[str, ...] = ()
     unsendable: tuple[str, ...] = ()
     max_cascades: int = 0
+    choice: AccountChoice | None = None
 
     def build_audit(self) -> dict[str, Any]:
         """The audit stored with the payment. The first candidate stands in the payment's columns and is left out."""
@@ -134,6 +155,7 @@ class RouteChoice:
             "over": [list(one) for one in self.rejected[:MAX_AUDITED_REJECTIONS]],
             "next": [[one.connector, one.merchant, one.label] for one in later],
             "maxCascades": min(self.max_cascades, len(later)) or None,
+            "choice": self.choice.build_audit() if self.choice is not None else None,
         }
         return {name: value for name, value in found.items() if value not in ("", None, {}, [])}
 
@@ -280,8 +302,14 @@ def _is_first_answer_pending(brand: str) -> bool:
 # --- choosing -----------------------------------------------------------------------------------------------------
 
 
-def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[str, Connector]) -> RouteChoice:
-    """Rank the accounts that can take a payment of which all facts are known."""
+def rank_accounts(
+    table: RoutingTable,
+    facts: RoutingFacts,
+    connectors: Mapping[str, Connector],
+    read_figures: Callable[[], AccountFigures] = AccountFigures,
+) -> RouteChoice:
+    """Rank the accounts that can take a payment of which all facts are known. ``read_figures``: costs and outcomes,
+    called for rules alone that choose by them."""
     rule = next((one for one in table.rules if match_rule(one, facts)), None)
     if rule is None:
         usable, rejected = _split_by_rejection(table.accounts, facts, connectors)
@@ -293,6 +321,11 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
     usable, rejected = _split_by_rejection(meant, facts, connectors)
     missing, unsendable = ((), ()) if usable else _explain_no_candidate(meant, facts, connectors)
     candidates, draw = order_by_weight(facts.payment, [(account, weights[account.id]) for account in usable])
+    choice = _choose_by_figures(rule, facts, candidates, weights, read_figures) if rule.policy is not None else None
+    if choice is not None:
+        last = len(choice.order)
+        by_key = {account.key: account for account in candidates[:last]}
+        candidates = [*(by_key[key] for key in choice.order), *candidates[last:]]
     shown_weights = {account.label: weights[account.id] for account in usable} if len(usable) > 1 else {}
     return RouteChoice(
         candidates=tuple(candidates),
@@ -303,7 +336,35 @@ def rank_accounts(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[
         missing=missing,
         unsendable=unsendable,
         max_cascades=rule.max_cascades,
+        choice=choice,
     )
+
+
+def _choose_by_figures(
+    rule: RouteRule,
+    facts: RoutingFacts,
+    drawn: Sequence[RoutingCandidate],
+    weights: Mapping[str, int],
+    read_figures: Callable[[], AccountFigures],
+) -> AccountChoice | None:
+    """The choice among the accounts of a weight above 0; None where there is nothing to choose or nothing to pay."""
+    keys = [account.key for account in drawn if weights[account.id] > 0]
+    if (
+        rule.policy is None
+        or rule.policy.by == BY_WEIGHT
+        or len(keys) < 2
+        or facts.payment_type not in CHOSEN_PAYMENT_TYPES
+        or not facts.amount
+    ):
+        return None
+    known = ChoiceFacts(
+        amount=facts.amount,
+        currency=facts.currency,
+        brand=facts.brand,
+        card_brand=facts.card_brand,
+        bin=facts.digits or "",
+    )
+    return choose_account(rule.policy, known, keys, read_figures(), draw=_draw(facts.payment, _EXPLORING_STEP))
 
 
 def can_any_account_take(table: RoutingTable, facts: RoutingFacts, connectors: Mapping[str, Connector]) -> bool:

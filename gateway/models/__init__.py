@@ -42,7 +42,7 @@ from gateway.models.risk import (
     RiskTrialObservation,
     RiskTrialPayment,
 )
-from gateway.models.routing import BreakerChange, RoutingRule, RoutingTarget
+from gateway.models.routing import AcquirerCost, BreakerChange, RoutingRule, RoutingTarget
 from gateway.models.sepa import (
     BankFile,
     BankMessage,
@@ -77,6 +77,7 @@ __all__ = [
     "AccessToken",
     "AccountErasurePosition",
     "AcquirerAccount",
+    "AcquirerCost",
     "AcquirerExchange",
     "Agreement",
     "Approval",

@@ -32,11 +32,11 @@ from gateway.backoffice.payments.payment_search import SearchTooBroadError, limi
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.structures import MAX_APPROVAL_DAYS
 from gateway.core import clock
+from gateway.core.intervals import compute_share
 from gateway.models import Merchant
 from gateway.risk.retry_rules import MAX_RULE_DAYS
 from reporting.approvals import alarms, figures, gains, waterfall
 from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, SegmentFigures
-from reporting.approvals.intervals import compute_share
 from reporting.approvals.models import RateAlarm
 from reporting.approvals.second_acquirers import compute_cascades, count_retries
 

@@ -2,7 +2,7 @@
 
 The last hours of each merchant's clock are compared with the same hours of the four weeks before: a rate that is
 lower every night is no fall. Days differ by more than chance; how much they did is measured in the weeks before and
-widens the test (reporting.approvals.intervals). Source: docs/approval.md; docs/decisions/0107.
+widens the test (gateway.core.intervals). Source: docs/approval.md; docs/decisions/0107.
 """
 
 # ruff: noqa: S608 - the statement is put together out of this module's own constants; values are always bound
@@ -20,10 +20,10 @@ from django.utils.translation import gettext_noop
 
 from gateway.access.permissions import AccessScope
 from gateway.core import clock
+from gateway.core.intervals import compute_fall_chance, estimate_dispersion
 from gateway.db.statement import execute_sql
 from gateway.models import Merchant
 from gateway.timers.registry import Timer
-from reporting.approvals.intervals import compute_fall_chance, estimate_dispersion
 from reporting.approvals.models import RateAlarm
 
 ALARM_WINDOW: Final = timedelta(hours=6)

@@ -16,6 +16,7 @@ from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.errors import ParameterError
 from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock
+from gateway.core.intervals import ShareInterval
 from gateway.core.money import format_amount
 from gateway.payments.request_builder import build_condition_facts
 from gateway.payments.responses import render_ignored_parameters
@@ -26,7 +27,6 @@ from reporting.approvals.figures import (
     compute_figures,
     count_chosen,
 )
-from reporting.approvals.intervals import ShareInterval
 from reporting.reports.api import REPORT_SUCCESS_CODE
 
 

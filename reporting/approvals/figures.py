@@ -21,9 +21,9 @@ from uuid import UUID
 from gateway.access.permissions import AccessScope
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
 from gateway.core.brands import find_issuer
+from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import execute_sql
 from gateway.models import Channel
-from reporting.approvals.intervals import ShareInterval, compute_share
 
 MAX_APPROVAL_PAYMENTS: Final = 200_000
 """The newest first payments of a period that figures are computed from."""

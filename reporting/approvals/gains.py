@@ -19,10 +19,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from gateway.backoffice.kit.formatting import format_number
+from gateway.core.intervals import ShareInterval, compute_difference, compute_share
 from gateway.core.money import currency_exponent
 from gateway.db.statement import execute_sql
 from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, SegmentFigures, get_chosen_sql
-from reporting.approvals.intervals import ShareInterval, compute_difference, compute_share
 from reporting.approvals.second_acquirers import CascadeFigures, compute_chances
 from reporting.approvals.waterfall import Waterfall
 

@@ -15,11 +15,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
+from gateway.core.intervals import ShareInterval, compute_share
 from gateway.db.statement import execute_sql
 from gateway.payments.cascade import CASCADABLE_DECLINES, NO_ADVICE
 from gateway.risk.retry_rules import MAX_RULE_DAYS, NETWORK_OF_BRAND, RETRY_LIMITS, resolve_network
 from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, get_chosen_sql
-from reporting.approvals.intervals import ShareInterval, compute_share
 
 MAX_COUNTED_DECLINES: Final = 200_000
 """The newest declines of a card that the schemes' counts are computed from."""

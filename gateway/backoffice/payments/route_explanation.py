@@ -8,6 +8,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from gateway.connectors.account_choice import MIN_RATE_ATTEMPTS, describe_rate
+
 
 def find_first_account(route: Mapping[str, Any]) -> str:
     """The account that the payment was first sent to."""
@@ -24,6 +26,8 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
         weights = ", ".join(f"{name} {weight}" for name, weight in route.get("weights", {}).items())
         values = {"draw": f"{draw:.4f}", "weights": weights}
         found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % values)
+    if (choice := route.get("choice")) is not None:
+        found += _explain_choice(choice)
     found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
         found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))
@@ -32,6 +36,33 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
             "After a decline %d further account may be asked", "After a decline %d further accounts may be asked", most
         )
         found.append(words % most)
+    return found
+
+
+def _explain_choice(choice: Mapping[str, Any]) -> list[str]:
+    """Why this account by costs and rates, then the figures of each."""
+    words = {
+        "best": _("Chosen for the best approval rate (%(segment)s)"),
+        "cheapest": _("Chosen as the cheapest whose approval rate is at most %(points)s points below the best one's, "
+                      "with 95 %% certainty (%(segment)s)"),
+        "explored": _("Chosen to keep its rate known, as %(share)s of 100 payments are (%(segment)s)"),
+        "measured": _("Costs and rates do not decide yet: an account has fewer than %(least)s judged payments"),
+        "unpriced": _("Costs do not decide: an account has no price for this payment"),
+    }  # fmt: skip
+    values = {
+        "segment": choice["segment"] or _("all payments"),
+        "points": choice["maxRateLoss"],
+        "share": choice["exploredPercent"],
+        "least": MIN_RATE_ATTEMPTS,
+    }
+    found = [words[choice["why"]] % values]
+    for name, (cost, approved, asked) in choice["accounts"].items():
+        price = _("no price") if cost is None else f"{cost} {choice['currency']}"
+        rate = describe_rate((approved, asked))
+        shown = f"{approved} / {asked}"
+        if rate is not None:
+            shown = f"{shown}, {rate.rate:.1f} % ({rate.low:.1f} – {rate.high:.1f})"
+        found.append(_("%(name)s: costs %(price)s, approved %(rate)s") % {"name": name, "price": price, "rate": shown})
     return found
 
 

@@ -17,9 +17,24 @@ from gateway.background import queue
 from gateway.background.files import AttemptFolder
 from gateway.backoffice.payments.payment_export import EXPORT_PAYMENT_PERMISSION, scope_to_channel
 from gateway.backoffice.payments.payment_replay import append_csv_lines, read_payment_page, select_first_payments
+from gateway.connectors.account_choice import (
+    AccountFigures,
+    ChoiceFacts,
+    compare_rates,
+    compute_cost,
+    find_rates,
+)
+from gateway.connectors.account_figures import load_account_figures, pack_figures, unpack_figures
 from gateway.connectors.routing import choose_accounts, load_routing_table
-from gateway.connectors.routing_rules import MIN_BIN_DIGITS, RouteChoice, RoutingFacts, RoutingTable, match_rule
-from gateway.models import BackgroundWork, Payment
+from gateway.connectors.routing_rules import (
+    CHOSEN_PAYMENT_TYPES,
+    MIN_BIN_DIGITS,
+    RouteChoice,
+    RoutingFacts,
+    RoutingTable,
+    match_rule,
+)
+from gateway.models import BackgroundWork, Payment, Status
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
 from gateway.payments.stored_request import restore_sent_parameters
 
@@ -36,7 +51,7 @@ _HEADER: Final = (
 )  # fmt: skip
 _READ: Final = (
     "id", "created_at", "payment_type", "brand", "amount", "currency", "connector", "acquirer_merchant_id", "request",
-    "answer", "means", "route",
+    "answer", "means", "route", "status",
 )  # fmt: skip
 
 
@@ -51,10 +66,14 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
         total = rows.count()
     _rest, found = read_payment_page(rows, cursor, _READ, DRY_RUN_SLICE_PAYMENTS)
     table = load_routing_table(UUID(asked["channel"]), drafts=bool(asked.get("drafts")))
+    if "figures" not in cursor:
+        # One state of the figures for all slices, so that the sums belong together.
+        cursor["figures"] = pack_figures(load_account_figures(UUID(asked["channel"])))
+    figures = unpack_figures(cursor["figures"])
     lines = []
     for payment in found:
         facts, then = routing_facts_from_payment(payment), find_original_account(payment)
-        choice = choose_accounts(table, facts)
+        choice = choose_accounts(table, facts, lambda: figures)
         cursor["undecided"] += has_undecided_rule(table, facts)
         now = (
             f"{choice.candidates[0].connector} {choice.candidates[0].merchant}"
@@ -62,6 +81,8 @@ def replay_routing_slice(row: BackgroundWork, folder: AttemptFolder, alive: Call
             else NO_ACQUIRER_ACCOUNT
         )
         _add_to_sums(cursor, payment, choice, then, now)
+        if now != then and now != NO_ACQUIRER_ACCOUNT:
+            _add_value(cursor, payment, facts, figures, then, now)
         if now != then:
             lines.append(_build_csv_line(payment, choice, then, now))
     append_csv_lines(folder, cursor, DRY_RUN_FILE_NAME, _HEADER, lines)
@@ -132,6 +153,51 @@ def _add_to_sums(cursor: dict[str, Any], payment: Payment, choice: RouteChoice, 
     if key in moves or len(moves) < MAX_SUMMED_MOVES:
         count, amount = moves.get(key, (0, "0"))
         moves[key] = [count + 1, str(Decimal(amount) + payment.amount)]
+
+
+def _add_value(
+    cursor: dict[str, Any], payment: Payment, facts: RoutingFacts, figures: AccountFigures, then: str, now: str
+) -> None:
+    """Add what moving a judged payment would have cost less, and what may be approved more or less: by currency
+    [payments, cost saved, least, likely and most approved money, without a price, without a rate]."""
+    judged = payment.status in (Status.APPROVED, Status.DECLINED)
+    if payment.payment_type not in CHOSEN_PAYMENT_TYPES or not judged or not payment.amount:
+        return
+    known = ChoiceFacts(amount=payment.amount, currency=payment.currency, brand=payment.brand, bin=facts.digits or "")
+    values = cursor.setdefault("values", {})
+    count, saved, low, rate, high, unpriced, unrated = values.get(
+        payment.currency, (0, "0.0000", "0.00", "0.00", "0.00", 0, 0)
+    )
+    costs = [compute_cost(figures, account, known) for account in (then, now)]
+    priced = costs[0] is not None and costs[1] is not None
+    if payment.status == Status.APPROVED and costs[0] is not None and costs[1] is not None:
+        saved = str(Decimal(saved) + costs[0] - costs[1])
+    rates = find_rates(figures, (then, now), known)
+    if rates is not None:
+        points = compare_rates(rates[1][now], rates[1][then])
+        low, rate, high = (
+            str(Decimal(kept) + (payment.amount * Decimal(repr(part)) / 100).quantize(Decimal("0.01")))
+            for kept, part in ((low, points.low), (rate, points.rate), (high, points.high))
+        )
+    values[payment.currency] = [count + 1, saved, low, rate, high, unpriced + (not priced), unrated + (rates is None)]
+
+
+def summarize_values(cursor: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the result page: what the moves bring and risk, by currency."""
+    return [
+        {
+            "currency": currency,
+            "count": count,
+            "saved": Decimal(saved).quantize(Decimal("0.01")),
+            "low": Decimal(low),
+            "likely": Decimal(rate),
+            "high": Decimal(high),
+            "at_risk": max(Decimal(0), -Decimal(low)),
+            "unpriced": unpriced,
+            "unrated": unrated,
+        }
+        for currency, (count, saved, low, rate, high, unpriced, unrated) in sorted(cursor.get("values", {}).items())
+    ]
 
 
 def _build_csv_line(payment: Payment, choice: RouteChoice, then: str, now: str) -> list[Any]:

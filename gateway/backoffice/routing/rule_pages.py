@@ -6,6 +6,7 @@ The section "routing" of the configuration document validates a form. Source: do
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from django import forms
@@ -41,6 +42,7 @@ _CONDITIONS: Final = {
     "paymentTypes": "payment_types",
 }  # fmt: skip
 """Condition in the document → form field."""
+_FIELDS: Final = {**_CONDITIONS, "maxRateLoss": "max_rate_loss", "exploredPercent": "explored_percent"}
 _SOMEBODY: Final = [{"connector": "stub", "merchant": "-"}]
 """A placeholder account: conditions are validated without the rule's accounts, which the inline has."""
 
@@ -88,6 +90,9 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "countries",
             "payment_types",
             "max_cascades",
+            "choose_by",
+            "max_rate_loss",
+            "explored_percent",
         )
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
@@ -97,11 +102,23 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "amount_to": gettext_lazy("Included."),
             "amount_currency": gettext_lazy("The amounts speak of payments in this currency alone."),
             "position": gettext_lazy("The first rule that fits decides; the lowest number goes first."),
+            "choose_by": gettext_lazy(
+                "By costs and rates only among accounts with a weight, and once enough is known of each."
+            ),
+            "max_rate_loss": gettext_lazy(
+                "For the cheapest: how many points its approval rate may be below the best one's (95 % certain)."
+            ),
+            "explored_percent": gettext_lazy(
+                "So many of 100 payments go to another account, so that its rate stays known. 0: none."
+            ),
             "active": gettext_lazy("A rule that is off can be tried on past payments before it counts."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name in ("max_rate_loss", "explored_percent"):
+            if name in self.fields:
+                self.fields[name].required = False
         use_one_line_inputs(self, "brands", "currencies", "countries")
         if "bins" in self.fields:
             self.initial["bins"] = "\n".join(self.instance.bins)
@@ -119,11 +136,19 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         for name in ("amountFrom", "amountTo"):
             if (amount := found.get(_CONDITIONS[name])) is not None:
                 when[name] = f"{amount:.2f}"
-        rule = {"name": found["name"], "when": when, "to": _SOMEBODY}
+        rule = {
+            "name": found["name"],
+            "when": when,
+            "to": _SOMEBODY,
+            "maxRateLoss": f"{found.get('max_rate_loss') or 0:.2f}",
+            "exploredPercent": found.get("explored_percent") or 0,
+        }
         for fault in config_backed_form.validate_section(None, "routing", {"rules": [rule]}):
             own = fault.path.lstrip(".").removeprefix("rules[0].").removeprefix("when.")
-            field = _CONDITIONS.get(own.partition("[")[0], own)
+            field = _FIELDS.get(own.partition("[")[0], own)
             self.add_error(field if field in self.fields else None, fault.message)
+        found["max_rate_loss"] = found.get("max_rate_loss") or Decimal(0)
+        found["explored_percent"] = found.get("explored_percent") or 0
         if not self.errors:
             found["bins"] = [one if "-" in one else f"{one}-{one}" for one in found["bins"]]
         return found
@@ -250,6 +275,10 @@ class RoutingRuleAdmin(MerchantPage):
             {"fields": ("brands", "bins", "currencies", "countries", "amount_from", "amount_to", "amount_currency",
                         "payment_types")},
         ),
+        (
+            gettext_lazy("Which of the accounts"),
+            {"fields": ("choose_by", "max_rate_loss", "explored_percent")},
+        ),
         (gettext_lazy("After a decline"), {"fields": ("max_cascades",)}),
     )  # fmt: skip
 
@@ -279,6 +308,8 @@ class RoutingRuleAdmin(MerchantPage):
     @display(description=gettext_lazy("goes to"))
     def goes_to(self, row: RoutingRule) -> str:
         accounts = ", ".join(f"{one.account} ({one.weight})" for one in row.targets.all())
+        if row.choose_by:
+            accounts = f"{row.get_choose_by_display()}: {accounts}"
         if not row.max_cascades:
             return accounts
         further = ngettext("after a decline %d more", "after a decline %d more", row.max_cascades) % row.max_cascades
@@ -346,6 +377,7 @@ class RoutingRuleAdmin(MerchantPage):
             "row": row,
             "changed": [move for move in moves if move["changed"]],
             "same": [m for m in moves if not m["changed"]],
+            "values": dry_run.summarize_values(row.cursor),
             "cursor": row.cursor,
             "may_export": may_fetch_file(request, row),
         }

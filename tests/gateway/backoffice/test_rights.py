@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,7 @@ from gateway.connectors.sepa.connector import SEPA
 from gateway.core import clock, identifiers
 from gateway.models import (
     AcquirerAccount,
+    AcquirerCost,
     AuditEntry,
     Authentication,
     BankFile,
@@ -81,6 +82,7 @@ OF_INSTALLATION = sorted(
 def furnish(shop: Shop) -> None:
     """A merchant with a row on every page."""
     account = AcquirerAccount.objects.create(channel=shop.channel, connector="stub", acquirer_merchant_id="4711")
+    AcquirerCost.objects.create(account=account, percent=1, valid_from=date(2026, 1, 1))
     rule = RoutingRule.objects.create(channel=shop.channel, name="All to one")
     RoutingTarget.objects.create(rule=rule, account=account)
     ProcessorEvent.objects.create(
