@@ -131,6 +131,7 @@ _UNASYNC: Final = (
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\baclose\b", "close"),
+    (r"\baiter_bytes\b", "iter_bytes"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"^import asyncio$", "import time"),
     (r"\btollhouse\._async\b", "tollhouse._sync"),

@@ -17,7 +17,8 @@ class ErasureRequest(models.Model):
     ``kind`` and ``value``: by what the person is found (gateway.personal_data.people); ``value`` is emptied when the
     request ends, ``shown`` is its masked form. ``report``: what was erased and what stayed, as counts and reasons
     without the data (gateway.personal_data.erasure); its ids of payments let the same be erased again after an older
-    backup was restored. Source: docs/decisions/0102.
+    backup was restored. APPROVED: it takes longer than a page may, so `manage.py forget_shopper --request` carries it
+    out. Source: docs/decisions/0102 and 0110.
     """
 
     class Kind(models.TextChoices):
@@ -29,6 +30,7 @@ class ErasureRequest(models.Model):
 
     class State(models.TextChoices):
         ASKED = "ASKED", _("waits for a second person")
+        APPROVED = "APPROVED", _("approved, waits for the command")
         DONE = "DONE", _("erased")
         REJECTED = "REJECTED", _("rejected")
         WITHDRAWN = "WITHDRAWN", _("withdrawn")
@@ -59,10 +61,11 @@ class ErasureRequest(models.Model):
         indexes = [models.Index(fields=["merchant", "-asked_at"], name="erasure_merchant_time")]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(state="ASKED") | models.Q(value=""), name="erasure_ended_keeps_no_value"
+                condition=models.Q(state__in=["ASKED", "APPROVED"]) | models.Q(value=""),
+                name="erasure_ended_keeps_no_value",
             ),
             models.CheckConstraint(
-                condition=~models.Q(state="DONE")
+                condition=~models.Q(state__in=["APPROVED", "DONE"])
                 | models.Q(asked_by__isnull=True)
                 | (models.Q(decided_by__isnull=False) & ~models.Q(decided_by=models.F("asked_by"))),
                 name="erasure_by_two_people",

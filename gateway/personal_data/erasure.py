@@ -2,7 +2,8 @@
 
 All of it is one transaction. Nothing is erased while something of the person is open: a payment without a result, an
 authorization that may be captured, a schedule, a dispute; the refusal names each. Registrations are deleted as
-``DELETE /v1/registrations/{id}`` does, so the merchant is sent the webhook of that. Source: docs/decisions/0102.
+``DELETE /v1/registrations/{id}`` does, so the merchant is sent the webhook of that. Source: docs/decisions/0102
+and 0110.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.apps import apps
+from django.core.signing import BadSignature, Signer
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
@@ -196,8 +198,11 @@ def _list_held_authorizations(person: FoundPerson) -> list[str]:
     return held[:MAX_TOLD_ROWS]
 
 
-def forget_person(selector: PersonSelector, *, by: audit_log.Actor, dry_run: bool = False) -> dict[str, Any]:
-    """Erase what the table allows and return the report. ``dry_run``: only report what would be done.
+def forget_person(
+    selector: PersonSelector, *, by: audit_log.Actor, dry_run: bool = False, alone: str = ""
+) -> dict[str, Any]:
+    """Erase what the table allows and return the report. ``dry_run``: only report what would be done; ``alone``: why no
+    second person approved it, for the audit trail.
 
     Raises PersonNotFoundError, PersonStillActiveError, ErasureConflictError.
     """
@@ -215,12 +220,37 @@ def forget_person(selector: PersonSelector, *, by: audit_log.Actor, dry_run: boo
             "shown": mask_person_value(selector.value),
         }
         if not dry_run:
+            report["seal"] = seal_report(selector.merchant, report["ids"])
             facts = {name: report[name] for name in ("kind", "shown", "erasedRows", "keptRows")}
+            facts |= {"alone": alone} if alone else {}
             audit_log.record_audit_entry(by, "forget shopper", selector.merchant, after=facts)
     return report
 
 
-def forget_again(merchant: Merchant, keys: Mapping[str, list[str]], *, by: audit_log.Actor) -> dict[str, Any]:
+def seal_report(merchant: Merchant, keys: Mapping[str, list[str]]) -> str:
+    """What shows that a report's ids are those that were erased here: its file may be changed by whoever keeps it."""
+    return _SEAL.signature(_describe_erased_rows(merchant, keys))
+
+
+def is_report_sealed(merchant: Merchant, keys: Mapping[str, list[str]], seal: str) -> bool:
+    """Whether the ids of a report are as this installation wrote them, also with a secret key that is being changed."""
+    try:
+        _SEAL.unsign(f"{_describe_erased_rows(merchant, keys)}{_SEAL.sep}{seal}")
+    except BadSignature:
+        return False
+    return True
+
+
+_SEAL: Final = Signer(salt="gateway.personal_data.erasure")
+
+
+def _describe_erased_rows(merchant: Merchant, keys: Mapping[str, list[str]]) -> str:
+    return json.dumps([merchant.pk.hex, keys], sort_keys=True)
+
+
+def forget_again(
+    merchant: Merchant, keys: Mapping[str, list[str]], *, by: audit_log.Actor, alone: str = ""
+) -> dict[str, Any]:
     """Erase the rows of an earlier report once more, after an older backup was restored. ``keys``: its ``ids``.
     Raises PersonNotFoundError, PersonStillActiveError, ErasureConflictError."""
     seeds = {
@@ -236,7 +266,9 @@ def forget_again(merchant: Merchant, keys: Mapping[str, list[str]], *, by: audit
         person = find_rows(merchant, seeds)
         _check_nothing_is_open(person)
         report = _erase_rows(person, dry_run=False)
+        report["seal"] = seal_report(merchant, report["ids"])
         facts = {name: report[name] for name in ("erasedRows", "keptRows")}
+        facts |= {"alone": alone} if alone else {}
         audit_log.record_audit_entry(by, "forget shopper", merchant, after=facts)
     return report | {"merchant": merchant.pk.hex, "kind": "again", "shown": ""}
 

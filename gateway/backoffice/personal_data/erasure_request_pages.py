@@ -52,7 +52,7 @@ MAX_SHOWN_ERASURES: Final = 200
 EXPORT_PERSON_PERMISSION: Final = "gateway.export_erasurerequest"
 _PILLS: Final = {
     ErasureState.ASKED: "wait", ErasureState.DONE: "good", ErasureState.REJECTED: "bad",
-    ErasureState.WITHDRAWN: "plain",
+    ErasureState.APPROVED: "wait", ErasureState.WITHDRAWN: "plain",
 }  # fmt: skip
 _ERASING_WORDS: Final[Mapping[str, str | Promise]] = {
     Erasing.ERASE.name: lazy("erased"),
@@ -107,9 +107,9 @@ class ErasureRequestAdmin(ReadOnlyPage):
     ) -> HttpResponse:
         row: ErasureRequest = self.find_viewed_row(request, object_id)
         user = int(request.user.pk or 0)
-        waiting = row.state == ErasureState.ASKED
-        may_withdraw = waiting and row.asked_by_id == user
-        may_decide = waiting and self.may(request, "change", row) and row.asked_by_id != user
+        waiting, approved = row.state == ErasureState.ASKED, row.state == ErasureState.APPROVED
+        may_withdraw = (waiting or approved) and row.asked_by_id == user
+        may_decide = (waiting or approved) and self.may(request, "change", row) and row.asked_by_id != user
         context = {
             **self.admin_site.each_context(request),
             "title": _("Erasing a shopper's data"),
@@ -119,10 +119,12 @@ class ErasureRequestAdmin(ReadOnlyPage):
             "pill": _PILLS[ErasureState(row.state)],
             "erased": _render_lines(row.report, kept=False),
             "kept": _render_lines(row.report, kept=True),
-            "waiting": waiting,
+            "waiting": waiting or approved,
+            "approved": approved,
+            "command": f"python manage.py forget_shopper --request {row.pk.hex}",
             "person": row.value if may_decide or may_withdraw else row.shown,
             "may_decide": may_decide,
-            "why_not": erasure_requests.explain_decision_refusal(row, user) if may_decide else "",
+            "why_not": erasure_requests.explain_decision_refusal(row, user) if may_decide and waiting else "",
             "may_withdraw": may_withdraw,
             **(extra_context or {}),
         }
@@ -155,6 +157,8 @@ class ErasureRequestAdmin(ReadOnlyPage):
             messages.error(request, str(fault))
             return back
         messages.success(request, _("Asked. A second person decides it."))
+        if not row.report:
+            messages.info(request, _("It takes longer than a page may to say what would be erased."))
         return redirect(_page_of(row))
 
     def decide_view(self, request: HttpRequest, erasure: Any) -> HttpResponse:
@@ -171,8 +175,11 @@ class ErasureRequestAdmin(ReadOnlyPage):
         if verb == "approve" and (ask := session.require_reauthentication(request, back.url)) is not None:
             return ask
         try:
-            _STEPS[verb](row, by=_clerk(request))
-            messages.success(request, _("Erased.") if verb == "approve" else _("Done."))
+            row = _STEPS[verb](row, by=_clerk(request))
+            if row.state == ErasureState.APPROVED:
+                messages.success(request, _("Approved. It takes longer than a page may: the command below erases."))
+            else:
+                messages.success(request, _("Erased.") if verb == "approve" else _("Done."))
         except ErasureRefusedError as fault:
             messages.error(request, str(fault))
         return back

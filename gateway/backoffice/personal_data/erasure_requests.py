@@ -1,12 +1,12 @@
 """Four eyes for erasing a shopper's data: one person asks, an independent second one approves, and then it is erased.
 
 Each step is a compare-and-set with its audit entry. The person's e-mail or telephone number is stored until the request
-ends, and masked afterwards. Source: docs/decisions/0102 and 0053.
+ends, and masked afterwards. Source: docs/decisions/0102, 0053 and 0110.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,8 +30,15 @@ MAX_ERASURE_PAGE_S: Final = 25
 ErasureState = ErasureRequest.State
 
 
+_OPEN_STATES: Final = (ErasureState.ASKED, ErasureState.APPROVED)
+
+
 class ErasureRefusedError(Exception):
     """The step is not possible; the text says why and may be shown."""
+
+
+class ErasureTooSlowError(Exception):
+    """It takes longer than a page may; nothing was erased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +50,11 @@ class ErasureClerk:
 
 
 def preview_erasure(selector: PersonSelector, *, by: ErasureClerk) -> dict[str, Any]:
-    """The report as it would be. Raises ErasureRefusedError."""
-    return _forget(selector, by, dry_run=True)
+    """The report as it would be; {} where it takes longer than a page may. Raises ErasureRefusedError."""
+    try:
+        return _forget(selector, by, dry_run=True)
+    except ErasureTooSlowError:
+        return {}
 
 
 def request_erasure(selector: PersonSelector, reason: str, *, by: ErasureClerk) -> ErasureRequest:
@@ -66,7 +76,7 @@ def request_erasure(selector: PersonSelector, reason: str, *, by: ErasureClerk) 
     )
     with transaction.atomic():
         row.save(force_insert=True)
-        _record(by, "erasure asked", row)
+        _record(by.actor, "erasure asked", row)
     return row
 
 
@@ -88,30 +98,52 @@ def explain_decision_refusal(row: ErasureRequest, user: int) -> str:
 
 
 def approve_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
-    """Erase what was asked for. Raises ErasureRefusedError; the request stays then."""
+    """Erase what was asked for; what takes longer than a page may is left approved, for the command. Raises
+    ErasureRefusedError; the request stays then."""
     if why := explain_decision_refusal(row, by.user):
         raise ErasureRefusedError(why)
     try:
         selector = parse_person(row.merchant, row.kind, row.value)
     except PersonNotFoundError as fault:
         raise ErasureRefusedError(str(fault)) from None
+    try:
+        with transaction.atomic():
+            report = _forget(selector, by, dry_run=False)
+            return _end(row, (ErasureState.ASKED,), ErasureState.DONE, "erasure carried out", {"report": report}, by)
+    except ErasureTooSlowError:
+        changes = {"value": row.value}  # the command finds the person by it
+        return _end(row, (ErasureState.ASKED,), ErasureState.APPROVED, "erasure approved", changes, by)
+
+
+def carry_out_erasure(row: ErasureRequest) -> dict[str, Any]:
+    """Erase, at the command line, what two people asked for and approved; returns the report. Raises
+    ErasureRefusedError for a request that is not approved, and what forget_person raises."""
+    if row.state != ErasureState.APPROVED:
+        raise ErasureRefusedError(f"the request is not approved: {row.get_state_display()}")
+    selector = parse_person(row.merchant, row.kind, row.value)
+    by = audit_log.COMMAND_LINE_ACTOR
     with transaction.atomic():
-        report = _forget(selector, by, dry_run=False)
-        return _end(row, ErasureState.DONE, "erasure carried out", {"report": report}, by)
+        report = forget_person(selector, by=by)
+        approved = ErasureRequest.objects.filter(pk=row.pk, state=ErasureState.APPROVED)
+        if not approved.update(state=ErasureState.DONE, value="", report=report):
+            raise ErasureRefusedError("the request was rejected or withdrawn meanwhile")
+        row.refresh_from_db()
+        _record(by, "erasure carried out", row)
+    return report
 
 
 def reject_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
     """End the request without erasing. Raises ErasureRefusedError."""
     if row.asked_by_id == by.user:
         raise ErasureRefusedError(_("You asked for this, so somebody else decides it."))
-    return _end(row, ErasureState.REJECTED, "erasure rejected", {"report": {}}, by)
+    return _end(row, _OPEN_STATES, ErasureState.REJECTED, "erasure rejected", {"report": {}}, by)
 
 
 def withdraw_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
     """Take one's own request back. Raises ErasureRefusedError."""
     if row.asked_by_id != by.user:
         raise ErasureRefusedError(_("Who asked for it withdraws it."))
-    return _end(row, ErasureState.WITHDRAWN, "erasure withdrawn", {"report": {}}, by)
+    return _end(row, _OPEN_STATES, ErasureState.WITHDRAWN, "erasure withdrawn", {"report": {}}, by)
 
 
 def describe_open_matters(fault: PersonStillActiveError) -> str:
@@ -136,9 +168,7 @@ def _forget(selector: PersonSelector, by: ErasureClerk, *, dry_run: bool) -> dic
         with limit_page_time(MAX_ERASURE_PAGE_S):
             return forget_person(selector, by=by.actor, dry_run=dry_run)
     except PageTooSlowError:
-        raise ErasureRefusedError(
-            _("That takes too long for a page, and nothing was erased. Use manage.py forget_shopper.")
-        ) from None
+        raise ErasureTooSlowError from None
     except PersonStillActiveError as fault:
         raise ErasureRefusedError(describe_open_matters(fault)) from None
     except PersonNotFoundError as fault:
@@ -148,18 +178,24 @@ def _forget(selector: PersonSelector, by: ErasureClerk, *, dry_run: bool) -> dic
 
 
 def _end(
-    row: ErasureRequest, state: ErasureRequest.State, action: str, changes: Mapping[str, Any], by: ErasureClerk
+    row: ErasureRequest,
+    before: Iterable[ErasureRequest.State],
+    state: ErasureRequest.State,
+    action: str,
+    changes: Mapping[str, Any],
+    by: ErasureClerk,
 ) -> ErasureRequest:
+    """Take the request from one of the states ``before`` to ``state``."""
     now = {"decided_by_id": by.user, "decided_by_name": by.actor.name[:150], "decided_at": clock.real_now()}
     with transaction.atomic():
-        waiting = ErasureRequest.objects.filter(pk=row.pk, state=ErasureState.ASKED)
-        if not waiting.update(state=state, value="", **now, **changes):
+        waiting = ErasureRequest.objects.filter(pk=row.pk, state__in=before)
+        if not waiting.update(**({"value": "", "state": state} | now | dict(changes))):
             raise ErasureRefusedError(_("It was decided already."))
         row.refresh_from_db()
-        _record(by, action, row)
+        _record(by.actor, action, row)
     return row
 
 
-def _record(by: ErasureClerk, action: str, row: ErasureRequest) -> None:
+def _record(by: audit_log.Actor, action: str, row: ErasureRequest) -> None:
     facts = {"kind": row.kind, "shown": row.shown, "reason": row.reason, "state": row.state}
-    audit_log.record_audit_entry(by.actor, action, row, after=facts)
+    audit_log.record_audit_entry(by, action, row, after=facts)

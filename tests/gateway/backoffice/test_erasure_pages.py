@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
@@ -188,25 +191,75 @@ def test_the_full_address_is_for_those_who_ask_and_decide(shop: Shop, paid: str)
     assert EMAIL in signed_in(asker).get(f"{LIST}{row.pk}/change/").content.decode()
 
 
-def test_what_takes_too_long_for_a_page_is_left_whole_and_the_command_is_named(
-    shop: Shop, paid: str, monkeypatch: pytest.MonkeyPatch
+def carry_out(row: ErasureRequest) -> dict[str, Any]:
+    out = StringIO()
+    call_command("forget_shopper", "--request", row.pk.hex, stdout=out)
+    found: dict[str, Any] = json.loads(out.getvalue())
+    return found
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure_requests, "MAX_ERASURE_PAGE_S", 0)
+
+
+def test_what_takes_too_long_for_a_page_is_approved_there_and_erased_by_the_command(
+    shop: Shop, paid: str, slow: None
 ) -> None:
     row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    assert row.report == {}, "to say what would be erased takes as long"
+    with pytest.raises(CommandError, match="waits for a second person"):
+        carry_out(row)
     second = signed_in(person("second", Role.MANAGER, shop.merchant))
-    monkeypatch.setattr(erasure_requests, "MAX_ERASURE_PAGE_S", 0)
     page = decide(second, row, "approve").content.decode()
-    assert "nothing was erased. Use manage.py forget_shopper." in page
+    assert f"forget_shopper --request {row.pk.hex}" in page
+    assert "Approve and erase" not in page
     row.refresh_from_db()
-    assert (row.state, row.value) == ("ASKED", EMAIL)
-    page = second.post(ASK, form(shop, verb="export"), follow=True).content.decode()
-    assert "Use manage.py forget_shopper --export." in page
-    page = second.post(ASK, form(shop), follow=True).content.decode()
-    assert "nothing was erased. Use manage.py forget_shopper." in page
+    assert (row.state, row.value, row.decided_by_name) == ("APPROVED", EMAIL, "second")
     assert Payment.objects.filter(request__customer__email=EMAIL).exists()
-    monkeypatch.undo()
-    decide(second, row, "approve")
+    assert carry_out(row)["ids"]["gateway.Payment"] == [paid]
     row.refresh_from_db()
-    assert row.state == "DONE"
+    assert (row.state, row.value, row.decided_by_name) == ("DONE", "", "second")
+    assert places_of("Quixley", EMAIL) == set()
+    with pytest.raises(CommandError, match="not approved: erased"):
+        carry_out(row)
+    actions = AuditEntry.objects.filter(subject="erasurerequest").exclude(action="view").order_by("id")
+    assert list(actions.values_list("action", "actor")) == [
+        ("erasure asked", "asker"), ("erasure approved", "second"), ("erasure carried out", "command line"),
+    ]  # fmt: skip
+
+
+def test_nobody_approves_their_own_request_for_the_command(shop: Shop, paid: str, slow: None) -> None:
+    asker = person("asker", Role.MANAGER, shop.merchant)
+    row = asked(shop, asker)
+    decide(signed_in(asker), row, "approve")
+    row.refresh_from_db()
+    assert row.state == "ASKED"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ErasureRequest.objects.update(state="APPROVED", decided_by=asker)
+
+
+@pytest.mark.parametrize(
+    ("by", "verb", "state"), [("asker", "withdraw", "WITHDRAWN"), ("second", "reject", "REJECTED")]
+)
+def test_an_approved_request_can_be_stopped_before_the_command(
+    shop: Shop, paid: str, slow: None, by: str, verb: str, state: str
+) -> None:
+    people = {name: person(name, Role.MANAGER, shop.merchant) for name in ("asker", "second")}
+    row = asked(shop, people["asker"])
+    decide(signed_in(people["second"]), row, "approve")
+    decide(signed_in(people[by]), row, verb)
+    row.refresh_from_db()
+    assert (row.state, row.value) == (state, "")
+    with pytest.raises(CommandError, match="not approved"):
+        carry_out(row)
+    assert Payment.objects.filter(request__customer__email=EMAIL).exists()
+
+
+def test_an_export_that_takes_too_long_names_the_command(shop: Shop, paid: str, slow: None) -> None:
+    manager = signed_in(person("manager", Role.MANAGER, shop.merchant))
+    page = manager.post(ASK, form(shop, verb="export"), follow=True).content.decode()
+    assert "Use manage.py forget_shopper --export." in page
 
 
 @pytest.mark.parametrize("pauses", [("SELECT pg_sleep(60)",), ("SELECT pg_sleep(0.2)",) * 300])

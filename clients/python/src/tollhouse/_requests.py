@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ REPEATED_STATUSES = frozenset({409, 429, 502, 503, 504})
 """Statuses after which the same request is sent again, where that is safe."""
 MAX_PAUSE_S = 30.0
 FIRST_PAUSE_S = 0.5
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""No answer of a gateway is as long."""
 
 
 def flatten(parameters: Mapping[str, Any]) -> dict[str, str]:
@@ -99,6 +102,36 @@ class PreparedRequest:
             return wait if wait <= MAX_PAUSE_S else None
         pause: float = min(FIRST_PAUSE_S * 2.0 ** (self.tries - 1), MAX_PAUSE_S)
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries, protects nothing
+
+
+class BoundedAnswer:
+    """The body of an answer, as it comes in pieces. A timeout of httpx is one of each piece: whoever sends them slowly
+    enough would keep the caller, and what it holds, for ever."""
+
+    def __init__(self, answer: httpx.Response, timeout: float) -> None:
+        self._answer = answer
+        self._until = time.monotonic() + timeout
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Raises httpx.ReadTimeout after the time, httpx.ReadError for an answer that is too long."""
+        self._size += len(piece)
+        if self._size > MAX_ANSWER_BYTES:
+            raise httpx.ReadError(f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes")
+        if time.monotonic() > self._until:
+            raise httpx.ReadTimeout("the answer did not end in time")
+        self._pieces.append(piece)
+
+    def build(self) -> httpx.Response:
+        """The answer with its body."""
+        answer = self._answer
+        # Of the headers what is read; what they say of length and encoding is over.
+        kept = {name: answer.headers[name] for name in _READ_HEADERS if name in answer.headers}
+        return httpx.Response(answer.status_code, headers=kept, content=b"".join(self._pieces))
+
+
+_READ_HEADERS = ("Content-Type", "Retry-After", "Idempotent-Replayed")
 
 
 def find_retry_after(answer: httpx.Response | None) -> float | None:

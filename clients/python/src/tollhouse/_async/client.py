@@ -21,7 +21,7 @@ from tollhouse._async.resources import (
     Transactions,
 )
 from tollhouse._model import Answer
-from tollhouse._requests import Connection, prepare_request, read_answer
+from tollhouse._requests import BoundedAnswer, Connection, prepare_request, read_answer
 from tollhouse.errors import NoAnswerError
 from tollhouse.models import ResultCodes
 
@@ -92,10 +92,14 @@ class AsyncTollhouse:
         while True:
             got, fault, unsent = None, "", False
             try:
-                got = await self._http.request(
+                async with self._http.stream(
                     request.method, request.url, content=request.content, headers=request.headers
-                )
-            except httpx.TransportError as error:
+                ) as answered:
+                    body = BoundedAnswer(answered, self._connection.timeout)
+                    async for piece in answered.aiter_bytes():
+                        body.add(piece)
+                    got = body.build()
+            except httpx.RequestError as error:
                 fault = f"{type(error).__name__}: {error}"
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
             pause = request.find_pause(got, unsent=unsent)

@@ -22,7 +22,7 @@ from tollhouse._sync.resources import (
     Transactions,
 )
 from tollhouse._model import Answer
-from tollhouse._requests import Connection, prepare_request, read_answer
+from tollhouse._requests import BoundedAnswer, Connection, prepare_request, read_answer
 from tollhouse.errors import NoAnswerError
 from tollhouse.models import ResultCodes
 
@@ -93,10 +93,14 @@ class Tollhouse:
         while True:
             got, fault, unsent = None, "", False
             try:
-                got = self._http.request(
+                with self._http.stream(
                     request.method, request.url, content=request.content, headers=request.headers
-                )
-            except httpx.TransportError as error:
+                ) as answered:
+                    body = BoundedAnswer(answered, self._connection.timeout)
+                    for piece in answered.iter_bytes():
+                        body.add(piece)
+                    got = body.build()
+            except httpx.RequestError as error:
                 fault = f"{type(error).__name__}: {error}"
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
             pause = request.find_pause(got, unsent=unsent)
