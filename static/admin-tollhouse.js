@@ -97,3 +97,15 @@ document.addEventListener("input", (event) => {
     } catch { /* the whole name can be typed */ }
   }, 150);
 });
+
+// Choices with a search are drawn by a library that names an empty one by nothing: each has its field's label, too.
+addEventListener("load", () => {
+  for (const select of document.querySelectorAll("select.select2-hidden-accessible[id]")) {
+    const label = document.querySelector(`label[for="${CSS.escape(select.id)}"]`);
+    const box = select.nextElementSibling?.querySelector(".select2-selection");
+    if (!label || !box) continue;
+    label.id ||= `${select.id}-label`;
+    box.querySelector(".select2-selection__rendered")?.setAttribute("aria-labelledby", label.id);
+    box.setAttribute("aria-labelledby", [label.id, box.getAttribute("aria-labelledby")].filter(Boolean).join(" "));
+  }
+});

@@ -50,10 +50,10 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
     last = _parse_day(request.GET.get("to", "")) or now - timedelta(days=institute.settles_within_days + 1)
     first = _parse_day(request.GET.get("from", "")) or last - missing_settlements.MISSING_LOOKBACK
     first = max(first, last - MAX_PERIOD)
-    found = missing_settlements.list_unsettled_payments(institute, first, last) if first <= last else []
+    found = missing_settlements.list_unsettled_amounts(institute, first, last) if first <= last else []
     sums: dict[str, Decimal] = defaultdict(Decimal)
-    for payment in found:
-        sums[payment.currency] += payment.approved_amount or payment.amount
+    for payment, amount in found:
+        sums[payment.currency] += amount
     context = {
         **page.admin_site.each_context(request),
         "title": _("What did not come"),
@@ -65,7 +65,10 @@ def missing_settlements_view(page: BackofficePage, request: HttpRequest, institu
         "many": len(found),
         "sums": sorted(sums.items()),
         "most": missing_settlements.MAX_MISSING_PAYMENTS,
-        "rows": [(one, reverse("admin:gateway_payment_change", args=[one.pk])) for one in found[:MAX_SHOWN_PAYMENTS]],
+        "rows": [
+            (payment, amount, reverse("admin:gateway_payment_change", args=[payment.pk]))
+            for payment, amount in found[:MAX_SHOWN_PAYMENTS]
+        ],
         "cut": len(found) > MAX_SHOWN_PAYMENTS,
         "shown": MAX_SHOWN_PAYMENTS,
     }

@@ -25,6 +25,11 @@ from django.utils.translation import gettext as _
 
 from gateway.access import permissions
 from gateway.access.permissions import RowOwner
+from gateway.backoffice.follow_ups.second_person import (
+    MAX_SHOWN_OF_A_KIND,
+    WaitingRequest,
+    register_request_source,
+)
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.sign_in import session
@@ -353,6 +358,29 @@ def render_closing_pill(row: MonthClosing | None) -> dict[str, str]:
     if row is None:
         return {"tone": "plain", "text": _("open")}
     return {"tone": CLOSING_PILLS[MonthClosing.State(row.state)], "text": str(row.get_state_display())}
+
+
+def list_month_requests(user: Any) -> list[WaitingRequest]:
+    """Months that others prepared and the user may sign, for the page of approvals."""
+    own = permissions.find_access_scope(user, "reporting.change_monthclosing")
+    if not own:
+        return []
+    rows = MonthClosing.objects.filter(own.where("merchant", None), state=MonthClosing.State.PREPARED)
+    rows = rows.exclude(prepared_by=user.pk).select_related("merchant").order_by("prepared_at")[:MAX_SHOWN_OF_A_KIND]
+    return [
+        WaitingRequest(
+            kind=_("Close a month"),
+            what=f"{row.month:%Y-%m}",
+            merchant=row.merchant.name,
+            asked_by=row.prepared_by_name,
+            asked_at=row.prepared_at,
+            address=reverse("admin:reporting_monthclosing_month", args=[row.merchant.pk.hex, f"{row.month:%Y-%m}"]),
+        )
+        for row in rows
+    ]
+
+
+register_request_source("months", list_month_requests)
 
 
 def count_waiting_months(user: Any) -> int:

@@ -23,12 +23,15 @@ MAX_MISSING_PAYMENTS: Final = 10_000
 MISSING_LOOKBACK: Final = timedelta(days=14)
 SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
-
-
+_TYPES_PAID_AWAY: Final = (*OUTBOUND_TYPES, "RV")
 _NET_AMOUNT: Final = f"""p.approved_amount - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
         WHERE v.chain = p.chain AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
         AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)"""
 """SQL: what of the payment ``p`` is to be settled: less what was reversed before."""
+
+
+_SIGNED_AMOUNT: Final = f"""CASE WHEN p.payment_type = ANY(%(away)s) THEN -1 ELSE 1 END * ({_NET_AMOUNT})"""
+"""SQL: what settling the payment ``p`` adds to the payout: refunds, credits and reversals take away."""
 
 
 def build_unsettled_payment_sql(matches: str = "true") -> str:
@@ -43,7 +46,7 @@ def build_unsettled_payment_sql(matches: str = "true") -> str:
 
 _UNSETTLED: Final = f"p.connector = ANY(%(connectors)s) AND {build_unsettled_payment_sql()}"
 _MISSING: Final = f"""
-SELECT p.id FROM gateway_payment p
+SELECT p.id, {_SIGNED_AMOUNT} FROM gateway_payment p
 WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
     AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
 ORDER BY p.created_at, p.id LIMIT %(most)s"""
@@ -52,7 +55,7 @@ _COUNTED: Final = f"""
 SELECT m.id, m.today, p.currency, p.many, p.amount
 FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
 CROSS JOIN LATERAL (
-    SELECT p.currency, count(*) AS many, sum({_NET_AMOUNT}) AS amount FROM gateway_payment p
+    SELECT p.currency, count(*) AS many, sum({_SIGNED_AMOUNT}) AS amount FROM gateway_payment p
     WHERE p.merchant_id = m.id
         AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
         AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}
@@ -68,20 +71,28 @@ def list_unsettled_payments(
     Payments younger than the institute's settlement time are not missing yet: the caller passes a ``last`` that leaves
     them out.
     """
+    return [payment for payment, _amount in list_unsettled_amounts(institute, first, last, merchant)]
+
+
+def list_unsettled_amounts(
+    institute: ClearingInstitute, first: date, last: date, merchant: Merchant | None = None
+) -> list[tuple[Payment, Decimal]]:
+    """The same, each with what settling it adds to the payout: below zero for a refund."""
     zone = institute.zone
     values: dict[str, Any] = {
         "first": datetime.combine(first, time(), zone),
         "last": datetime.combine(last + timedelta(days=1), time(), zone),
         "connectors": list(institute.connectors),
         "kinds": list(SETTLED_PAYMENT_TYPES),
+        "away": list(_TYPES_PAID_AWAY),
         "most": MAX_MISSING_PAYMENTS,
         "merchant": merchant.pk if merchant is not None else None,
     }
     with connection.cursor() as cursor:
         cursor.execute(_MISSING, values)
-        found: Sequence[UUID] = [row[0] for row in cursor.fetchall()]
-    by_id = Payment.objects.in_bulk(list(found))
-    return [by_id[ident] for ident in found]
+        found: Sequence[tuple[UUID, Decimal]] = cursor.fetchall()
+    by_id = Payment.objects.in_bulk([ident for ident, _amount in found])
+    return [(by_id[ident], amount) for ident, amount in found]
 
 
 def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> list[Payment]:
@@ -95,7 +106,7 @@ def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> l
 
 def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
     """The same as :func:`list_overdue_payments`, counted for every merchant with any at ``now`` (real time): (merchant,
-    their day, currency, count, sum)."""
+    their day, currency, count, and what settling them adds to the payout)."""
     zone = institute.zone
     values: dict[str, Any] = {
         "now": now,
@@ -105,6 +116,7 @@ def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[
         "since": institute.created_at.astimezone(zone).date(),
         "connectors": list(institute.connectors),
         "kinds": list(SETTLED_PAYMENT_TYPES),
+        "away": list(_TYPES_PAID_AWAY),
     }
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, values)

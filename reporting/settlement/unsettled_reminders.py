@@ -120,7 +120,8 @@ def compose_unsettled_mail(row: MissingSettlement) -> tuple[str, str]:
     subject = f"{payments} not settled by {row.institute.name}"
     body = (
         f"{row.institute.name} settles payments of {row.merchant.name} within {row.institute.settles_within_days} days."
-        f" No line of a settlement file tells of {payments} that should have been settled by now:\n\n{sums}\n\n"
+        f" No line of a settlement file tells of {payments} that should have been settled by now."
+        f" Together they add to the payout (refunds and credits take away):\n\n{sums}\n\n"
         f"They are listed under Exceptions:\n{listed}\n"
     )
     return subject, body

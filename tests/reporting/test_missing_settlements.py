@@ -11,6 +11,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
@@ -18,6 +20,7 @@ from reporting.models import ClearingInstitute, Match, SettlementFile, Settlemen
 from reporting.settlement import exception_queue, missing_settlements
 from tests.support import settlement
 from tests.support.fixtures import Shop
+from tests.support.office import signed_in
 from tests.support.settlement import BY, csv, line, payment_of, take_in
 
 pytestmark = pytest.mark.django_db
@@ -101,6 +104,23 @@ def test_what_was_reversed_in_part_is_missed_with_the_rest(shop: Shop) -> None:
     Payment.objects.filter(pk__in=[part, whole]).update(created_at=now - 5 * DAY)
     assert [row[3:] for row in missing_settlements.count_overdue_payments(of, now)] == [(1, Decimal("62.00"))]
     assert [one.pk.hex for one in missing_settlements.list_overdue_payments(of, shop.merchant)] == [part]
+
+
+def test_refunds_and_credits_take_away_from_what_is_missed(shop: Shop) -> None:
+    """Debits of 92.00 and 92.00, a refund of 5.00, a credit of 100.00: 79.00, on the page as in the mail."""
+    of, now = institute(), clock.real_now()
+    debits = [shop.api.pay().id for _ in range(2)]
+    refund = shop.api.follow(debits[0], "RF", "5.00").id
+    credit = shop.api.pay(paymentType="CD", amount="100.00").id
+    Payment.objects.filter(pk__in=[*debits, refund, credit]).update(created_at=now - 5 * DAY)
+    assert [row[3:] for row in missing_settlements.count_overdue_payments(of, now)] == [(4, Decimal("79.00"))]
+    day = (now - 5 * DAY).date()
+    amounts = {one.pk.hex: amount for one, amount in missing_settlements.list_unsettled_amounts(of, day, day)}
+    assert amounts == dict.fromkeys(debits, Decimal("92.00")) | {refund: Decimal("-5.00"), credit: Decimal("-100.00")}
+    office = signed_in(User.objects.create_superuser("root"))
+    page = office.get(reverse("admin:reporting_settlementfile_missing", args=[of.pk])).content.decode()
+    assert "79.00" in page
+    assert "-100.00" in page.replace("\N{MINUS SIGN}", "-")
 
 
 def test_only_approved_payments_that_move_money_at_its_connectors_are_missed(shop: Shop, stranger: Shop) -> None:

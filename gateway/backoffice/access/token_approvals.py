@@ -7,14 +7,18 @@ docs/decisions/0053.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth.models import User
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from gateway.access import audit_log, permissions, tokens
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.access.independence import NotIndependentError, is_unlimited_person, list_common_actors
+from gateway.backoffice.follow_ups import second_person
+from gateway.backoffice.follow_ups.second_person import MAX_SHOWN_OF_A_KIND, WaitingRequest
+from gateway.core import clock
 from gateway.models import AccessToken
 
 TOKEN_ISSUE_PERMISSION: Final = "gateway.issue_accesstoken"  # noqa: S105 - a name or a mask, no password
@@ -47,6 +51,43 @@ def explain_approval_refusal(token: AccessToken, by: User) -> str:
         words = _("%s made or changed the user who asked or yours, so this would not be a second person.")
         return words % ", ".join(names)
     return ""
+
+
+def list_waiting_tokens(user: User) -> list[AccessToken]:
+    """Tokens that wait for an approval and that ``user`` can approve, the oldest first; at most MAX_SHOWN_OF_A_KIND are
+    looked at."""
+    scope = permissions.find_access_scope(user, TOKEN_ISSUE_PERMISSION)
+    if not scope:
+        return []
+    rows = AccessToken.objects.filter(scope.where("merchant", "channel"), approved_at=None, revoked_at=None, lent=False)
+    rows = rows.exclude(ends_at__lte=clock.real_now()).exclude(requested_by=user.pk)
+    refused: dict[tuple[Any, ...], bool] = {}  # many tokens of one person at one place are judged once
+    found = []
+    for token in rows.select_related("merchant", "requested_by").order_by("created_at")[:MAX_SHOWN_OF_A_KIND]:
+        key = (token.requested_by_id, token.merchant_id, token.channel_id)
+        if key not in refused:
+            refused[key] = bool(explain_approval_refusal(token, user))
+        if not refused[key]:
+            found.append(token)
+    return found
+
+
+def list_token_requests(user: User) -> list[WaitingRequest]:
+    """The same for the page of approvals."""
+    return [
+        WaitingRequest(
+            kind=_("Access token"),
+            what=f"{token.name} (…{token.hint})",
+            merchant=token.merchant.name,
+            asked_by=token.created_by,
+            asked_at=token.created_at,
+            address=reverse("admin:gateway_accesstoken_change", args=[token.pk]),
+        )
+        for token in list_waiting_tokens(user)
+    ]
+
+
+second_person.register_request_source("tokens", list_token_requests)
 
 
 def approve_waiting_token(token: AccessToken, *, by: User, actor: audit_log.Actor) -> bool:

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from gateway.access import permissions
-from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits
+from gateway.backoffice.follow_ups import approval_notice, approvals, clerk_limits, second_person
 from gateway.backoffice.follow_ups.approval_notice import DECIDE_APPROVAL_PERMISSION
 from gateway.backoffice.follow_ups.follow_up_form import clerk_from_request
 from gateway.backoffice.follow_ups.manual_follow_up import FollowUpNotPossibleError
@@ -78,6 +78,7 @@ class ApprovalAdmin(ReadOnlyPage):
             "opts": self.opts,
             "lists": [(name, title, name == chosen) for name, (title, _rows) in lists.items()],
             "chosen": chosen,
+            "others": second_person.list_waiting_requests(request.user) if chosen == "waiting" else [],
             "rows": [_render_approval(row) for row in lists[chosen][1][:MAX_SHOWN_APPROVALS]],
             **(extra_context or {}),
         }

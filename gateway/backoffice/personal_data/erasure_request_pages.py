@@ -20,6 +20,11 @@ from django.utils.translation import gettext_lazy as lazy
 
 from gateway.access import audit_log, permissions
 from gateway.access.permissions import RowOwner
+from gateway.backoffice.follow_ups.second_person import (
+    MAX_SHOWN_OF_A_KIND,
+    WaitingRequest,
+    register_request_source,
+)
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.entity_names import (
     MAX_TYPED_NAME_CHARS,
@@ -190,6 +195,29 @@ _STEPS: Final[Mapping[str, Callable[..., ErasureRequest]]] = {
     "reject": erasure_requests.reject_erasure,
     "withdraw": erasure_requests.withdraw_erasure,
 }
+
+
+def list_erasure_requests(user: Any) -> list[WaitingRequest]:
+    """Requests of others that ``user`` may decide, for the page of approvals."""
+    scope = permissions.find_access_scope(user, "gateway.change_erasurerequest")
+    if not scope:
+        return []
+    rows = ErasureRequest.objects.filter(scope.where("merchant", None), state=ErasureState.ASKED)
+    rows = rows.exclude(asked_by=user.pk).select_related("merchant").order_by("asked_at")[:MAX_SHOWN_OF_A_KIND]
+    return [
+        WaitingRequest(
+            kind=_("Erase a shopper's data"),
+            what=f"{row.get_kind_display()} {row.shown}",
+            merchant=row.merchant.name,
+            asked_by=row.asked_by_name,
+            asked_at=row.asked_at,
+            address=_page_of(row),
+        )
+        for row in rows
+    ]
+
+
+register_request_source("erasures", list_erasure_requests)
 
 
 def count_waiting_erasures(user: Any) -> int:
