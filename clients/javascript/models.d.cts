@@ -63,9 +63,9 @@ export interface PaymentResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
-  /** Of a refund or payout that the shopper's bank returned. */
+  /** Of a refund, reversal or payout that came back, or failed after all. */
   readonly transferReturned?: string;
-  /** The bank's reason for it, an ISO 20022 external code. */
+  /** The reason: the bank's, of ISO 20022, or the processor's word. */
   readonly transferReturnReason?: string;
   /** What the API has besides. */
   readonly [name: string]: any;
@@ -588,9 +588,9 @@ export interface ListedResultDetails {
   readonly authorizationExpiresAt?: string;
   /** Of a PA whose time has passed uncaptured. */
   readonly authorizationExpired?: string;
-  /** Of a refund or payout that the shopper's bank returned. */
+  /** Of a refund, reversal or payout that came back, or failed after all. */
   readonly transferReturned?: string;
-  /** The bank's reason for it, an ISO 20022 external code. */
+  /** The reason: the bank's, of ISO 20022, or the processor's word. */
   readonly transferReturnReason?: string;
   /** What the API has besides. */
   readonly [name: string]: any;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
 
 from gateway.models.entities import Channel, Merchant
 from gateway.models.payments import Payment
@@ -11,7 +12,8 @@ from gateway.models.payments import Payment
 class ExemptionCount(models.Model):
     """What a card has used at a merchant of the limits of EU 2018/389, article 16, since its last strong
     authentication here. ``key``: the vault's keyed fingerprint of the card; ``amount``: EUR; ``authentications``: how
-    often it was authenticated, which tells an older use from a newer one. Source: docs/decisions/0105."""
+    often it was authenticated, which tells an older use from a newer one; ``used_at``: when it was counted or
+    authenticated last, by the database's clock. Source: docs/decisions/0105."""
 
     pk = models.CompositePrimaryKey("merchant_id", "key")
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, db_index=False, db_constraint=False)
@@ -19,6 +21,10 @@ class ExemptionCount(models.Model):
     payments = models.SmallIntegerField()
     amount = models.DecimalField(max_digits=14, decimal_places=2)
     authentications = models.IntegerField()
+    used_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["used_at"], name="exemption_count_used")]
 
 
 class ExemptionRequest(models.Model):

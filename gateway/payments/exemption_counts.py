@@ -42,7 +42,8 @@ WITH found AS (
 ), counted AS (
     INSERT INTO gateway_exemptioncount AS c (merchant_id, key, payments, amount, authentications)
     SELECT %(merchant)s::uuid, %(key)s::bytea, 1, %(euros)s::numeric, 0 FROM found
-    ON CONFLICT (merchant_id, key) DO UPDATE SET payments = c.payments + 1, amount = c.amount + EXCLUDED.amount
+    ON CONFLICT (merchant_id, key) DO UPDATE SET payments = c.payments + 1, amount = c.amount + EXCLUDED.amount,
+        used_at = statement_timestamp()
         WHERE c.payments < %(most)s::integer AND c.amount + EXCLUDED.amount <= %(together)s::numeric
     RETURNING payments, amount, authentications
 ), moved AS (
@@ -64,10 +65,12 @@ FROM gateway_exemptionrequest r WHERE r.payment_id = %s::uuid AND r.payments IS 
 _RESET: Final = """
 INSERT INTO gateway_exemptioncount AS c (merchant_id, key, payments, amount, authentications)
 SELECT %s::uuid, %s::bytea, 0, 0, 1 FROM moved
-ON CONFLICT (merchant_id, key) DO UPDATE SET payments = 0, amount = 0, authentications = c.authentications + 1
+ON CONFLICT (merchant_id, key) DO UPDATE SET payments = 0, amount = 0, authentications = c.authentications + 1,
+    used_at = statement_timestamp()
 """
 _RESET_COUNTED: Final = """
-UPDATE gateway_exemptioncount SET payments = 0, amount = 0, authentications = authentications + 1
+UPDATE gateway_exemptioncount SET payments = 0, amount = 0, authentications = authentications + 1,
+    used_at = statement_timestamp()
 WHERE merchant_id = %s::uuid AND key = %s::bytea AND EXISTS (SELECT 1 FROM moved)
 """
 _OUTCOMES: Final = """

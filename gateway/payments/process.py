@@ -468,6 +468,7 @@ def complete_unless_recovered(
     complete = partial(
         store.complete_payment, payment, outcome, trace=origin.trace, idempotency=origin.idempotency, plan=plan
     )
+    asked = store.get_attempt_columns(payment)  # before recovery's words: it may have left this account
     try:
         complete()
         return
@@ -477,8 +478,8 @@ def complete_unless_recovered(
         return
     if isinstance(outcome, Approved) and payment.status == Status.DECLINED:
         # The acquirer has moved money for a payment that the merchant knows as declined.
-        log.error("approved_after_decline", payment=payment.id.hex, connector=payment.connector)
-        store.record_late_approval(payment, outcome, trace=origin.trace)
+        log.error("approved_after_decline", payment=payment.id.hex, connector=asked["connector"])
+        store.record_late_approval(payment, outcome, asked=asked, trace=origin.trace)
     else:
         store.record_exchange(
             payment,
@@ -488,6 +489,7 @@ def complete_unless_recovered(
             at=outcome.at,
             duration_ms=outcome.duration_ms,
             trace=origin.trace,
+            connector=asked["connector"],
         )
 
 

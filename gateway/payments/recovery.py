@@ -119,10 +119,12 @@ class InquiryExchange:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InquiryResult:
     """The result of an inquiry. ``exchanges``: in order; ``reply``: the outcome that the last of them gave, None while
-    it is unknown."""
+    it is unknown. ``was_taken_back``: the outcome is the decline of the account before, since the attempt was voided.
+    """
 
     exchanges: Sequence[InquiryExchange]
     reply: AcquirerReply | None
+    was_taken_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +375,7 @@ def _prefer_earlier_decline(payment: Payment, result: InquiryResult) -> InquiryR
     reply, declined = result.reply, read_private_facts(payment.answer).earlier_decline
     if reply is None or reply.code != TIMEOUT_REVERSED_CODE or declined is None or declined.code == SOFT_DECLINE:
         return result
-    return replace(result, reply=replace(reply, code=declined.code, details=declined.details))
+    return replace(result, reply=replace(reply, code=declined.code, details=declined.details), was_taken_back=True)
 
 
 def _void_late_approval(connector: Connector, request: AcquirerRequest) -> InquiryResult:
@@ -458,12 +460,12 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         return False
     if payment.status == Status.DECLINED:
         store.record_exchange(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms)
-        store.close_late_approval(payment)
+        store.close_late_approval(payment, at)
         log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
         return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)
     try:
-        store.complete_payment(payment, outcome, kind=last.kind)
+        store.complete_payment(payment, outcome, kind=last.kind, was_taken_back=finding.was_taken_back)
     except PaymentTransitionError:
         return False
     return True

@@ -14,8 +14,9 @@ class LifecycleEvent(enum.StrEnum):
     """An event that moves a payment from one status to the next. LOSE: the acquirer's answer was lost (IN_DOUBT).
     STEP_UP: the issuer declined for want of authentication, and the payment is authorized again with a challenge.
     CASCADE: the issuer declined, and the payment is authorized again at the next account of its route.
-    EXPIRE: the time of an authorization has passed; RETURN: a bank returned a transfer to the shopper. Both leave the
-    payment APPROVED. BOOK: a bank booked what it had rejected."""
+    EXPIRE: the time of an authorization has passed; RETURN: a bank returned a transfer to the shopper,
+    or a processor's refund failed after it was approved. Both leave the payment APPROVED. BOOK: a bank booked what it
+    had rejected."""
 
     BEGIN = "begin"
     REFUSE = "refuse"
@@ -64,7 +65,7 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.IN_DOUBT, LifecycleEvent.SUSPEND): Status.PENDING,
         # An authorization may no longer be captured.
         (Status.APPROVED, LifecycleEvent.EXPIRE): Status.APPROVED,
-        # A refund or payout came back from the shopper's bank.
+        # A refund or payout came back from the shopper's bank, or did not reach it.
         (Status.APPROVED, LifecycleEvent.RETURN): Status.APPROVED,
         # A bank rejected the order, and booked it nevertheless: the money decides.
         (Status.DECLINED, LifecycleEvent.BOOK): Status.APPROVED,

@@ -155,18 +155,22 @@ def complete_payment(
     idempotency: IdempotencyContext | None = None,
     recover_at: datetime | None = None,
     plan: ScreeningPlan | None = None,
+    was_taken_back: bool = False,
 ) -> None:
     """Move ``payment`` by its outcome, with its event, exchange, side effects, notification, log row and the response
     that its idempotency key stores.
 
     ``kind``: of the stored exchange; none is stored for a reply without a sent message. ``recover_at``: real time of
     the first inquiry about a payment that is now IN_DOUBT, after FIRST_INQUIRY_DELAY by default. ``plan``: the
-    guards count the outcome.
+    guards count the outcome. ``was_taken_back``: the outcome is the decline of the account before the present one,
+    where the attempt was voided.
     Raises PaymentTransitionError when the payment changed since it was read: nothing was written.
     """
     before, sequence, asked = Status(payment.status), payment.sequence, payment.connector
     reply = apply_review_code(payment, outcome.reply) if isinstance(outcome, Approved) else outcome.reply
     changes, effects = _resolve_changes(payment, outcome, reply)
+    if was_taken_back:
+        changes |= _return_to_declining_account(payment, reply.code, outcome.at)
     write = WriteStatement()
     write.update(payment, changes, expecting={"status": before, "sequence": sequence})
     for name, value in changes.items():
@@ -240,6 +244,27 @@ def _resolve_final_account(route: Mapping[str, Any], code: str) -> dict[str, Any
         "connector": last["connector"],
         "acquirer_merchant_id": last["account"],
     }
+
+
+def _return_to_declining_account(payment: Payment, code: str, at: datetime) -> dict[str, Any]:
+    """Columns of a payment whose last attempt was voided, and whose answer is the decline of the account before
+    (``code``): that account, which figures and alarms then count the payment for. What a processor reports of the
+    attempt that was voided still finds the payment by its route."""
+    route = payment.route or {}
+    if not any(one.get("declined") for one in route.get("tried", ())):
+        return {}
+    voided = {
+        "name": route.get("name", payment.acquirer_merchant_id),
+        "connector": payment.connector,
+        "account": payment.acquirer_merchant_id,
+        "code": result_codes.TIMEOUT_REVERSED_CODE,
+        "why": "",
+        "at": at.isoformat(timespec="seconds"),
+        "sent": True,
+        "voided": True,
+    }
+    returned = _resolve_final_account({**route, "tried": [*route["tried"], voided]}, code)
+    return returned if "connector" in returned else {}
 
 
 def _move_open_rows(
@@ -382,10 +407,10 @@ def insert_release(first: Payment, cause: AuthorizationRelease.Cause, *, at: dat
     return write.run()
 
 
-def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, bank_event: int) -> None:
-    """Record that the bank returned an approved transfer to the shopper: its event, its notification, and that
-    ``bank_event`` is applied. ``reason``: the bank's, an ISO 20022 external code or empty. Raises
-    PaymentTransitionError if the payment changed since it was read: nothing was written."""
+def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, bank_event: int | None = None) -> None:
+    """Record that an approved refund, reversal or payout did not stay with the shopper: its event, its notification,
+    and that ``bank_event``, by which a bank told it, is applied. ``reason``: an ISO 20022 external code, a processor's
+    word, or empty. Raises PaymentTransitionError if the payment changed since it was read: nothing was written."""
     resolve_next_status(Status(payment.status), LifecycleEvent.RETURN)
     answer = add_return_reason(payment.answer, reason)
     changes = {"returned_at": at, "answer": answer, "sequence": payment.sequence + 1}
@@ -393,7 +418,8 @@ def record_returned_transfer(payment: Payment, reason: str, *, at: datetime, ban
     write.update(payment, changes, expecting={"sequence": payment.sequence})
     for name, value in changes.items():
         setattr(payment, name, value)
-    write.update_related(BankOrderEvent, {"applied": True}, {"id": bank_event})
+    if bank_event is not None:
+        write.update_related(BankOrderEvent, {"applied": True}, {"id": bank_event})
     _insert_event(write, payment, LifecycleEvent.RETURN, at)
     _insert_notification(write, payment, "UPDATED", at)
     if not write.run():
@@ -411,8 +437,10 @@ def record_exchange(
     duration_ms: int,
     trace: RequestTrace | None = None,
     inquire_after: timedelta | None = None,
+    connector: str = "",
 ) -> bool:
-    """Store an acquirer exchange that does not move the payment. ``inquire_after``: until the next inquiry.
+    """Store an acquirer exchange that does not move the payment. ``inquire_after``: until the next inquiry;
+    ``connector``: of the acquirer that was asked, if it is not the payment's own.
 
     With ``inquire_after``, returns False if the payment changed since it was read: then nothing was written.
     """
@@ -422,25 +450,38 @@ def record_exchange(
         unmoved = {"sequence": payment.sequence}
         write.update(payment, unmoved, expecting={"status": payment.status, **unmoved})
         write.update_related(OpenPayment, {"recover_at": DatabaseTime(inquire_after)}, {"payment_id": payment.id})
-    _insert_exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms)
+    _insert_exchange(write, payment, kind, sent, received, at=at, duration_ms=duration_ms, connector=connector)
     if trace is not None:
         code = payment.result_code
         write.insert(RequestLog, **trace.log_row(result_codes.http_status(code), code, payment=payment.id))
     return write.run()
 
 
-def record_late_approval(payment: Payment, outcome: Approved, *, trace: RequestTrace | None) -> None:
+def record_late_approval(
+    payment: Payment, outcome: Approved, *, asked: Mapping[str, Any], trace: RequestTrace | None
+) -> None:
     """Store an approval that arrived for a payment which recovery has declined, and have recovery void it: the payment
-    has an OpenPayment row again until the void is answered."""
+    has an OpenPayment row again until the void is answered. ``asked``: the columns of the attempt that was approved
+    (:func:`get_attempt_columns`), which recovery may have left for the account before; the void has to go there."""
     reply = outcome.reply
     write = WriteStatement()
     # A reversal names what the approval said: its code, the network's reference and the amount.
     named = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
-    write.update(payment, {"sequence": payment.sequence, **named}, expecting={"status": Status.DECLINED})
+    where = ("connector", "acquirer_merchant_id")
+    has_left = any(asked[name] != getattr(payment, name) for name in where)
+    changes = {"sequence": payment.sequence, **(asked if has_left else {}), **named}
+    write.update(payment, changes, expecting={"status": Status.DECLINED})
     void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
     write.insert(OpenPayment, payment_id=payment.id, **void, trace_number=payment.trace_number)
     _insert_exchange(
-        write, payment, "submit", reply.sent, reply.received, at=outcome.at, duration_ms=outcome.duration_ms
+        write,
+        payment,
+        "submit",
+        reply.sent,
+        reply.received,
+        at=outcome.at,
+        duration_ms=outcome.duration_ms,
+        connector=asked["connector"],
     )
     if trace is not None:
         code = payment.result_code
@@ -448,9 +489,21 @@ def record_late_approval(payment: Payment, outcome: Approved, *, trace: RequestT
     write.run()
 
 
-def close_late_approval(payment: Payment) -> None:
-    """The late approval of a declined payment is void."""
+def get_attempt_columns(payment: Payment) -> dict[str, Any]:
+    """The columns that say at which account a payment's present attempt is, and which attempt it is."""
+    return {
+        "connector": payment.connector,
+        "acquirer_merchant_id": payment.acquirer_merchant_id,
+        "route": payment.route,
+    }
+
+
+def close_late_approval(payment: Payment, at: datetime) -> None:
+    """The late approval of a declined payment is void: the payment is the account's again that declined it."""
     write = WriteStatement()
+    returned = _return_to_declining_account(payment, payment.result_code, at)
+    if returned:
+        write.update(payment, returned, expecting={"status": Status.DECLINED, "sequence": payment.sequence})
     write.delete(OpenPayment, {"payment_id": payment.id})
     write.run()
 

@@ -288,7 +288,7 @@ PERSONAL_DATA: Final[tuple[PersonalTable, ...]] = (
         model="gateway.ExemptionCount",
         title=_("Cards exempted from strong authentication"),
         why="the law limits how much of a card may be exempted in a row",
-        kept="for good",
+        kept="three years after its last use",
         columns=(_kept("key", "keyed fingerprint of the card", KeepReason.PSEUDONYM),),
     ),
     PersonalTable(

@@ -20,6 +20,7 @@ from gateway.processor_events.recording import (
     find_debited_payment,
     find_event_chain,
     find_recorded_payment,
+    flag_unless_open,
     is_of_earlier_attempt,
     record_processor_follow_up,
 )
@@ -50,11 +51,15 @@ def handle_dispute_event(event: EventContext) -> EventOutcome:
     if recorded is None:
         target = find_debited_payment(chain, mapping.parse_object_id(dispute.get("charge")), money.amount)
         if target is None:
-            return build_flagged_outcome(f"{ident} of {money}: no single payment it could be of", payment=first.pk)
+            return flag_unless_open(chain, f"{ident} of {money}: no single payment it could be of", first.pk)
         reason = result_mapping.CHARGEBACK_REASON_BY_DISPUTE.get(str(dispute.get("reason")), CHARGEBACK_WITHOUT_REASON)
-        outcome = record_processor_follow_up(event, "CB", target, money, reference=ident, code=reason, ident=ident)
+        outcome = record_processor_follow_up(
+            event, "CB", target, money, chain=chain, reference=ident, code=reason, ident=ident
+        )
         recorded = outcome.made
     if status != DISPUTE_WON or recorded is None:
         return outcome or build_done_outcome("recorded before", payment=first.pk, made=recorded)
     chargeback = Payment.objects.select_related("merchant").get(pk=recorded)
-    return record_processor_follow_up(event, "CR", chargeback, money, reference=f"{ident}:won", ident=ident)
+    return record_processor_follow_up(
+        event, "CR", chargeback, money, chain=chain, reference=f"{ident}:won", ident=ident
+    )

@@ -79,7 +79,7 @@ def _record_authorization_change(event: EventContext, chain: Chain, intent: Mapp
     first, ident = chain.first, mapping.parse_object_id(intent.get("id"))
     if intent.get("status") == "canceled" and (left := compute_capturable_amount(chain, first)) > 0:
         return record_processor_follow_up(
-            event, "RV", first, Money(left, first.currency), reference=f"{ident}:canceled", ident=ident
+            event, "RV", first, Money(left, first.currency), chain=chain, reference=f"{ident}:canceled", ident=ident
         )
     received = mapping.money_from_units(intent.get("amount_received"), first.currency)
     known = chain.sum_of(first, "CP")
@@ -87,5 +87,7 @@ def _record_authorization_change(event: EventContext, chain: Chain, intent: Mapp
         more = Money(received.amount - known, first.currency)
         charge = mapping.parse_charge(intent).id
         reference = f"{ident}:captured:{intent.get('amount_received')}"
-        return record_processor_follow_up(event, "CP", first, more, reference=reference, ident=charge or ident)
+        return record_processor_follow_up(
+            event, "CP", first, more, chain=chain, reference=reference, ident=charge or ident
+        )
     return build_done_outcome(payment=first.pk)

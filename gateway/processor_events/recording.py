@@ -18,13 +18,15 @@ from gateway.connectors.card_api.operation import INTENTS_PATH
 from gateway.connectors.port import AcquirerReply
 from gateway.core import clock, identifiers
 from gateway.core.money import Money
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
 from gateway.db.statement import WriteStatement
 from gateway.models import OpenPayment, Payment, ProcessorReportedPayment, Status
 from gateway.payments.acquirer_reported import record_acquirer_reported_follow_up
-from gateway.payments.chain_amounts import Chain, compute_refundable_amount, resolve_payment_amount
+from gateway.payments.chain_amounts import OPEN_STATUSES, Chain, compute_refundable_amount, resolve_payment_amount
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.stored_answer import get_attempt_number
 from gateway.processor_events.event_outcomes import (
+    ChainStillOpenError,
     EventContext,
     EventOutcome,
     build_done_outcome,
@@ -83,6 +85,15 @@ def wake_open_inquiries(chain: Chain) -> bool:
     return bool(in_doubt)
 
 
+def flag_unless_open(chain: Chain, why: str, payment: UUID) -> EventOutcome:
+    """Flag what fits nowhere in the chain. Raises ChainStillOpenError while one of its payments has no final result:
+    it may be what the event is about, or take up what the event wants."""
+    if any(member.status in OPEN_STATUSES for member in chain.members):
+        wake_open_inquiries(chain)
+        raise ChainStillOpenError("a payment of the chain has no final result")
+    return build_flagged_outcome(why, payment=payment)
+
+
 def find_debited_payment(chain: Chain, charge: str, amount: Decimal) -> Payment | None:
     """The payment whose money an event is about: the debit, or the one capture of ``charge`` that can still return
     ``amount``, else the one of just this amount: it may have been refunded before. None when there is none, or several
@@ -106,12 +117,21 @@ def find_recorded_payment(event: EventContext, reference: str) -> UUID | None:
 
 
 def record_processor_follow_up(
-    event: EventContext, kind: str, target: Payment, money: Money, *, reference: str, code: str = "", ident: str = ""
+    event: EventContext,
+    kind: str,
+    target: Payment,
+    money: Money,
+    *,
+    chain: Chain,
+    reference: str,
+    code: str = "",
+    ident: str = "",
 ) -> EventOutcome:
     """Record a follow-up of type ``kind`` on ``target``, once for ``reference``. ``code``: a chargeback's reason;
     ``ident``: the processor's id of it.
 
-    One that the operation table refuses is flagged: the processor moved money that does not fit the chain."""
+    One that the operation table refuses is flagged: the processor moved money that does not fit ``chain``. Raises
+    ChainStillOpenError where it may fit once the chain's payments have their results."""
     if (before := find_recorded_payment(event, reference)) is not None:
         return build_done_outcome("recorded before", payment=target.pk, made=before)
     reply = AcquirerReply(
@@ -147,5 +167,7 @@ def record_processor_follow_up(
             raise  # another error: nothing was recorded, so the event is due again
         return build_done_outcome("recorded before", payment=target.pk, made=before)
     except RequestRefusedError as fault:
-        return build_flagged_outcome(f"{kind} of {money} does not fit into our books: {fault.code}", payment=target.pk)
+        if fault.code == CONCURRENT_UPDATE_CODE:
+            raise ChainStillOpenError("the chain changed meanwhile") from None
+        return flag_unless_open(chain, f"{kind} of {money} does not fit into our books: {fault.code}", target.pk)
     return build_done_outcome(f"{kind} of {money} recorded", payment=target.pk, made=made.pk)

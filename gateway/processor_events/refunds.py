@@ -1,4 +1,4 @@
-"""Refund events: record refunds made in the processor's own pages; flag refunds of ours that failed later."""
+"""Refund events: record refunds made in the processor's own pages, and refunds that failed after they were approved."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from gateway.connectors.card_api import mapping
 from gateway.connectors.card_api.client import fetch_object, list_objects
 from gateway.connectors.card_api.inquiry import VOID_MARK
 from gateway.connectors.card_api.operation import REFUNDS_PATH
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.models import Payment, ProcessorEvent, Status
+from gateway.payments import store
 from gateway.payments.chain_amounts import OPEN_STATUSES
+from gateway.payments.states import PaymentTransitionError
 from gateway.processor_events.event_outcomes import (
     ChainStillOpenError,
     EventContext,
@@ -25,12 +27,15 @@ from gateway.processor_events.recording import (
     find_debited_payment,
     find_event_chain,
     find_recorded_payment,
+    flag_unless_open,
     is_of_earlier_attempt,
     record_processor_follow_up,
     wake_open_inquiries,
 )
 
 _FAILED: Final = ("failed", "canceled")
+MAX_FAILURE_REASON_CHARS: Final = 35
+"""Of a processor's reason: as many as the wire has for a bank's."""
 
 
 def handle_refund_event(event: EventContext) -> EventOutcome:
@@ -77,13 +82,12 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
         wake_open_inquiries(chain)
         if failed and member.status in OPEN_STATUSES:
             raise ChainStillOpenError("the refund has no final result")
-        return _check_own_refund(member, ident, failed=failed)
+        return _record_failure(event, member, refund) if failed else build_done_outcome(payment=member.pk)
     if (before := find_recorded_payment(event, ident)) is not None:
-        return (
-            build_flagged_outcome(f"{ident}, which was recorded, failed", payment=before)
-            if failed
-            else build_done_outcome(made=before)
-        )
+        recorded = chain.find(before)
+        if recorded is None:
+            raise ChainStillOpenError("the refund was recorded just now")
+        return _record_failure(event, recorded, refund) if failed else build_done_outcome(made=before)
     if failed:
         return build_done_outcome("it failed, and nothing was recorded of it", payment=chain.first.pk)
     currency = str(refund.get("currency", "")).upper()
@@ -94,12 +98,23 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
         )
     target = find_debited_payment(chain, mapping.parse_object_id(refund.get("charge")), money.amount)
     if target is None:
-        return build_flagged_outcome(f"{ident} of {money}: no single payment it could be of", payment=chain.first.pk)
-    return record_processor_follow_up(event, "RF", target, money, reference=ident, ident=ident)
+        return flag_unless_open(chain, f"{ident} of {money}: no single payment it could be of", chain.first.pk)
+    return record_processor_follow_up(event, "RF", target, money, chain=chain, reference=ident, ident=ident)
 
 
-def _check_own_refund(member: Payment, ident: str, *, failed: bool) -> EventOutcome:
-    """Flag a refund of ours that was approved here and failed at the processor later."""
-    if failed and member.status == Status.APPROVED:
-        return build_flagged_outcome(f"{ident} failed at the processor after it was approved", payment=member.pk)
-    return build_done_outcome(payment=member.pk)
+def _record_failure(event: EventContext, refunded: Payment, refund: Mapping[str, Any]) -> EventOutcome:
+    """Record that a refund (or a reversal, which is one there) failed after it was approved here: its money can be
+    refunded again, and the merchant is told. Flagged once, for the shopper waits for the money."""
+    if refunded.status != Status.APPROVED:
+        return build_done_outcome(payment=refunded.pk)
+    ident, reason = mapping.parse_object_id(refund.get("id")), str(refund.get("failure_reason") or refund["status"])
+    if refunded.returned_at is not None:
+        return build_done_outcome("recorded before", payment=refunded.pk)
+    try:
+        store.record_returned_transfer(
+            refunded, reason[:MAX_FAILURE_REASON_CHARS], at=clock.merchant_now(event.merchant)
+        )
+    except PaymentTransitionError:
+        raise ChainStillOpenError("the refund changed meanwhile") from None
+    why = f"{ident} failed at the processor after it was approved ({reason}): its money can be refunded again"
+    return build_flagged_outcome(why, payment=refunded.pk)

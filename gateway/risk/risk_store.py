@@ -247,18 +247,32 @@ def _fingerprint_values(name: str, subject: RiskSubject) -> tuple[bytes, ...]:
     return tuple(current_vault().fingerprint(f"risk:{name}:{value}") for value in values)
 
 
+EXEMPTION_COUNT_RETENTION: Final = timedelta(days=1_100)
+"""How long a card's count of exemptions is stored after it was used last: three years, in which most cards are renewed.
+A card that comes back later begins at nothing, as after a new vault key; its issuer counts, too, and decides."""
+# Of a row that is used meanwhile the condition is looked at again, under its lock.
+_FORGET_EXEMPTIONS: Final = """
+WITH old AS MATERIALIZED (
+    SELECT merchant_id, key FROM gateway_exemptioncount WHERE used_at < statement_timestamp() - %s::interval
+    ORDER BY used_at LIMIT %s::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM gateway_exemptioncount c USING old WHERE c.merchant_id = old.merchant_id AND c.key = old.key RETURNING 1
+"""
+
+
 def _delete_old_observations(_merchant: Merchant | None) -> int:
     """Ids are in time order, so only the oldest are looked at."""
     oldest = list(RiskObservation.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
     observed = RiskObservation.objects.filter(pk__in=oldest, at__lt=clock.real_now() - MAX_VELOCITY_WINDOW).delete()[0]
     declines = list(CardDecline.objects.order_by("id").values_list("pk", flat=True)[:MAX_SWEPT_ROWS])
     forgotten = clock.real_now() - timedelta(days=MAX_RULE_DAYS)
-    return observed + CardDecline.objects.filter(pk__in=declines, at__lt=forgotten).delete()[0]
+    declined = CardDecline.objects.filter(pk__in=declines, at__lt=forgotten).delete()[0]
+    return observed + declined + len(execute_sql(_FORGET_EXEMPTIONS, (EXEMPTION_COUNT_RETENTION, MAX_SWEPT_ROWS)))
 
 
 TIMER: Final = Timer(
     name="risk observations",
     run=_delete_old_observations,
     every_s=SWEEP_INTERVAL_S,
-    about="Forget what no velocity rule counts any more.",
+    about="Forget what no velocity, retry rule or exemption limit counts any more.",
 )

@@ -64,8 +64,8 @@ WITH {get_chosen_sql()}, deciding AS (
     FROM deciding d LEFT JOIN LATERAL (
         SELECT CASE WHEN d.payment_type = 'PA' THEN
                 coalesce(sum(p.approved_amount) FILTER (WHERE p.payment_type = 'CP'), 0) END AS captured,
-            sum(p.approved_amount) FILTER (WHERE p.payment_type = 'RF' OR (p.payment_type = 'RV'
-                AND d.payment_type = 'DB')) AS returned,
+            sum(p.approved_amount) FILTER (WHERE p.returned_at IS NULL AND (p.payment_type = 'RF'
+                OR (p.payment_type = 'RV' AND d.payment_type = 'DB'))) AS returned,
             bool_or(p.payment_type = 'CP' AND EXISTS (
                 SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL
                     AND m.record_type = 'SETTLED')) AS settled

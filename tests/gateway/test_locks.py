@@ -30,6 +30,7 @@ CLAIMS = {
     "gateway/payments/recovery.py": 1,
     "gateway/payments/shopper_return.py": 1,
     "gateway/payments/registration_retention.py": 1,
+    "gateway/risk/risk_store.py": 1,
     "gateway/processor_events/event_processing.py": 1,
     "gateway/scheduling/job_timer.py": 2,
     "gateway/background/queue.py": 1,

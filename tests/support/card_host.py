@@ -104,7 +104,7 @@ class CardApi:
                 "requires_capture",
                 "succeeded",
             ):
-                back = sum(one["amount"] for one in self.of("refund") if one["payment_intent"] == thing["id"])
+                back = self.refunded(thing)
                 total += thing["amount_received"] + thing["amount_capturable"] - back
         return total
 
@@ -121,6 +121,11 @@ class CardApi:
         }
         self.things[thing["id"]] = thing
         return thing
+
+    def refunded(self, intent: dict[str, Any]) -> int:
+        """What was given back of an intent: a refund that failed gives nothing back."""
+        refunds = [one for one in self.of("refund") if one["payment_intent"] == intent["id"]]
+        return sum(one["amount"] for one in refunds if one["status"] in ("succeeded", "pending"))
 
     def refund(self, intent: dict[str, Any], amount: int, **more: Any) -> dict[str, Any]:
         """A refund, as somebody makes it in the processor's own pages when ``more`` is empty."""
@@ -235,7 +240,7 @@ class CardApi:
             intent = self.things[charge["payment_intent"]]
         if intent is None:
             return _refused("resource_missing", 404)
-        given = sum(one["amount"] for one in self.of("refund") if one["payment_intent"] == intent["id"])
+        given = self.refunded(intent)
         amount = int(form["amount"])
         if given + amount > intent["amount_received"]:
             return _refused("charge_already_refunded" if given else "amount_too_large")

@@ -30,5 +30,20 @@ def at_once(*calls: Callable[[], T]) -> list[T]:
         return [future.result(PATIENCE_S) for future in futures]
 
 
+def in_another_process(step: Callable[[], object]) -> Callable[[], None]:
+    """``step`` on a connection of its own, to its end: what another worker does in the middle of a payment."""
+
+    def run() -> None:
+        def body() -> None:
+            step()
+            connection.close()
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+
+    return run
+
+
 def times(number: int, call: Callable[[], T]) -> Sequence[Callable[[], T]]:
     return [call] * number

@@ -56,8 +56,9 @@ def describe_authorization(chain: Chain, at: datetime) -> list[tuple[str, str]]:
 
 
 def summarize_chain(chain: Chain, at: datetime | None = None) -> list[ChainSum]:
-    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible at ``at``."""
-    done = [member for member in chain.members if member.status == Status.APPROVED]
+    """Sums of a chain: authorized, captured, refunded, voided, charged back, and what is still possible at ``at``. What
+    came back from the shopper's bank is in none."""
+    done = [member for member in chain.members if member.status == Status.APPROVED and member.returned_at is None]
 
     def of(*types: str) -> Decimal:
         return sums.sum_payment_amounts(member for member in done if member.payment_type in types)

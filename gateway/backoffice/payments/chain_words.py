@@ -115,8 +115,8 @@ def build_payment_pill(row: Payment) -> dict[str, Any]:
 
 
 def sum_chain(chain: Chain) -> dict[str, Decimal]:
-    """The sums that sentences are filled with; approved payments only, as in the state itself."""
-    done = [member for member in chain.members if member.status == Status.APPROVED]
+    """The sums that sentences are filled with; approved payments only, without what came back, as in the state."""
+    done = [member for member in chain.members if member.status == Status.APPROVED and member.returned_at is None]
 
     def total(*types: str) -> Decimal:
         return sums.sum_payment_amounts(member for member in done if member.payment_type in types)

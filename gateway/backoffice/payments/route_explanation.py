@@ -69,11 +69,15 @@ def _explain_choice(choice: Mapping[str, Any]) -> list[str]:
 def explain_failover(route: Mapping[str, Any]) -> list[str]:
     """Accounts that the payment failed over from or was declined at before, and why; one a line."""
     return [
-        (
-            _("Asked %(name)s first: declined (%(code)s, the acquirer's own code %(why)s)")
-            if one.get("declined")
-            else _("%(name)s certainly did not accept it (%(code)s, %(why)s)")
-        )
-        % {"name": one["name"], "code": one["code"], "why": one["why"]}
+        _get_attempt_text(one) % {"name": one["name"], "code": one["code"], "why": one["why"]}
         for one in route.get("tried", ())
     ]
+
+
+def _get_attempt_text(attempt: Mapping[str, Any]) -> str:
+    """The sentence about one attempt, with places for name, code and why."""
+    if attempt.get("declined"):
+        return _("Asked %(name)s first: declined (%(code)s, the acquirer's own code %(why)s)")
+    if attempt.get("voided"):
+        return _("No answer of %(name)s: taken back there, so the decline before it is the answer")
+    return _("%(name)s certainly did not accept it (%(code)s, %(why)s)")

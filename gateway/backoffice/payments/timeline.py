@@ -182,7 +182,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         LifecycleEvent.LOSE: ("no answer: in doubt, the acquirer is asked again", "wait"),
         LifecycleEvent.RESUME: ("the shopper is back", "plain"),
         LifecycleEvent.EXPIRE: ("expired: it may not be captured any more", "wait"),
-        LifecycleEvent.RETURN: ("came back from the shopper's bank: it can be refunded again", "bad"),
+        LifecycleEvent.RETURN: ("did not reach the shopper, or came back: it can be refunded again", "bad"),
         LifecycleEvent.STEP_UP: ("declined until the shopper authenticates: goes on with a challenge", "wait"),
         LifecycleEvent.CASCADE: ("declined: goes on to another acquirer, which may be approved", "wait"),
         LifecycleEvent.BOOK: ("booked by the bank after it was rejected", "good"),

@@ -75,7 +75,7 @@ def refund_charge(question: CardApiOperation) -> AcquirerReply:
 def reply_from_refund(
     question: CardApiOperation, resource: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> AcquirerReply:
-    """Map a refund to its reply. ``pending`` counts as accepted: a later failure comes by webhook, and is flagged."""
+    """Map a refund to its reply. ``pending`` counts as accepted: a later failure comes by webhook, and is recorded."""
     request, status = question.request, str(resource.get("status"))
     if mapping.read_mark(resource, mapping.PAYMENT_MARK) != request.payment.hex:
         raise OutcomeUnknownError("the processor answered with another payment's refund", sent)

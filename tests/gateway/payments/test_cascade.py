@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from gateway.backoffice.payments.route_explanation import explain_failover
 from gateway.connectors.iso8583.response_codes import RESULT_BY_DE39
 from gateway.connectors.means import Card
-from gateway.connectors.port import AcquirerReply
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, NotFoundAtAcquirer, OutcomeUnknownError
 from gateway.core import clock
 from gateway.core.result_codes import RESULT_CODES, ResultFamily, find_result_family
 from gateway.models import (
@@ -41,7 +42,7 @@ from tests.support.database import recover_at, statements
 from tests.support.fixtures import Shop
 from tests.support.recovery import claim_after, recover_after
 from tests.support.stub import StubProcess, account_at_stub
-from tests.support.threads import at_once
+from tests.support.threads import at_once, in_another_process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOT_HONOURED = "800.100.152"
@@ -420,9 +421,49 @@ def test_a_lost_answer_of_the_second_account_is_asked_for_there(pair: Pair, beha
     if code == NOT_HONOURED:
         assert pair.shop.api.read(answer.id).body["resultDetails"]["AcquirerResponse"] == "05"
         assert pair.second.kinds[-1] == "void"
+        assert (payment.connector, payment.acquirer_merchant_id) == ("first", "at first"), "whose decline the answer is"
+        assert (payment.route["name"], payment.route["cascades"], get_attempt_number(payment)) == ("The first", 0, 1)
+        assert payment.route["tried"][-1]["account"] == "at second", "events of that account still find the payment"
+        assert "taken back there" in explain_failover(payment.route)[-1]
+    else:
+        assert (payment.connector, payment.route["cascades"]) == ("second", 1)
+    assert exchanges(payment)[0] == ("first", "submit")
+    assert {connector for connector, _ in exchanges(payment)[1:]} == {"second"}
     assert pair.first.kinds == ["submit"]
     assert pair.second.kinds[:2] == ["submit", "inquire"]
     assert Notification.objects.filter(payment=payment.pk, action="CREATED").count() == 1
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_a_late_approval_of_the_second_account_is_voided_there(pair: Pair, silent: int) -> None:
+    """Goals, R1: recovery has given the payment back to the account that declined, and the second one approves after
+    all: the void goes to the second, as its second attempt; then the payment is the first account's again."""
+    voids: list[AcquirerRequest] = []
+
+    class Forgetful(Acquirer):
+        def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
+            return NotFoundAtAcquirer(received={"inquiry": "a request cannot be asked about"})
+
+        def void(self, request: AcquirerRequest) -> AcquirerReply:
+            voids.append(request)
+            if self.booked and len(voids) <= 1 + silent:
+                raise OutcomeUnknownError("no answer", {})
+            return super().void(request)
+
+    second = Forgetful("second")
+    known(pair.monkeypatch, pair.first, second)
+    second.before = in_another_process(lambda: recover_after(60.0))
+    assert pair.pay().code == NOT_HONOURED
+    payment = Payment.objects.get()
+    assert (payment.status, payment.result_code, second.booked != {}) == (Status.DECLINED, NOT_HONOURED, True)
+    assert (payment.connector, get_attempt_number(payment)) == ("second", 2), "where the money is"
+    for settled in (*[0] * silent, 1):
+        assert recover_after(60.0).settled == settled
+    payment.refresh_from_db()
+    assert (second.booked, pair.first.kinds) == ({}, ["submit"])
+    assert {(void.attempt, void.account.merchant) for void in voids} == {(2, "at second")}
+    assert (payment.connector, payment.result_code, get_attempt_number(payment)) == ("first", NOT_HONOURED, 1)
+    assert not OpenPayment.objects.exists()
 
 
 # --- workers that die, and races with recovery ----------------------------------------------------------------------

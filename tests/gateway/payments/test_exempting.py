@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from gateway.connectors.iso8583.private_field import parse_private_field
+from gateway.core import clock
 from gateway.models import (
     Authentication,
     Channel,
@@ -131,6 +133,20 @@ def test_the_sixth_payment_in_a_row_is_challenged_and_begins_the_count_anew(api:
     assert count() == (0, Decimal(0), 1)
     assert buy(api, PASS, amount="10.00").code == PAID
     assert count() == (1, Decimal(10), 1)
+
+
+@pytest.mark.parametrize("rules", [LOW_VALUE, LOW_VALUE | {"trusted": True}])
+def test_each_use_and_each_challenge_keeps_a_cards_count(shop: Shop, rules: dict[str, Any]) -> None:
+    """It is forgotten years after the last one."""
+    api = shop.api_of(open_channel(shop, rules))
+    for amount in ("10.00", "11.00", "300.00"):
+        ExemptionCount.objects.update(used_at=clock.real_now() - timedelta(days=900))
+        answer = buy(api, PASS, amount=amount)
+        if answer.code == PENDING:
+            Shopper.of(answer).enter()
+        assert api.read(answer.id).code == PAID
+        assert ExemptionCount.objects.get().used_at > clock.real_now() - timedelta(days=1), amount
+    assert count() == (0, Decimal(0), 1)
 
 
 def test_100_eur_end_the_count_before_five_payments_do(api: Api) -> None:

@@ -5,14 +5,12 @@ The acquirer here keeps no memory of voids of what it never saw, as hosts of ISO
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.test import override_settings
 
 from gateway.connectors.circuit import GuardedConnector, get_account_circuit
@@ -30,6 +28,7 @@ from gateway.payments import recovery, store
 from tests.support.acquirers import Acquirer, account, known
 from tests.support.fixtures import Shop
 from tests.support.recovery import recover_after
+from tests.support.threads import in_another_process
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,21 +58,6 @@ class ForgetfulAcquirer(Acquirer):
             self.silent_voids -= 1
             raise OutcomeUnknownError("no answer", {})
         return replace(super().void(request), sent={"mti": "0420"})
-
-
-def in_another_process(step: Callable[[], object]) -> Callable[[], None]:
-    """``step`` on a connection of its own, to its end."""
-
-    def run() -> None:
-        def body() -> None:
-            step()
-            connection.close()
-
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
-
-    return run
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from django.test import Client, override_settings
 
 from chargebacks import cases
 from chargebacks.models import Chargeback
+from gateway.backoffice.payments.chain_sums import summarize_chain
+from gateway.backoffice.payments.chain_words import sum_chain
 from gateway.connectors.accounts import seal_connector_secrets
 from gateway.connectors.card_api import webhook_signature
 from gateway.connectors.card_api.client import ObjectNotFoundError
@@ -26,12 +28,17 @@ from gateway.core.secret import Secret
 from gateway.models import (
     AcquirerAccount,
     AuditEntry,
+    Notification,
     OpenPayment,
     Payment,
+    PaymentEvent,
     ProcessorEvent,
     Status,
     ThreeDSecureConfiguration,
 )
+from gateway.payments import store
+from gateway.payments.chain_amounts import Chain
+from gateway.payments.chain_states import ChainStatus, resolve_chain_status
 from gateway.payments.stored_answer import begin_next_attempt
 from gateway.processor_events import event_processing
 from gateway.processor_events.event_outcomes import EventOutcome
@@ -41,11 +48,13 @@ from tests.support.client import Answer
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.office import signed_in
+from tests.support.recovery import recover_after
 from tests.support.threeds import Shopper, buy
 
 pytestmark = pytest.mark.django_db
 
 State = ProcessorEvent.State
+APPROVED = "000.100.112"
 
 
 def signed(body: bytes, secret: str = SIGNING, at: int | None = None) -> str:
@@ -307,10 +316,65 @@ def test_our_own_refunds_are_not_recorded_a_second_time(card_shop: Shop, process
     assert sender.tell("refund.created", refund["id"]).state == State.DONE
     assert sender.tell("charge.refunded", refund["charge"]).state == State.DONE
     assert Payment.objects.filter(payment_type="RF").count() == 1
+
+
+@pytest.mark.parametrize("made", ["by us", "in the processor's pages", "as a reversal"])
+@pytest.mark.parametrize(("status", "reason"), [("failed", "lost_or_stolen_card"), ("canceled", "")])
+def test_a_refund_that_fails_after_it_was_approved_can_be_made_again(
+    card_shop: Shop, processor: CardApi, sender: Sender, made: str, status: str, reason: str
+) -> None:
+    """Its money goes back into what can be refunded, with an event and a webhook, and a person is told once."""
+    paid = pay(card_shop)
+    if made == "by us":
+        assert card_shop.api.follow(paid.id, "RF", "92.00").code == APPROVED
+    elif made == "as a reversal":
+        assert card_shop.api.follow(paid.id, "RV").code == APPROVED
+    else:
+        assert sender.tell("refund.created", processor.refund(intent_of(processor, paid), 9_200)["id"]).recorded
+    row = Payment.objects.exclude(pk=paid.id).get()
+    (refund,) = processor.of("refund")
+    assert card_shop.api.follow(paid.id, "RF", "1.00").code == "700.400.200"
+    refund["status"], refund["failure_reason"] = status, reason or None
+    told = Notification.objects.filter(payment=row.pk, action="UPDATED")
+    assert not told.exists()
+    flagged = sender.tell("refund.failed", refund["id"])
+    assert (flagged.state, flagged.payment) == (State.FLAGGED, row.pk)
+    for kind in ("refund.updated", "charge.refund.updated"):
+        assert sender.tell(kind, refund["id"]).state == State.DONE
+    row.refresh_from_db()
+    assert (row.status, row.returned_at is not None, told.count()) == (Status.APPROVED, True, 1)
+    details = card_shop.api.read(row.id.hex).body["resultDetails"]
+    assert (details["transferReturned"], details["transferReturnReason"]) == ("true", reason or status)
+    first = Payment.objects.select_related("standing").get(pk=paid.id)
+    assert resolve_chain_status(first) == ChainStatus.CAPTURED
+    assert sum_chain(Chain([first, row]))["kept"] == Decimal("92.00")
+    assert {one.name: one.amount for one in summarize_chain(Chain([first, row]))}["Still to refund"] == Decimal("92.00")
+    again = card_shop.api.follow(paid.id, "RF", "92.00")
+    assert again.code == APPROVED
+    assert resolve_chain_status(Payment.objects.select_related("standing").get(pk=paid.id)) == ChainStatus.REFUNDED
+
+
+def test_a_refund_that_changes_while_its_failure_is_written_is_looked_at_again(
+    card_shop: Shop, processor: CardApi, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two workers with two events of one failure, one writes; the other reads what it wrote."""
+    assert card_shop.api.follow(pay(card_shop).id, "RF", "20.00").code == APPROVED
+    (refund,) = processor.of("refund")
     refund["status"] = "failed"
-    failed = sender.tell("refund.failed", refund["id"])
-    assert (failed.state, failed.payment) == (State.FLAGGED, Payment.objects.get(payment_type="RF").pk)
-    assert "failed at the processor" in failed.why
+    record = store.record_returned_transfer
+
+    def overtaken(payment: Payment, reason: str, **more: Any) -> None:
+        record(Payment.objects.get(pk=payment.pk), reason, **more)
+        record(payment, reason, **more)
+
+    monkeypatch.setattr(store, "record_returned_transfer", overtaken)
+    row = sender.tell("refund.failed", refund["id"])
+    assert row.state == State.NEW
+    ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    row.refresh_from_db()
+    assert (row.state, row.why) == (State.DONE, "recorded before")
+    assert PaymentEvent.objects.filter(event="return").count() == 1
 
 
 def test_a_refund_that_fits_nowhere_is_flagged(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
@@ -475,6 +539,47 @@ def test_what_was_done_there_while_something_was_in_doubt_is_recorded_afterwards
     row.refresh_from_db()
     made = Payment.objects.get(payment_type="CP" if kind == "captured" else "RV", status=Status.APPROVED)
     assert (row.state, row.recorded) == (State.DONE, made.pk)
+
+
+@pytest.mark.parametrize("what", ["refund", "dispute"])
+def test_what_is_given_back_while_its_debit_is_in_doubt_is_recorded_afterwards(
+    card_shop: Shop, processor: CardApi, sender: Sender, what: str
+) -> None:
+    """No person is asked: until the debit has its result there is no payment that the money could be of."""
+    processor.fault("silent_after")
+    paid = pay(card_shop)
+    assert paid.code == OUTCOME_UNKNOWN_CODE
+    intent = intent_of(processor, paid)
+    if what == "refund":
+        row = sender.tell("refund.created", processor.refund(intent, 1_000)["id"])
+    else:
+        row = sender.tell("charge.dispute.created", processor.dispute(intent, 1_000, "general", "lost")["id"])
+    assert (row.state, Payment.objects.count()) == (State.NEW, 1)
+    assert recover_after(60).settled == 1
+    ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    row.refresh_from_db()
+    made = Payment.objects.get(payment_type="RF" if what == "refund" else "CB")
+    assert (row.state, row.recorded, made.approved_amount) == (State.DONE, made.pk, Decimal("10.00"))
+
+
+def test_a_refund_there_that_one_of_ours_in_doubt_leaves_no_room_for_waits(
+    card_shop: Shop, processor: CardApi, sender: Sender
+) -> None:
+    paid = pay(card_shop)
+    processor.fault("silent_before")
+    ours = card_shop.api.follow(paid.id, "RF", "92.00")
+    assert ours.code == OUTCOME_UNKNOWN_CODE
+    row = sender.tell("refund.created", processor.refund(intent_of(processor, paid), 9_200)["id"])
+    assert row.state == State.NEW
+    Payment.objects.filter(pk=ours.id).update(status=Status.DECLINED, result_code="900.100.301")
+    ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    row.refresh_from_db()
+    assert (row.state, row.recorded) == (
+        State.DONE,
+        Payment.objects.get(payment_type="RF", status=Status.APPROVED).pk,
+    )
 
 
 def test_a_refund_of_ours_that_fails_while_it_is_in_doubt_is_looked_at_again(

@@ -16,6 +16,7 @@ from gateway.db.statement import WriteStatement
 from gateway.models import (
     CardDecline,
     CardTestingCount,
+    ExemptionCount,
     Notification,
     Payment,
     RiskDecision,
@@ -33,6 +34,7 @@ from gateway.risk.evaluation import RiskOutcome, RiskVerdict
 from gateway.risk.fields import RiskSubject, build_risk_subject
 from gateway.risk.retry_rules import RetryWatch
 from gateway.risk.risk_store import (
+    EXEMPTION_COUNT_RETENTION,
     MAX_MACHINE_CLOCK_SKEW,
     LoadedRuleSet,
     UnknownRuleSetError,
@@ -268,6 +270,17 @@ def test_what_a_rule_still_counts_is_not_forgotten(shop: Shop) -> None:
     assert _delete_old_observations(None) == 2
     assert [(now - row.at).days for row in CardDecline.objects.all()] == [29]
     assert [(now - row.at).days for row in RiskObservation.objects.all()] == [6]
+
+
+def test_a_cards_count_of_exemptions_is_forgotten_years_after_its_last_use(shop: Shop) -> None:
+    now = clock.real_now()
+    for number, age in enumerate((EXEMPTION_COUNT_RETENTION + timedelta(hours=1), EXEMPTION_COUNT_RETENTION * 0.99)):
+        ExemptionCount.objects.create(
+            merchant=shop.merchant, key=bytes([number]) * 16, payments=5, amount=90, authentications=1,
+            used_at=now - age,
+        )  # fmt: skip
+    assert _delete_old_observations(None) == 1
+    assert [bytes(row.key)[0] for row in ExemptionCount.objects.all()] == [1]
 
 
 # --- the guards' own counts ---------------------------------------------------------------------------------------
