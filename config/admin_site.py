@@ -58,17 +58,24 @@ class BackOffice(UnfoldAdminSite):
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The theme's palette, filled by our own search: nothing of what was typed is kept."""
         from config import navigation
+        from gateway.backoffice.kit import standby_pages
         from gateway.backoffice.operations import office_search
+        from gateway.db import standby
 
         pages = [
             office_search.OfficeHit(title=title, description=group, link=address, icon=icon)
             for title, group, address, icon in navigation.list_reachable_pages(request)
         ]
         try:
-            found = office_search.search_office(request, request.GET.get("s", ""), pages)
+            found, as_of = standby.read_elsewhere(
+                lambda: office_search.search_office(request, request.GET.get("s", ""), pages),
+                written=request.session.get(standby_pages.WRITTEN_SESSION_KEY, 0),
+            )
         except office_search.FullCardNumberError:
-            found = []
-        return TemplateResponse(request, "admin/search_results.html", {"results": found})
+            found, as_of = [], None
+        response = TemplateResponse(request, "admin/search_results.html", {"results": found})
+        standby.add_as_of_header(response, as_of)
+        return response
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         from gateway.backoffice.sign_in import sign_in_views

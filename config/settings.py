@@ -199,6 +199,20 @@ DATABASES["default"].update(
         "TEST": {"NAME": env.str("TEST_DATABASE_NAME", default=None)},
     }
 )
+# A standby of the same database, or several, in DATABASE_URL's form: lists, searches, reports and exports are read from
+# it (docs/running.md); empty: from the primary, as everything else always is.
+GATEWAY_STANDBY_URL: str = env.str("GATEWAY_STANDBY_URL", default="")
+# How far the standby may be behind, seconds; beyond that the primary is read.
+GATEWAY_STANDBY_MAX_LAG_S: float = env.float("GATEWAY_STANDBY_MAX_LAG_S", default=5.0)
+if GATEWAY_STANDBY_URL:
+    DATABASES["standby"] = {
+        **env.db_url("GATEWAY_STANDBY_URL"),
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_MAX_AGE": None,
+        "ATOMIC_REQUESTS": False,
+    }
+    DATABASES["standby"]["OPTIONS"] = {"connect_timeout": 2} | DATABASES["standby"].get("OPTIONS", {})
+    DATABASE_ROUTERS = ["gateway.db.standby.StandbyRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Celery -----------------------------------------------------------------------------------------------------

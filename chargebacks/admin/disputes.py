@@ -78,6 +78,8 @@ def _may_add_evidence(request: HttpRequest, names: Mapping[str, Any]) -> bool:
 class ChargebackAdmin(ReadOnlyPage):
     """The list of disputes, the page of one case, and its actions."""
 
+    lists_from_standby = True
+
     sensitive = True
 
     def get_urls(self) -> list[URLPattern]:

@@ -19,6 +19,7 @@ from gateway.catalogue.endpoints import (
 from gateway.catalogue.parse import Parameters
 from gateway.core import identifiers
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
+from gateway.db.standby import build_as_of_header, read_elsewhere
 from gateway.payments import transaction_query
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.responses import build_envelope_fields, render_ignored_parameters
@@ -36,14 +37,17 @@ class QueryView(ApiView):
         context = self.admit_request(request)
         admission = context.admission
         parameters = self.parse(context, admission.channel)
-        page = transaction_query.find_transactions(
-            transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
-        )
+        query = transaction_query.query_from_parameters(parameters, admission.merchant, admission.channel)
+        if query.finds_one:
+            page, as_of = transaction_query.find_transactions(query), None
+        else:
+            page, as_of = read_elsewhere(lambda: transaction_query.find_transactions(query))
         # A page after the last one is empty, but still shows the number of pages.
         if not page.payments and not page.pages:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
         pages = {} if page.pages is None else {"pages": page.pages}
         listed = [transaction_query.render_transaction(payment) for payment in page.payments]
+        context.headers.update(build_as_of_header(as_of))
         return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 

@@ -29,6 +29,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
 from gateway.db import libpq
+from gateway.db.standby import choose_read_alias, refuse_write
 
 _Row = TypeVar("_Row", bound=models.Model)
 MAX_GUARDED_UPDATES: Final = 2
@@ -125,6 +126,7 @@ class WriteStatement:
         parts = guards + self._parts
         if not parts:
             return True
+        refuse_write()
         columns = ["(SELECT count(*) FROM moved)" if guards else "1"]
         values = guard_values + self._values
         for select, arguments in self._asked.values():
@@ -166,8 +168,18 @@ def _build_guards(guards: Sequence[_GuardedUpdate]) -> tuple[list[str], list[Any
 
 
 def execute_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Run one statement with parameters bound by the server and its plan kept; return all rows."""
-    own = connections[DEFAULT_DB_ALIAS]
+    """Run one statement with parameters bound by the server and its plan kept; return all rows. Always on the
+    primary."""
+    return _execute_on(DEFAULT_DB_ALIAS, sql, values)
+
+
+def read_sql(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """As :func:`execute_sql`, for statements that only read: on the standby, where gateway.db.standby reads from it."""
+    return _execute_on(choose_read_alias(), sql, values)
+
+
+def _execute_on(alias: str, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    own = connections[alias]
     own.ensure_connection()
     step: Any = _execute
     for wrapper in reversed(own.execute_wrappers):

@@ -13,11 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
+from django.db import connections
 from django.db.models import Q
 
 from gateway.catalogue.parse import InvalidParametersError, ParameterError, Parameters
 from gateway.core import clock, identifiers
+from gateway.db.standby import choose_read_alias
 from gateway.db.statement import model_from_row
 from gateway.models import Channel, Merchant, Payment, Registration
 from gateway.payments.descriptors import prefetch_channels
@@ -61,6 +62,12 @@ class TransactionQuery:
     linked: bool
     limit: int
     page: int | None
+
+    @property
+    def finds_one(self) -> bool:
+        """Whether it asks what became of a payment, by its order or short id. The answer may decide whether the shopper
+        pays again, so the primary gives it."""
+        return self.transaction_id is not None or self.number is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +115,7 @@ def find_transactions(query: TransactionQuery) -> TransactionPage:
 
 
 def _fetch_rows(query: TransactionQuery, scanned: int) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
+    with connections[choose_read_alias()].cursor() as cursor:
         cursor.execute(_build_query_statement(query), _build_query_values(query, scanned))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows

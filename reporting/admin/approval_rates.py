@@ -33,6 +33,7 @@ from gateway.backoffice.sign_in import session
 from gateway.catalogue.structures import MAX_APPROVAL_DAYS
 from gateway.core import clock
 from gateway.core.intervals import compute_share
+from gateway.db.standby import read_elsewhere
 from gateway.models import Merchant
 from gateway.risk.retry_rules import MAX_RULE_DAYS
 from reporting.approvals import alarms, figures, gains, waterfall
@@ -224,18 +225,29 @@ def _build_period(scope: AccessScope, chosen: ChosenRates) -> ApprovalPeriod:
     )
 
 
+def _ask_in_time(ask: Callable[[], Any]) -> Any:
+    with limit_search_time():
+        return ask()
+
+
 def _load_parts(period: ApprovalPeriod, scope: AccessScope, chosen: ChosenRates) -> tuple[dict[str, Any], list[str]]:
     """The parts of the page, cached, and the titles of those that took too long."""
     slow: list[str] = []
+    times: list[datetime] = []
     whose = f"{chosen.first}-{chosen.last}"
 
     def load(name: str, title: str, ask: Callable[[], Any]) -> Any:
+        def find() -> tuple[Any, datetime | None]:
+            return read_elsewhere(lambda: _ask_in_time(ask))
+
         try:
-            with limit_search_time():
-                return cache_for_scope(f"rates-{name}-{whose}", scope, ask, seconds=RATES_CACHE_S)
+            found, as_of = cache_for_scope(f"rates-{name}-{whose}", scope, find, seconds=RATES_CACHE_S)
         except SearchTooBroadError:
             slow.append(title)
             return None
+        if as_of is not None:
+            times.append(as_of)
+        return found
 
     counted = load("count", _("Payments"), lambda: figures.count_chosen(period))
     segments = load(chosen.by, str(BREAKDOWN_TITLES[chosen.by]), lambda: figures.compute_figures(period, chosen.by))
@@ -249,6 +261,7 @@ def _load_parts(period: ApprovalPeriod, scope: AccessScope, chosen: ChosenRates)
             load("gains", _("What would bring most"), lambda: gains.list_gains(period, falls[0], paths, cascades)) or []
         )
     return {
+        "as_of": min(times, default=None),
         "cut": counted is not None and counted >= MAX_APPROVAL_PAYMENTS,
         "whole": _sum_segments(segments or []),
         "segments": [_render_segment(one, chosen, period) for one in (segments or [])[:MAX_SHOWN_SEGMENTS]],

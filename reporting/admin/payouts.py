@@ -40,6 +40,8 @@ MAX_CHARTED_CURRENCIES: Final = 6
 class SettlementAdmin(ReadOnlyPage):
     """The list of payouts with its charts, and the page of one payout."""
 
+    lists_from_standby = True
+
     has_views = False
     channel_path = None
 

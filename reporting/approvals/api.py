@@ -18,6 +18,7 @@ from gateway.catalogue.parse import InvalidParametersError
 from gateway.core import clock
 from gateway.core.intervals import ShareInterval
 from gateway.core.money import format_amount
+from gateway.db.standby import build_as_of_header, read_elsewhere
 from gateway.payments.request_builder import build_condition_facts
 from gateway.payments.responses import render_ignored_parameters
 from reporting.approvals.figures import (
@@ -52,8 +53,7 @@ class ApprovalRatesView(ApiView):
         )
         by = parameters.get("groupBy") or "all"
         try:
-            with limit_search_time():
-                found, counted = compute_figures(period, by), count_chosen(period)
+            (found, counted), as_of = read_elsewhere(lambda: _compute_rates(period, by))
         except SearchTooBroadError:
             message = "the period has too many payments to be counted in time: ask for a shorter one"
             raise InvalidParametersError(
@@ -67,7 +67,13 @@ class ApprovalRatesView(ApiView):
             complete=counted < MAX_APPROVAL_PAYMENTS,
             **render_ignored_parameters(parameters),
         )
+        context.headers.update(build_as_of_header(as_of))
         return Response(body, headers=context.headers)
+
+
+def _compute_rates(period: ApprovalPeriod, by: str) -> tuple[list[SegmentFigures], int]:
+    with limit_search_time():
+        return compute_figures(period, by), count_chosen(period)
 
 
 def _begin_day(day: date) -> datetime:

@@ -22,7 +22,7 @@ from gateway.access.permissions import AccessScope
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
 from gateway.core.brands import find_issuer
 from gateway.core.intervals import ShareInterval, compute_share
-from gateway.db.statement import execute_sql
+from gateway.db.statement import read_sql
 from gateway.models import Channel
 
 MAX_APPROVAL_PAYMENTS: Final = 200_000
@@ -194,7 +194,7 @@ def get_chosen_sql(more: Mapping[str, str] = MappingProxyType({})) -> str:
 
 def count_chosen(period: ApprovalPeriod) -> int:
     """First payments that figures are computed from; MAX_APPROVAL_PAYMENTS if there are as many or more."""
-    return int(execute_sql(_COUNT, period.values())[0][0])
+    return int(read_sql(_COUNT, period.values())[0][0])
 
 
 def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
@@ -202,7 +202,7 @@ def compute_figures(period: ApprovalPeriod, by: str) -> list[SegmentFigures]:
     breakdown."""
     breakdown = BREAKDOWNS[by]
     sql = _FIGURES.format(segment=breakdown.segment, joins=breakdown.joins)
-    found = fold_rows(execute_sql(sql, period.values()), breakdown.rename)
+    found = fold_rows(read_sql(sql, period.values()), breakdown.rename)
     return sorted(found, key=(lambda one: one.name) if by in ("hour", "day") else _by_size)
 
 

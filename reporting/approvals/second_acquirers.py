@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
 from gateway.core.intervals import ShareInterval, compute_share
-from gateway.db.statement import execute_sql
+from gateway.db.statement import read_sql
 from gateway.payments.cascade import CASCADABLE_DECLINES, NO_ADVICE
 from gateway.risk.retry_rules import MAX_RULE_DAYS, NETWORK_OF_BRAND, RETRY_LIMITS, resolve_network
 from reporting.approvals.figures import ASKED_SQL, ApprovalPeriod, get_chosen_sql
@@ -173,7 +173,7 @@ def compute_cascades(period: ApprovalPeriod) -> list[CascadeFigures]:
     """What second acquirers did in a period, the most used currency first."""
     return [
         CascadeFigures(currency=currency, payments=payments, attempts=int(attempts), saved=saved, money=money)
-        for currency, payments, attempts, saved, money in execute_sql(_CASCADES, period.values())
+        for currency, payments, attempts, saved, money in read_sql(_CASCADES, period.values())
     ]
 
 
@@ -181,7 +181,7 @@ def compute_chances(period: ApprovalPeriod) -> list[CascadeChance]:
     """What second acquirers were not asked for."""
     pairs = [f"{row.result} {response}" for row in CASCADABLE_DECLINES for response in sorted(row.responses)]
     values = {**period.values(), "cascadable": pairs, "no_advice": sorted(NO_ADVICE)}
-    rows = execute_sql(_CHANCES, values)
+    rows = read_sql(_CHANCES, values)
     return [CascadeChance(currency=currency, payments=payments, money=money) for currency, payments, money in rows]
 
 
@@ -189,7 +189,7 @@ def count_retries(period: ApprovalPeriod) -> list[RetryCounts]:
     """What the networks count of the period's declined attempts, as far as declines are retained (MAX_RULE_DAYS)."""
     found: dict[str, RetryCounts] = {}
     row: tuple[Any, ...]
-    for row in execute_sql(_RETRIES, period.values()):
+    for row in read_sql(_RETRIES, period.values()):
         network = resolve_network(row[0])
         one = found.setdefault(network, RetryCounts(network=network))
         one.declines += row[1]

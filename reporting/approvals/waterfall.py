@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from gateway.backoffice.operations.dashboard import SCOPE_CONDITION
-from gateway.db.statement import execute_sql
+from gateway.db.statement import read_sql
 from reporting.approvals.figures import MAX_APPROVAL_PAYMENTS, ApprovalPeriod, get_chosen_sql
 
 LOST_REASONS: Final = {
@@ -122,9 +122,9 @@ def compute_waterfalls(period: ApprovalPeriod) -> list[Waterfall]:
     """One for each currency, the largest first."""
     found: dict[str, dict[str, tuple[int, Decimal]]] = defaultdict(dict)
     checkouts: dict[str, int] = {}
-    for currency, reason, count, money in execute_sql(_PURCHASES, period.values()):
+    for currency, reason, count, money in read_sql(_PURCHASES, period.values()):
         found[currency][reason] = (count, money)
-    for currency, opened, _money, left, left_money in execute_sql(_CHECKOUTS, period.values()):
+    for currency, opened, _money, left, left_money in read_sql(_CHECKOUTS, period.values()):
         checkouts[currency] = opened
         if left:
             found[currency]["left"] = (left, left_money)

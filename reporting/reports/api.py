@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import date
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,6 +18,7 @@ from gateway.catalogue.endpoints import REPORTS, Endpoint
 from gateway.catalogue.parse import Parameters
 from gateway.core import clock, identifiers
 from gateway.core.result_codes import PAYMENT_NOT_FOUND_CODE
+from gateway.db.standby import build_as_of_header, read_elsewhere
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts
 from gateway.payments.responses import render_ignored_parameters
@@ -75,6 +77,14 @@ class ReportView(ApiView):
         )
 
 
+def _find_settlement(
+    scope: ReportScope, wanted: ReportQuery, key: UUID
+) -> tuple[SettlementSummary | None, list[SettlementLine], int]:
+    """The settlement with its lines and their number; (None, [], 0) if there is none."""
+    found, _ = list_settlement_summaries(scope, ReportQuery(start=wanted.start, end=wanted.end), key)
+    return (found[0], *list_settlement_lines(scope, found[0], wanted)) if found else (None, [], 0)
+
+
 class SettlementListView(ReportView):
     """GET /v1/reports/reconciliations."""
 
@@ -85,7 +95,8 @@ class SettlementListView(ReportView):
         if parameters.get("testMode") == "INTERNAL":
             found, total = sample_settlements.build_sample_summaries(scope, wanted)
         else:
-            found, total = list_settlement_summaries(scope, wanted)
+            (found, total), as_of = read_elsewhere(lambda: list_settlement_summaries(scope, wanted))
+            context.headers.update(build_as_of_header(as_of))
         names = load_display_names(scope.merchant)
         aggregations = [render_settlement(summary, names) for summary in found]
         return self.answer(context, parameters, aggregations=aggregations, **_count_pages(total, wanted))
@@ -118,10 +129,8 @@ class SettlementDetailView(ReportView):
         if key is not None and parameters.get("testMode") == "INTERNAL":
             summary, lines, total = sample_settlements.build_sample_settlement(scope, key, wanted)
         elif key is not None:
-            found, _ = list_settlement_summaries(scope, ReportQuery(start=wanted.start, end=wanted.end), key)
-            if found:
-                summary = found[0]
-                lines, total = list_settlement_lines(scope, summary, wanted)
+            (summary, lines, total), as_of = read_elsewhere(lambda: _find_settlement(scope, wanted, key))
+            context.headers.update(build_as_of_header(as_of))
         if summary is None:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE, status=404)
         return self.answer(

@@ -13,9 +13,10 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connection
+from django.db import connections
 
 from gateway.catalogue.parse import InvalidParametersError, ParameterError
+from gateway.db.standby import choose_read_alias
 from gateway.models import AcquirerAccount, Channel, Merchant
 from reporting.reconciliation import file_columns
 from reporting.settlement.record_queries import (
@@ -151,7 +152,7 @@ def list_settlement_summaries(
         "offset": 0 if wanted.page is None else (wanted.page - 1) * REPORT_PAGE_SIZE,
     }
     text = _SUMMARY.format(settlements=_ONE if settlement else _CHOSEN, conditions=" AND ".join(conditions) or "true")
-    with connection.cursor() as cursor:
+    with connections[choose_read_alias()].cursor() as cursor:
         cursor.execute(text, values)
         rows = cursor.fetchall()
         total = rows[0][0] if rows else 0

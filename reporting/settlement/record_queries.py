@@ -14,8 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from django.db import connections
 
+from gateway.db.standby import choose_read_alias
 from gateway.models import AcquirerAccount, Channel, Merchant
 from reporting.settlement.models import (
     IS_ACTIVE_MATCH,
@@ -221,7 +222,7 @@ def query_lines(
     chosen: str, order: str, values: Mapping[str, Any], *, as_of: datetime, names: DisplayNames
 ) -> list[SettlementLine]:
     """Lines of the records ``r`` selected by the condition ``chosen`` (SQL, with its own order and limit)."""
-    with connection.cursor() as cursor:
+    with connections[choose_read_alias()].cursor() as cursor:
         # Only the placeholders are replaced: JSON paths in the statement have braces of their own.
         text = _SELECT.replace("{chosen}", chosen).replace("{order}", order)
         cursor.execute(text, {**values, "as_of": as_of})

@@ -114,7 +114,7 @@ class Server:
 class Cluster:
     """pg1 is primary, pg2 and pg3 are its standbys; commits wait for one of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = NAMES) -> None:
         self.account: SystemUser | None = find_unprivileged_user()
         self.folder = folder / "database"
         self.passwords = {name: secrets.token_urlsafe(24) for name in ("postgres", "tollhouse", "replicator")}
@@ -128,7 +128,7 @@ class Cluster:
         self.example = self.folder / "tollhouse.conf"
         replacements = {"/usr/local/lib/tollhouse": str(self.folder), "/var/lib/tollhouse-archive": str(self.archive)}
         self.write(self.example, rendered("postgresql.conf", replacements))
-        self.servers = [Server(name, self) for name in NAMES]
+        self.servers = [Server(name, self) for name in names]
         self.extra: list[Server] = []
 
     @property
@@ -178,7 +178,7 @@ class Cluster:
             standby.start()
         primary.configure()
         primary.ask("SELECT pg_reload_conf()")
-        wait_until(lambda: self.in_step(primary) == 2, PATIENCE_S, 0.1)
+        wait_until(lambda: self.in_step(primary) == len(standbys), PATIENCE_S, 0.1)
 
     def basebackup(self, standby: Server) -> None:
         """A standby out of the running primary."""

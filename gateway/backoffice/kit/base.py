@@ -38,6 +38,7 @@ from gateway.access.permissions import AccessScope, RowOwner
 from gateway.backoffice.kit import edit_conflict, list_columns, saved_views
 from gateway.backoffice.kit.entity_names import label_channel
 from gateway.backoffice.kit.list_filters import PeriodFilter, RelatedRowFilter
+from gateway.backoffice.kit.standby_pages import serve_from_standby
 from gateway.backoffice.sign_in import session
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import contains_card_number
@@ -145,6 +146,8 @@ class BackofficePage(ModelAdmin):
     """
 
     sensitive: ClassVar[bool] = False
+    lists_from_standby: ClassVar[bool] = False
+    """Whether the list may be read from a standby (gateway.db.standby): what is done with its rows is decided anew."""
     requires_reauthentication: ClassVar[bool] = False
     """Whether a change needs a recent authentication."""
     nothing: ClassVar[str | Promise] = ""
@@ -230,6 +233,13 @@ class BackofficePage(ModelAdmin):
         named = ["named_channel" if each == "channel" and "merchant" not in usual else each for each in usual]
         known = {_name_column(each): each for each in (*named, *self.more_columns)}
         return [_name_column(each) for each in named], known
+
+    def get_urls(self) -> list[Any]:
+        found: list[Any] = super().get_urls()
+        for each in found if self.lists_from_standby else ():
+            if each.name == f"{self.opts.app_label}_{self.opts.model_name}_changelist":
+                each.callback = serve_from_standby(each.callback)
+        return found
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ColumnedChangeList]:
         return ColumnedChangeList

@@ -45,6 +45,7 @@ NDC_SUFFIX_CHARS = 12
 class RegistrationAdmin(ReadOnlyPage):
     """Registrations: viewed and deleted."""
 
+    lists_from_standby = True
     deletable = True
     nothing = gettext_lazy(
         "A registration is a stored means of payment: POST /v1/registrations, or createRegistration=true "
@@ -198,6 +199,7 @@ class KnownValuesFilter(admin.AllValuesFieldListFilter):
 class RequestLogAdmin(ReadOnlyPage):
     """API requests with what was sent, masked."""
 
+    lists_from_standby = True
     nothing = gettext_lazy("Every call of the API stands here as it is made, with what was sent masked.")
     list_display = ("at", "method", "path", "status", "result_code", "took", "short_ndc")
     list_display_links = ("at", "short_ndc")
@@ -270,6 +272,7 @@ class RequestLogAdmin(ReadOnlyPage):
 class NotificationAdmin(ReadOnlyPage):
     """Notifications in the outbox, read-only."""
 
+    lists_from_standby = True
     nothing = gettext_lazy("What merchants are told stands here first: with the first payment.")
     list_display = ("created_at", "kind", "action", "payment_hex", "sequence", "merchant")
     list_select_related = ("merchant",)
@@ -287,6 +290,7 @@ class NotificationAdmin(ReadOnlyPage):
 class RiskObservationAdmin(ReadOnlyPage):
     """Observations that velocities count. The key is a keyed fingerprint and reveals no e-mail or address."""
 
+    lists_from_standby = True
     channel_path = None
     nothing = gettext_lazy(
         "What rules of the kind velocity count stands here, with the first payment that such a rule looks at."

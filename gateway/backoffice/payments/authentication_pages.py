@@ -15,6 +15,7 @@ from gateway.models import Authentication
 
 @admin.register(Authentication)
 class AuthenticationAdmin(ReadOnlyPage):
+    lists_from_standby = True
     nothing = gettext_lazy("An authentication begins with a payment on a channel that has 3-D Secure on.")
     list_display = ("created_at", "network", "flow", "trans_status", "code", "merchant", "payment")
     list_select_related = ("merchant",)

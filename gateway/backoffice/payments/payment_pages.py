@@ -98,6 +98,8 @@ QUICK_FILTERS = (
 class PaymentAdmin(ReadOnlyPage):
     """Payments. The list and the page are our own views; the base class gives the access scope."""
 
+    lists_from_standby = True
+
     def get_urls(self) -> list[URLPattern]:
         name = "gateway_payment_"
         own = [

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import OperationalError, connection, models, transaction
+from django.db import OperationalError, connections, models, transaction
 from django.db.models import Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Replace
 from django.utils.functional import Promise
@@ -30,6 +30,7 @@ from gateway.backoffice.payments.payment_filters import PaymentFilters
 from gateway.core import clock, identifiers
 from gateway.core.identifiers import first_id_at
 from gateway.core.masking import contains_card_number
+from gateway.db.standby import choose_read_alias
 from gateway.models import Authentication, Merchant, Payment, Registration, RequestLog
 from gateway.payments import search_keys
 from gateway.payments.chain_amounts import ZERO_AMOUNT
@@ -474,7 +475,7 @@ def sum_payments(scope: AccessScope, asked: SearchTerm, filters: PaymentFilters)
         for rows in _select_whole_list(scope, asked, filters):
             listed = rows.values("currency", "amount", "approved_amount", "payment_type")[:MAX_SUMMED_PAYMENTS]
             sql, bound = listed.query.sql_with_params()
-            with connection.cursor() as cursor:
+            with connections[choose_read_alias()].cursor() as cursor:
                 cursor.execute(
                     "SELECT currency, count(*), sum(amount), coalesce(sum(approved_amount), 0), "  # noqa: S608 - Django's own SQL
                     "coalesce(sum(approved_amount) FILTER (WHERE payment_type = ANY(%s)), 0) "
@@ -774,8 +775,9 @@ def _build_page(found: list[Payment], size: int) -> SearchPage:
 @contextmanager
 def limit_search_time() -> Iterator[None]:
     """Context in which statements are cancelled after SEARCH_TIMEOUT_MS. Raises SearchTooBroadError."""
+    alias = choose_read_alias()
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
             cursor.execute(f"SET LOCAL statement_timeout = {SEARCH_TIMEOUT_MS}")
             yield
             cursor.execute("SET LOCAL statement_timeout = DEFAULT")

@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import audit_log, signin
+from gateway.backoffice.kit.standby_pages import note_written
 from gateway.backoffice.sign_in import lockout, time_zones
 from gateway.core.client_address import resolve_client_ip
 from gateway.core.masking import contains_card_number
@@ -67,7 +68,9 @@ class BackofficeSessionMiddleware:
         if _has_to_set_up(request):
             return HttpResponseRedirect(reverse("admin:set_up"))
         with time_zones.use_zone(getattr(request, "time_zone", "")):
-            return self.get_response(request)
+            response = self.get_response(request)
+        note_written(request)
+        return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> HttpResponse | None:
         """Drop query parameters with a NUL, which no column holds, or with a full card number, by a redirect without

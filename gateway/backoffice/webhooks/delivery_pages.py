@@ -46,6 +46,7 @@ MAX_LISTED_ENDPOINTS: Final = 500
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(ReadOnlyPage):
+    lists_from_standby = True
     channel_path = "endpoint__channel"
 
     def get_urls(self) -> list[URLPattern]:
