@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -78,8 +79,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def till(python: Path, tmp_path: Path, live_server: LiveServer, committed: Shop, settings: Any) -> Iterator[Till]:
-    """A shop with its webhook endpoints: a signed one, and an encrypted one of the other variant."""
     settings.GATEWAY_BASE_URL = live_server.url
+    with open_till(python, tmp_path, live_server.url, committed) as opened:
+        yield opened
+
+
+@contextmanager
+def open_till(python: Path, tmp_path: Path, gateway: str, committed: Shop) -> Iterator[Till]:
+    """A shop with its webhook endpoints: a signed one, and an encrypted one of the other variant."""
     port = free_port()
     address = f"http://127.0.0.1:{port}/payments/process"
     made = [
@@ -89,7 +96,7 @@ def till(python: Path, tmp_path: Path, live_server: LiveServer, committed: Shop,
     secrets = [standard(made[0][1].reveal()), made[1][1].reveal()]
     token = committed.api.token
     assert token is not None
-    arguments = (str(port), tmp_path, live_server.url, token, committed.channel.entity_id, json.dumps(secrets))
+    arguments = (str(port), tmp_path, gateway, token, committed.channel.entity_id, json.dumps(secrets))
     with serving([python, PROGRAM, *arguments], port, tmp_path, bare_environment()) as server:
         for endpoint, _ in made:
             assert endpoints.activate_endpoint(endpoint, by=BY).active, "the test message is answered"

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +47,11 @@ EVENT: Final = "/organizer/concert-26"
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The environment with pretix and the newest wheels of ours."""
+    return install_pretix(tmp_path_factory.mktemp("wheels"))
+
+
+def install_pretix(folder: Path) -> Path:
+    """The environment with pretix and the newest wheels of ours. Its Python."""
     program = HOME / "bin/python"
     installed = HOME / ".installed"
     if not installed.exists() or installed.read_bytes() != LOCK.read_bytes():
@@ -57,7 +62,6 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
             reason = f"pretix could not be installed of {LOCK.name}: {ran.stderr}"
             pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
         installed.write_bytes(LOCK.read_bytes())
-    folder = tmp_path_factory.mktemp("wheels")
     wheels = write_wheels(folder, "pretix")
     install = [UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--reinstall", "--python", program, *wheels]
     run(*install, folder=folder)
@@ -103,12 +107,19 @@ class Tickets:
 @pytest.fixture
 def tickets(python: Path, tmp_path: Path, live_server: LiveServer, committed: Shop, settings: Any) -> Iterator[Tickets]:
     settings.GATEWAY_BASE_URL = live_server.url
+    with sell_tickets(python, tmp_path, live_server.url, committed) as open_shop:
+        yield open_shop
+
+
+@contextmanager
+def sell_tickets(python: Path, tmp_path: Path, gateway: str, committed: Shop) -> Iterator[Tickets]:
+    """The ticket shop until the end of the block, with its webhook endpoint."""
     port = free_port()
     address = f"http://127.0.0.1:{port}{EVENT}/tollhouse/webhook/"
     endpoint, secret = endpoints.create_endpoint(committed.merchant, address, by=BY, mode="encrypted")
     token = committed.api.token
     assert token is not None
-    arguments = (str(port), tmp_path, live_server.url, token, committed.channel.entity_id, secret.reveal())
+    arguments = (str(port), tmp_path, gateway, token, committed.channel.entity_id, secret.reveal())
     with serving([python, PROGRAM, *arguments], port, tmp_path, bare_environment()) as server:
         assert endpoints.activate_endpoint(endpoint, by=BY).active, "the test message is answered"
         made = json.loads((tmp_path / "shop.json").read_text())

@@ -6,7 +6,6 @@ of WebDriver. Source: https://firefox-source-docs.mozilla.org/testing/marionette
 
 from __future__ import annotations
 
-import base64
 import json
 import socket
 import subprocess
@@ -17,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.driven_browser import ELEMENT, PATIENCE_S, BrowserError, DrivenBrowser, Element, Installed
+
 FIREFOX = Path("/usr/bin/firefox-esr")
-PATIENCE_S = 60
-_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _PREFERENCES = """user_pref("marionette.port", 0);
 user_pref("app.normandy.enabled", false);
 user_pref("app.update.disabledForTesting", true);
@@ -32,12 +31,8 @@ user_pref("services.settings.server", "data:,");
 """
 
 
-class MarionetteError(Exception):
-    """Firefox answered a command with an error."""
-
-
 @dataclass(kw_only=True)
-class Firefox:
+class Firefox(DrivenBrowser):
     """One window of Firefox."""
 
     line: socket.socket
@@ -45,13 +40,13 @@ class Firefox:
     _held: bytes = field(default=b"")
 
     def call(self, command: str, **parameters: Any) -> Any:
-        """The result of a command. Raises MarionetteError."""
+        """The result of a command. Raises BrowserError."""
         self._last += 1
         body = json.dumps([0, self._last, command, parameters]).encode()
         self.line.sendall(b"%d:%s" % (len(body), body))
         _, _, fault, result = self.read()
         if fault is not None:
-            raise MarionetteError(f"{command}: {fault['error']}: {fault['message']}")
+            raise BrowserError(f"{command}: {fault['error']}: {fault['message']}")
         return result["value"] if isinstance(result, dict) and "value" in result else result
 
     def read(self) -> Any:
@@ -66,43 +61,30 @@ class Firefox:
 
     def _receive(self) -> bytes:
         if not (more := self.line.recv(65_536)):
-            raise MarionetteError("Firefox has ended")
+            raise BrowserError("Firefox has ended")
         return more
 
+    def open(self, url: str) -> None:
+        self.call("WebDriver:Navigate", url=url)
+
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script in the page returns."""
         return self.call("WebDriver:ExecuteScript", script=script, args=list(arguments))
 
-    def wait_for(self, script: str) -> Any:
-        """What a script returns as soon as that is anything true."""
-        end = time.monotonic() + PATIENCE_S
-        while not (found := self.run(script)):
-            assert time.monotonic() < end, f"it never came: {script}"
-            time.sleep(0.05)
+    def find_now(self, selector: str) -> Element:
+        found: Element = self.call("WebDriver:FindElement", using="css selector", value=selector)
         return found
 
-    def find(self, selector: str) -> dict[str, str]:
-        """The first element of a CSS selector, as soon as it is there."""
-        self.wait_for(f"return document.querySelector({json.dumps(selector)}) !== null")
-        found: dict[str, str] = self.call("WebDriver:FindElement", using="css selector", value=selector)
-        return found
+    def click_element(self, element: Element) -> None:
+        self.call("WebDriver:ElementClick", id=element[ELEMENT])
 
-    def click(self, selector: str) -> None:
-        self.call("WebDriver:ElementClick", id=self.find(selector)[_ELEMENT])
+    def send_keys(self, element: Element, text: str) -> None:
+        self.call("WebDriver:ElementSendKeys", id=element[ELEMENT], text=text)
 
-    def type(self, selector: str, text: str, *, frame: str = "", anew: bool = False) -> None:
-        """Type into an element, of the ``frame`` of that selector if one is named. ``anew``: it is emptied first."""
-        if frame:
-            self.call("WebDriver:SwitchToFrame", element=self.find(frame)[_ELEMENT])
-        target = self.find(selector)[_ELEMENT]
-        if anew:
-            self.run("arguments[0].select()", {_ELEMENT: target})
-        self.call("WebDriver:ElementSendKeys", id=target, text=text)
-        if frame:
-            self.call("WebDriver:SwitchToFrame", id=None)
+    def enter_frame(self, element: Element | None) -> None:
+        self.call("WebDriver:SwitchToFrame", **({"element": element[ELEMENT]} if element else {"id": None}))
 
-    def picture(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.call("WebDriver:TakeScreenshot", full=False)))
+    def screenshot(self) -> str:
+        return str(self.call("WebDriver:TakeScreenshot", full=False))
 
 
 @contextmanager
@@ -121,7 +103,7 @@ def firefox(profile: Path, width: int = 390, height: int = 900) -> Iterator[Fire
                 browser.read()  # its greeting
                 browser.call("WebDriver:NewSession", capabilities={"alwaysMatch": {"acceptInsecureCerts": False}})
                 yield browser
-                with suppress(MarionetteError, OSError):
+                with suppress(BrowserError, OSError):
                     browser.call("Marionette:Quit", flags=["eForceQuit"])
         finally:
             process.terminate()
@@ -138,3 +120,6 @@ def _connect(chosen: Path, process: subprocess.Popen[bytes]) -> socket.socket:
             assert process.poll() is None, "Firefox ended before it could be driven"
             assert time.monotonic() < end, "Firefox could not be driven"
             time.sleep(0.2)
+
+
+INSTALLED = Installed("firefox", FIREFOX.exists(), "no Firefox here (apt-get install firefox-esr)", firefox)

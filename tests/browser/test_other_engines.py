@@ -1,12 +1,14 @@
-"""The form in Firefox, Debian's own build: drawn, readable, and paid, as in Chromium.
+"""The form in Firefox and in WebKit, the engine of Safari, Debian's own builds: drawn, readable, and paid as in
+Chromium.
 
-Skipped where it is not installed (apt-get install firefox-esr).
+Each is skipped where it is not installed (apt-get install firefox-esr; webkit2gtk-driver xvfb).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,14 +19,16 @@ from tests.browser.test_widget_means import store
 from tests.browser.test_widget_page import CONTRAST
 from tests.browser.widget import DECLINED_AT_THE_BANK, GOOD, checkout
 from tests.support.client import Api
+from tests.support.driven_browser import DrivenBrowser, Installed
 from tests.support.fixtures import open_shop
-from tests.support.marionette import FIREFOX, Firefox, firefox
+from tests.support.marionette import INSTALLED as FIREFOX
+from tests.support.marionette import Firefox
 from tests.support.shopfront import Shopfront
+from tests.support.webkit import INSTALLED as WEBKIT
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(not FIREFOX.exists(), reason="no Firefox here (apt-get install firefox-esr)"),
 ]
 
 NUMBER, CVV = ".wpwl-control-cardNumber iframe", ".wpwl-control-cvv iframe"
@@ -33,15 +37,23 @@ READY = "return document.querySelector('.wpwl-widget') && !document.querySelecto
 FREE = f"return document.querySelector('{PAY}').getAttribute('aria-disabled') === 'false'"
 
 
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("firefox")
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A browser that runs, its name and its profile."""
+
+    name: str
+    profile: Path
+    window: DrivenBrowser
 
 
-@pytest.fixture(scope="module")
-def browser(profile: Path) -> Iterator[Firefox]:
-    with firefox(profile) as found:
-        yield found
+@pytest.fixture(scope="module", params=[FIREFOX, WEBKIT], ids=lambda installed: installed.name)
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
+    installed: Installed = request.param
+    if not installed.present:
+        pytest.skip(installed.missing)
+    profile = tmp_path_factory.mktemp(installed.name)
+    with installed.start(profile) as window:
+        yield Open(installed.name, profile, window)
 
 
 @pytest.fixture
@@ -49,35 +61,41 @@ def api(transactional_db: None) -> Api:
     return open_shop(Division.objects.create(name="D", psp=Psp.objects.create(name="P")), "Shop").api
 
 
-def go(browser: Firefox, url: str, name: str = "") -> None:
-    browser.call("WebDriver:Navigate", url=url)
+def go(opened: Open, url: str, name: str = "") -> DrivenBrowser:
+    browser = opened.window
+    browser.open(url)
     browser.wait_for(READY)
     if name and (folder := os.environ.get("SCREENSHOTS")):
-        browser.picture(Path(folder) / f"firefox-{name}.png")
+        browser.picture(Path(folder) / f"{opened.name}-{name}.png")
+    return browser
 
 
-def fill(browser: Firefox, number: str = GOOD) -> None:
+def fill(browser: DrivenBrowser, number: str = GOOD) -> None:
     browser.type("#field", number, frame=NUMBER)
     browser.type(".wpwl-control-expiry", "0534")
     browser.type("#field", "123", frame=CVV)
 
 
-def test_firefox_takes_a_port_itself(browser: Firefox, profile: Path) -> None:
+def test_firefox_takes_a_port_itself(opened: Open) -> None:
     """One chosen for it beforehand may be taken by another test before Firefox listens."""
+    if not isinstance(opened.window, Firefox):
+        pytest.skip("WebKit's driver is given its port")
+    profile = opened.profile
     assert 'user_pref("marionette.port", 0);' in (profile / "user.js").read_text(encoding="utf-8")
-    assert browser.line.getpeername()[1] == int((profile / "MarionetteActivePort").read_text(encoding="ascii"))
+    port = int((profile / "MarionetteActivePort").read_text(encoding="ascii"))
+    assert opened.window.line.getpeername()[1] == port
 
 
-def lands(browser: Firefox) -> None:
+def lands(browser: DrivenBrowser) -> None:
     browser.wait_for("return location.pathname === '/result' && location.search.includes('resourcePath')")
 
 
 @pytest.mark.parametrize("name", ["tailwindcss-4", "bootstrap-5", "old-shop", "right-to-left", "dark", "narrow-column"])
-def test_the_form_is_readable_and_pays_in_firefox(
-    browser: Firefox, api: Api, site: str, shop_site: Shopfront, name: str
+def test_the_form_is_readable_and_pays_in_other_engines(
+    opened: Open, api: Api, site: str, shop_site: Shopfront, name: str
 ) -> None:
     """Pages of others under a policy without 'unsafe-inline'."""
-    go(browser, show(shop_site, site, api, HOSTS[name]), name)
+    browser = go(opened, show(shop_site, site, api, HOSTS[name]), name)
     browser.click(".wpwl-method-radio")
     for selector in (".wpwl-label", ".wpwl-method-words > span", PAY, ".wpwl-control-expiry"):
         contrast = browser.run(f"return ({CONTRAST})(document.querySelector(arguments[0]))", selector)
@@ -89,8 +107,8 @@ def test_the_form_is_readable_and_pays_in_firefox(
     assert Payment.objects.get().status == "APPROVED"
 
 
-def test_a_decline_and_another_card_in_firefox(browser: Firefox, api: Api, site: str, shop_site: Shopfront) -> None:
-    go(browser, show(shop_site, site, api, Host()))
+def test_a_decline_and_another_card_in_other_engines(opened: Open, api: Api, site: str, shop_site: Shopfront) -> None:
+    browser = go(opened, show(shop_site, site, api, Host()))
     browser.click(".wpwl-method-radio")
     fill(browser, DECLINED_AT_THE_BANK)
     browser.click(PAY)
@@ -103,11 +121,11 @@ def test_a_decline_and_another_card_in_firefox(browser: Firefox, api: Api, site:
     assert sorted(Payment.objects.values_list("status", flat=True)) == ["APPROVED", "DECLINED"]
 
 
-def test_an_expired_card_is_renewed_in_firefox(browser: Firefox, api: Api, site: str, shop_site: Shopfront) -> None:
+def test_an_expired_card_is_renewed_in_other_engines(opened: Open, api: Api, site: str, shop_site: Shopfront) -> None:
     old = Registration.objects.get(pk=store(api))
     old.details["card"] |= {"expiryMonth": "01", "expiryYear": "2024"}
     old.save(update_fields=["details"])
-    go(browser, shop_site.widget(site, checkout(api, **{"registrations[0].id": old.id.hex})))
+    browser = go(opened, shop_site.widget(site, checkout(api, **{"registrations[0].id": old.id.hex})))
     row = f"#wpwl-container-registration-{old.id.hex}"
     browser.click(f"{row} .wpwl-method-radio")
     browser.type(f"{row} .wpwl-control-expiry", "0842")
