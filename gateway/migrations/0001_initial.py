@@ -1541,6 +1541,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("max_cascades", models.PositiveSmallIntegerField(db_default=0, default=0)),
+                (
+                    "choose_by",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "their weights"),
+                            ("cheapest", "the cheapest whose approval rate is not worse"),
+                            ("rate", "the best approval rate"),
+                        ],
+                        db_default="",
+                        default="",
+                        max_length=8,
+                    ),
+                ),
+                ("max_rate_loss", models.DecimalField(db_default=0, decimal_places=2, default=0, max_digits=4)),
+                ("explored_percent", models.PositiveSmallIntegerField(db_default=0, default=0)),
             ],
             options={
                 "ordering": ["channel_id", "position", "id"],
@@ -1549,6 +1565,16 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(fields=("channel", "name"), name="routing_rule_name"),
                     models.CheckConstraint(
                         condition=models.Q(("max_cascades__lte", 2)), name="routing_rule_max_cascades"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("choose_by__in", ["", "cheapest", "rate"])), name="routing_rule_choose_by"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_rate_loss__gte", 0), ("max_rate_loss__lte", 20)),
+                        name="routing_rule_rate_loss",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("explored_percent__lte", 20)), name="routing_rule_explored"
                     ),
                 ],
             },
@@ -3544,6 +3570,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("ASKED", "waits for a second person"),
+                            ("APPROVED", "approved, waits for the command"),
                             ("DONE", "erased"),
                             ("REJECTED", "rejected"),
                             ("WITHDRAWN", "withdrawn"),
@@ -3590,12 +3617,12 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["merchant", "-asked_at"], name="erasure_merchant_time")],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("state", "ASKED"), ("value", ""), _connector="OR"),
+                        condition=models.Q(("state__in", ["ASKED", "APPROVED"]), ("value", ""), _connector="OR"),
                         name="erasure_ended_keeps_no_value",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("state", "DONE"), _negated=True),
+                            models.Q(("state__in", ["APPROVED", "DONE"]), _negated=True),
                             ("asked_by__isnull", True),
                             models.Q(
                                 ("decided_by__isnull", False),
@@ -3621,6 +3648,7 @@ class Migration(migrations.Migration):
                 ("payments", models.SmallIntegerField()),
                 ("amount", models.DecimalField(decimal_places=2, max_digits=14)),
                 ("authentications", models.IntegerField()),
+                ("used_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "merchant",
                     models.ForeignKey(
@@ -3631,6 +3659,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["used_at"], name="exemption_count_used")],
+            },
         ),
         migrations.CreateModel(
             name="ExemptionRequest",
@@ -3668,6 +3699,60 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [models.Index(fields=["channel", "exemption", "stage", "at"], name="exemption_outcome")],
+            },
+        ),
+        migrations.CreateModel(
+            name="AcquirerCost",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "pricing",
+                    models.CharField(
+                        choices=[("BLENDED", "blended"), ("PLUS", "interchange-plus")], default="BLENDED", max_length=7
+                    ),
+                ),
+                ("brand", models.CharField(blank=True, default="", max_length=32)),
+                ("region", models.CharField(blank=True, default="", max_length=7)),
+                ("level", models.CharField(blank=True, default="", max_length=16)),
+                ("currency", models.CharField(blank=True, default="", max_length=3)),
+                ("percent", models.DecimalField(decimal_places=4, default=0, max_digits=7)),
+                ("fixed", models.DecimalField(decimal_places=4, default=0, max_digits=12)),
+                ("interchange_percent", models.DecimalField(decimal_places=4, default=0, max_digits=7)),
+                ("interchange_fixed", models.DecimalField(decimal_places=4, default=0, max_digits=12)),
+                ("scheme_percent", models.DecimalField(decimal_places=4, default=0, max_digits=7)),
+                ("scheme_fixed", models.DecimalField(decimal_places=4, default=0, max_digits=12)),
+                ("valid_from", models.DateField()),
+                (
+                    "account",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="costs",
+                        to="gateway.acquireraccount",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["account_id", "brand", "region", "level", "currency", "-valid_from"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("account", "brand", "region", "level", "currency", "valid_from"),
+                        name="acquirer_cost_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("fixed", 0), ("interchange_fixed", 0), ("scheme_fixed", 0)),
+                            models.Q(("currency", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="acquirer_cost_fixed_has_currency",
+                    ),
+                ],
             },
         ),
     ]

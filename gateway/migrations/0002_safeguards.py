@@ -65,7 +65,7 @@ WITH member AS (
         coalesce(sum(amount) FILTER (WHERE type IN ('DB', 'CP', 'RB') OR (type = 'RC' AND followed = 'PA')), 0)
             - coalesce(sum(reopened), 0) AS paid,
         coalesce(sum(amount) FILTER (WHERE type = 'RF' AND NOT returned), 0) AS refunded,
-        coalesce(sum(amount - reopened) FILTER (WHERE type = 'RV' AND followed <> 'PA'), 0) AS undone,
+        coalesce(sum(amount - reopened) FILTER (WHERE type = 'RV' AND followed <> 'PA' AND NOT returned), 0) AS undone,
         coalesce(sum(amount) FILTER (WHERE type = 'CB'), 0) - coalesce(sum(amount) FILTER (WHERE type = 'CR'), 0)
             AS charged_back,
         coalesce(bool_or(type = 'CB'), false) AS contested,
