@@ -258,7 +258,7 @@ def test_a_file_does_not_come(shop: Shop, of: ClearingInstitute, max_: Client) -
     found = page(max_, lacking, **asked)
     assert "order-waits" in found
     assert "order-came" not in found
-    assert "<dd>44.00</dd>" in found
+    assert "<dd>44.00 EUR</dd>" in found
     for odd in ({"from": "x"}, {"to": "0001-01-01"}, {"from": "2030-01-01", "to": "2020-01-01"}):
         assert page(max_, lacking, **odd)
     uploaded(max_, [line(shop, acquirers_id(max_, paid), "44.00")], "late.csv")
