@@ -4,7 +4,9 @@ database."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -261,7 +263,8 @@ def test_a_call_without_an_answer_is_made_once_more_under_its_key_within_the_tim
 ) -> None:
     settings.GATEWAY_ACQUIRER_TIMEOUT_S = 10.0
     moments = iter((100.0, 101.0, 105.0))
-    monkeypatch.setattr(external_server.time, "monotonic", lambda: next(moments))
+    steps = SimpleNamespace(monotonic=lambda: next(moments), time=time.time, time_ns=time.time_ns)
+    monkeypatch.setattr(external_server, "time", steps)
     wire = answering(monkeypatch, first, said(RANGE))
     assert look_up(server) is not None
     assert [call["timeout_s"] for call in wire.calls] == [9.0, 5.0]
@@ -273,7 +276,8 @@ def test_no_call_is_made_when_no_time_is_left(
 ) -> None:
     settings.GATEWAY_ACQUIRER_TIMEOUT_S = 10.0
     moments = iter((100.0, 101.0, 110.0))
-    monkeypatch.setattr(external_server.time, "monotonic", lambda: next(moments))
+    steps = SimpleNamespace(monotonic=lambda: next(moments), time=time.time, time_ns=time.time_ns)
+    monkeypatch.setattr(external_server, "time", steps)
     wire = answering(monkeypatch, GONE, said(RANGE))
     with pytest.raises(DirectoryUnreachableError):
         look_up(server)

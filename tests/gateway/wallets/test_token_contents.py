@@ -181,8 +181,8 @@ def test_a_chain_with_one_certificate_that_is_not_for_it_is_not_trusted(
     def issued(name: str, *values: Any, **more: Any) -> Any:
         return issue(name, *values, **(more | how if name == changed else more))
 
+    key, keys, _ = made("wallet1", "ec_v1")  # before the change: it is kept for all tests
     monkeypatch.setattr(token_factory, "_certificate", issued)
-    key, keys, _ = made("wallet1", "ec_v1")
     token = token_factory.build_wallet_token("ec_v1", SHEET, keys, key.maker, now=NOW)
     assert answer("wallet1", token) is R.UNTRUSTED
 
