@@ -23,6 +23,8 @@ from gateway.models import AccessToken
 
 TOKEN_ISSUE_PERMISSION: Final = "gateway.issue_accesstoken"  # noqa: S105 - a name or a mask, no password
 MONEY_MOVING_SCOPE: Final = "payments"
+MAX_JUDGED_TOKENS: Final = 500
+"""Waiting tokens that a list looks through for those its reader may approve."""
 
 
 def needs_token_approval(user: User, place: RowOwner, scopes: Sequence[str]) -> bool:
@@ -54,8 +56,8 @@ def explain_approval_refusal(token: AccessToken, by: User) -> str:
 
 
 def list_waiting_tokens(user: User) -> list[AccessToken]:
-    """Tokens that wait for an approval and that ``user`` can approve, the oldest first; at most MAX_SHOWN_OF_A_KIND are
-    looked at."""
+    """Tokens that wait for an approval and that ``user`` can approve, the oldest first; at most MAX_SHOWN_OF_A_KIND of
+    the MAX_JUDGED_TOKENS oldest."""
     scope = permissions.find_access_scope(user, TOKEN_ISSUE_PERMISSION)
     if not scope:
         return []
@@ -63,12 +65,14 @@ def list_waiting_tokens(user: User) -> list[AccessToken]:
     rows = rows.exclude(ends_at__lte=clock.real_now()).exclude(requested_by=user.pk)
     refused: dict[tuple[Any, ...], bool] = {}  # many tokens of one person at one place are judged once
     found = []
-    for token in rows.select_related("merchant", "requested_by").order_by("created_at")[:MAX_SHOWN_OF_A_KIND]:
+    for token in rows.select_related("merchant", "requested_by").order_by("created_at")[:MAX_JUDGED_TOKENS]:
         key = (token.requested_by_id, token.merchant_id, token.channel_id)
         if key not in refused:
             refused[key] = bool(explain_approval_refusal(token, user))
         if not refused[key]:
             found.append(token)
+        if len(found) == MAX_SHOWN_OF_A_KIND:
+            break
     return found
 
 
