@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from gateway.models import AuditEntry, Role, SignIn
 from tests.browser.conftest import picture
 from tests.browser.patience import follow, in_no_hurry
-from tests.browser.test_back_office import serious
+from tests.browser.test_back_office import list_faults
 from tests.browser.test_clerks import fits
 from tests.support.fixtures import Shop
 from tests.support.office import app_of, code_of, person
@@ -211,7 +211,7 @@ def test_single_sign_on_at_a_provider(site: str, chromium: Browser, dora: User, 
 
 @pytest.mark.parametrize("language", ["en", "de"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_every_page_of_signing_in_fits_and_has_no_serious_fault(
+def test_every_page_of_signing_in_fits_and_has_no_fault(
     site: str, open_page: Opened, dora: User, width: int, language: str, issuer: str, settings: Any
 ) -> None:
     """Narrow and wide, in both languages."""
@@ -225,7 +225,7 @@ def test_every_page_of_signing_in_fits_and_has_no_serious_fault(
         if path is not None:
             page.goto(f"{site}{path}")
         picture(page, f"{name}-{width}-{language}")
-        faults.extend(serious(page))
+        faults.extend(list_faults(page))
         if not fits(page):
             faults.append(f"{page.url} is wider than the window")
 

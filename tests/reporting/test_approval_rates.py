@@ -14,10 +14,10 @@ from django.db import connection
 from django.utils import translation
 
 from gateway.access.permissions import FULL_ACCESS, AccessScope
-from gateway.core import clock, identifiers
+from gateway.core import clock, identifiers, intervals
 from gateway.db.copied_rows import build_copy_line, copy_lines
 from gateway.models import Authentication, Channel, Merchant, Payment, Role
-from reporting.approvals import alarms, figures, gains, intervals, waterfall
+from reporting.approvals import alarms, figures, gains, waterfall
 from reporting.approvals.alarms import SegmentDays, compute_chance, is_fall
 from reporting.approvals.figures import BREAKDOWNS, ApprovalPeriod, SegmentFigures, compute_figures
 from reporting.approvals.models import RateAlarm
