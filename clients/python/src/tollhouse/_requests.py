@@ -106,9 +106,14 @@ class PreparedRequest:
 
 class BoundedAnswer:
     """The body of an answer, as it comes in pieces. A timeout of httpx is one of each piece: whoever sends them slowly
-    enough would keep the caller, and what it holds, for ever."""
+    enough would keep the caller, and what it holds, for ever. Encoded answers are refused: a decoder may yield nothing
+    for a long time, and everything at once."""
 
     def __init__(self, answer: httpx.Response, timeout: float) -> None:
+        """Raises httpx.DecodingError for an encoded answer; PreparedRequest asks for none."""
+        encoding = answer.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            raise httpx.DecodingError(f"the answer is encoded, which was not asked for: {encoding[:40]!r}")
         self._answer = answer
         self._until = time.monotonic() + timeout
         self._pieces: list[bytes] = []
@@ -157,6 +162,7 @@ def prepare_request(
     headers = {
         "Authorization": f"Bearer {connection.token}",
         "Accept": "application/json",
+        "Accept-Encoding": "identity",
         "User-Agent": f"tollhouse-python/{__version__}",
     }
     used = "" if key is None else key or str(uuid.uuid4())

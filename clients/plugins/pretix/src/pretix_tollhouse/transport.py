@@ -22,6 +22,10 @@ class GuardedTransport(httpx.HTTPTransport):
     names the host as ever. Proxies of the environment are not used. The connection is cut after TIMEOUT_S without the
     head of an answer: httpx's timeouts are of each byte, and an organiser names the server."""
 
+    def __init__(self) -> None:
+        # No connection is used twice: a request's connection is known, and can be cut, only if that request made it.
+        super().__init__(limits=httpx.Limits(max_keepalive_connections=0))
+
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send it. Raises httpx.ConnectError for a host that is unknown, or not public."""
         host, watch = request.url.host, _Watch()
@@ -41,14 +45,22 @@ class _Watch:
 
     def __init__(self) -> None:
         self._stream: Any = None
+        self._over = False
 
     def follow(self, event: str, about: dict[str, Any]) -> None:
         """What httpx tells while it sends."""
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
             self._stream = about["return_value"]
+            if self._over:
+                self._shut()
 
     def cut(self) -> None:
-        """End the connection; whoever reads from it gets an error."""
+        """End the connection, also one that is only being made; whoever reads from it gets an error."""
+        # First this: follow() looks at it after it has set the stream, so that one of the two threads shuts it.
+        self._over = True
+        self._shut()
+
+    def _shut(self) -> None:
         if self._stream is not None:
             with contextlib.suppress(OSError):
                 self._stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)

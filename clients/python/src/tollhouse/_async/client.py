@@ -96,6 +96,8 @@ class AsyncTollhouse:
                     request.method, request.url, content=request.content, headers=request.headers
                 ) as answered:
                     body = BoundedAnswer(answered, self._connection.timeout)
+                    # Encoded answers are refused, so nothing is decoded here. httpx's raw iterators would be the same,
+                    # but refuse the answers of transports that hold them whole, as those of tests do.
                     async for piece in answered.aiter_bytes():
                         body.add(piece)
                     got = body.build()
