@@ -81,21 +81,25 @@ document.addEventListener("DOMContentLoaded", () => {
   show();
 });
 
-// Names of merchants and channels are suggested while one types.
-let suggesting = 0;
+// Names of merchants and channels are suggested while one types. Each field waits for itself, and an answer to what is
+// no longer in the field is dropped: answers may come in another order than they were asked for.
+/** @type {WeakMap<HTMLInputElement, number>} */
+const suggesting = new WeakMap();
 document.addEventListener("input", (event) => {
   const field = event.target;
   if (!(field instanceof HTMLInputElement) || !field.dataset.names) return;
-  clearTimeout(suggesting);
-  suggesting = setTimeout(async () => {
+  clearTimeout(suggesting.get(field));
+  suggesting.set(field, setTimeout(async () => {
+    const asked = field.value;
     try {
-      const answer = await fetch(`${field.dataset.names}?q=${encodeURIComponent(field.value)}`, { headers: { Accept: "application/json" } });
+      const answer = await fetch(`${field.dataset.names}?q=${encodeURIComponent(asked)}`, { headers: { Accept: "application/json" } });
       if (!answer.ok || !field.list) return;
       /** @type {{ names: string[] }} */
       const found = await answer.json();
+      if (field.value !== asked) return;
       field.list.replaceChildren(...found.names.map((name) => { const one = document.createElement("option"); one.value = name; return one; }));
     } catch { /* the whole name can be typed */ }
-  }, 150);
+  }, 150));
 });
 
 // Choices with a search are drawn by a library that names an empty one by nothing: each has its field's label, too.

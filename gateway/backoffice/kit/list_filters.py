@@ -37,6 +37,8 @@ from gateway.models import Channel, Merchant
 
 MAX_FILTER_LINKS: Final = 10
 """Related rows that a filter lists as links. Merchants and channels beyond that are chosen by typing."""
+MAX_UNTYPED_LINKS: Final = 100
+"""Related rows that a filter lists as links where none can be typed."""
 PLACE_PARAMETERS: Final = frozenset({"p", "e", "all"})
 """Parameters of a list's address that end with another filter: the place in it, and an error."""
 _TYPED_KINDS: Final[dict[type[models.Model], str]] = {Channel: "channel", Merchant: "merchant"}
@@ -50,10 +52,20 @@ def show_fault(request: HttpRequest, title: str, fault: str) -> None:
         messages.warning(request, f"{capfirst(title)}: {fault}")
 
 
+def _drop_blanks(params: dict[str, list[str]], name: str) -> None:
+    """Leave out values that say nothing: a field that was emptied asks for no row rather than for one without an id."""
+    if name in params:
+        given = [text for text in params.pop(name) if text.strip()]
+        if given:
+            params[name] = given
+
+
 class RelatedRowFilter(admin.RelatedFieldListFilter):
     """A filter by a related row that knows only rows which the user may see. A few are links; merchants and channels
     are typed where there are more, with suggestions: a name, a part of one that only one row has, or an entityId."""
 
+    typed = False
+    """Whether the filter is a field instead of links."""
     fault = ""
     """Why what was typed names no row, for the filter's field."""
 
@@ -67,18 +79,22 @@ class RelatedRowFilter(admin.RelatedFieldListFilter):
             rows = rows.select_related("merchant").order_by("merchant__name", "name")
         elif self.related is Merchant:
             rows = rows.order_by("name")
-        self.rows = rows
+        self.rows = rows if rows.ordered else rows.order_by("pk")
         self.kept = [
             (name, text) for name in request.GET for text in request.GET.getlist(name) if name not in PLACE_PARAMETERS
         ]
+        _drop_blanks(params, f"{field_path}__{field.target_field.name}__exact")
         super().__init__(field, request, params, model, model_admin, field_path)
         self.kept = [(name, text) for name, text in self.kept if name not in self.expected_parameters()]
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
         """The rows as links; none where there are too many and one can be typed."""
+        if self.related not in _TYPED_KINDS:
+            links = [(row.pk, label_entity(row)) for row in self.rows[:MAX_UNTYPED_LINKS]]
+            return sorted(links, key=lambda link: link[1].casefold())
         found = list(self.rows[: MAX_FILTER_LINKS + 1])
-        self.typed = self.related in _TYPED_KINDS and len(found) > MAX_FILTER_LINKS
-        return [] if self.typed else [(row.pk, label_entity(row)) for row in found[:MAX_FILTER_LINKS]]
+        self.typed = len(found) > MAX_FILTER_LINKS
+        return [] if self.typed else [(row.pk, label_entity(row)) for row in found]
 
     @property
     def template(self) -> str:  # type: ignore[override]  # Django reads it of each filter
@@ -186,7 +202,7 @@ class PeriodFilter(admin.ListFilter):
             if period in PERIODS:
                 since, until = find_period(period)
             else:
-                self.faults["period"] = _("%s is not known here") % _("this period")
+                self.faults["period"] = _("this period is not known here")
         try:
             if text := self.asked.get("from", ""):
                 since = max(filter(None, (since, parse_filter_time(text))))

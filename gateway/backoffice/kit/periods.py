@@ -18,6 +18,12 @@ FILTER_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M"
 """Format of times in filters, in the reader's zone; with a Z at the end, in UTC."""
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """How much earlier than its id a payment's own time may be: clocks of several machines."""
+MIN_FILTER_YEAR: Final = 1970
+MAX_FILTER_YEAR: Final = 9998
+_EARLIEST: Final = datetime(MIN_FILTER_YEAR, 1, 1, tzinfo=UTC) - timedelta(days=1)
+_LATEST: Final = datetime(MAX_FILTER_YEAR + 1, 1, 1, tzinfo=UTC) + timedelta(days=1)
+"""The first moment that is read, and the end. A day wider than the years: format_filter_time writes their ends in UTC,
+and the last year ends in the next. At the ends of the calendar a tolerance or another zone overflows."""
 PERIODS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "hour": "the last hour", "day": "the last 24 hours", "today": "today", "yesterday": "yesterday",
@@ -38,15 +44,23 @@ def format_filter_time(at: datetime) -> str:
 
 def parse_filter_time(text: str) -> datetime:
     """A day or a time in the reader's zone; with a Z at the end, in UTC. Raises FilterValueError."""
-    zone = timezone.get_current_timezone()
+    zone = UTC if text.endswith("Z") else timezone.get_current_timezone()
     try:
         if "T" in text:
-            own = UTC if text.endswith("Z") else zone
-            return datetime.strptime(text.removesuffix("Z"), FILTER_TIME_FORMAT).replace(tzinfo=own).astimezone(UTC)
-        return datetime.combine(date.fromisoformat(text), time(), zone).astimezone(UTC)
-    except (ValueError, OverflowError):
+            written = datetime.strptime(text.removesuffix("Z"), FILTER_TIME_FORMAT).replace(tzinfo=zone)
+        else:
+            written = datetime.combine(date.fromisoformat(text), time(), zone)
+    except ValueError:
         words = _("give a date as yyyy-MM-dd, e.g. 2026-05-14, or with a time, 2026-05-14T10:00")
         raise FilterValueError(words) from None
+    if not _EARLIEST <= written.replace(tzinfo=UTC) < _LATEST:  # as it is written: in UTC it may be no time at all
+        raise _build_year_fault()
+    return written.astimezone(UTC)
+
+
+def _build_year_fault() -> FilterValueError:
+    words = _("give a year from %(first)s to %(last)s")
+    return FilterValueError(words % {"first": MIN_FILTER_YEAR, "last": MAX_FILTER_YEAR})
 
 
 def parse_filter_end(text: str) -> datetime:
@@ -56,7 +70,7 @@ def parse_filter_end(text: str) -> datetime:
     try:
         after = date.fromisoformat(text) + timedelta(days=1)
     except OverflowError:
-        raise FilterValueError(_("give a date before the year 9999")) from None
+        raise _build_year_fault() from None
     except ValueError:
         return parse_filter_time(text)
     return parse_filter_time(after.isoformat())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,17 +12,33 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from checkout.models import Checkout
 from gateway.backoffice.kit.list_filters import MAX_FILTER_LINKS
-from gateway.backoffice.kit.periods import PERIODS
+from gateway.backoffice.kit.periods import PERIODS, format_filter_time, parse_filter_end, parse_filter_time
 from gateway.core import clock
 from gateway.core.identifiers import first_id_at
-from gateway.models import Channel, Grant, Merchant, RequestLog, Role, SavedView, UserPreference
+from gateway.models import (
+    AcquirerAccount,
+    AcquirerCost,
+    Authentication,
+    Channel,
+    Grant,
+    Merchant,
+    ProcessorEvent,
+    Registration,
+    RequestLog,
+    Role,
+    SavedView,
+    UserPreference,
+)
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 CHANNELS, RULES, REQUESTS = "/admin/gateway/channel/", "/admin/gateway/routingrule/", "/admin/gateway/requestlog/"
+COSTS = "/admin/gateway/acquirercost/"
 BY_MERCHANT, BY_CHANNEL = "merchant__id__exact", "channel__id__exact"
 NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
 
@@ -51,7 +69,9 @@ def listed_ids(client: Client, address: str, **asked: str) -> set[Any]:
 
 
 def text_of(client: Client, address: str, **asked: str) -> str:
-    return client.get(address, asked).content.decode()
+    answer = client.get(address, asked)
+    assert answer.status_code == 200, answer
+    return answer.content.decode()
 
 
 # --- by a merchant or channel -------------------------------------------------------------------------------------
@@ -104,6 +124,32 @@ def test_a_few_are_links_as_before(shop: Shop) -> None:
     page = text_of(signed_in(user), CHANNELS)
     assert f"?{BY_MERCHANT}={other.merchant.pk}" in page
     assert "data-names" not in page
+
+
+def test_an_emptied_name_asks_for_every_row_and_keeps_the_other_filters(office: Client, many: list[Merchant]) -> None:
+    """Found in use: the list came back with ?e=1 and without any filter."""
+    active = set(Channel.objects.filter(name="main").values_list("pk", flat=True)[:3])
+    Channel.objects.exclude(pk__in=active).update(active=False)
+    for blank in ("", "  "):
+        assert listed_ids(office, CHANNELS, active__exact="1", **{BY_MERCHANT: blank}) == active
+        assert "names none of yours" not in text_of(office, CHANNELS, **{BY_MERCHANT: blank})
+
+
+def test_rows_that_cannot_be_typed_are_links_in_the_order_of_their_names(office: Client, shop: Shop) -> None:
+    """A filter that cut them at ten left out accounts that nothing else on the page chose."""
+    names = [f"Account {number:02d}" for number in range(MAX_FILTER_LINKS + 5)]
+    for name in reversed(names):
+        account = AcquirerAccount.objects.create(
+            channel=shop.channel, connector="stub", acquirer_merchant_id=name, name=name
+        )
+        AcquirerCost.objects.create(account=account, percent=1, valid_from=date(2026, 1, 1))
+    shown = listed(office, COSTS).filter_specs[0].lookup_choices
+    assert [name for _pk, name in shown] == names
+    page = text_of(office, COSTS)
+    for pk, _name in shown:
+        assert f"?account__id__exact={pk}" in page
+    last = AcquirerAccount.objects.get(name=names[-1])
+    assert listed_ids(office, COSTS, account__id__exact=str(last.pk)) == set(last.costs.values_list("pk", flat=True))
 
 
 def test_one_merchant_is_no_choice(shop: Shop) -> None:
@@ -210,19 +256,62 @@ def test_days_are_those_of_the_readers_zone(office: Client, hours: dict[str, Req
     [
         ({"period": "century"}, "this period is not known here"),
         ({"from": "soon"}, "give a date as yyyy-MM-dd"),
-        ({"to": "9999-12-31"}, "give a date before the year 9999"),
+        ({"to": "9999-12-31"}, "give a year from 1970 to 9998"),
         ({"from": "2026-05-14T10:00", "to": "2026-05-14T09:00"}, "lies before the beginning"),
-        ({"from": "0001-01-01T00:00"}, ""),
-        ({"to": "9998-12-31T23:59"}, ""),
     ],
 )
 def test_a_time_that_cannot_be_read_is_said_to_be_so(
     office: Client, hours: dict[str, RequestLog], asked: dict[str, str], said: str
 ) -> None:
     page = text_of(office, REQUESTS, **asked)
-    if said:
-        assert page.count(said) == 2
-        assert listed_ids(office, REQUESTS, **asked) == set()
+    assert page.count(said) == 2
+    assert listed_ids(office, REQUESTS, **asked) == set()
+    name = "to" if "to" in asked else next(iter(asked))
+    assert page.count('aria-invalid="true"') == 1
+    assert f'aria-describedby="fault-{name}"' in page
+    assert f'<p class="ck-fault" id="fault-{name}">' in page
+
+
+ZONES = ("Pacific/Kiritimati", "America/Los_Angeles")  # fourteen hours ahead of UTC, and eight behind
+
+
+def set_zone(client: Client, zone: str) -> None:
+    UserPreference.objects.create(user=User.objects.get(username="root"), time_zone=zone)
+    client.get("/admin/")  # the zone is read with the row of the sign-in, which the first page makes
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("name", ["from", "to"])
+@pytest.mark.parametrize(
+    "text",
+    ["0001-01-01", "0001-01-01T00:00", "0001-01-01T00:00Z", "9999-12-31", "9999-12-31T23:59", "9999-12-31T23:59Z"],
+)
+def test_the_ends_of_the_calendar_are_refused_in_any_zone(
+    office: Client, hours: dict[str, RequestLog], zone: str, name: str, text: str
+) -> None:
+    """A tolerance before the first moment or after the last, or either in another zone, is no time at all."""
+    set_zone(office, zone)
+    assert text_of(office, REQUESTS, **{name: text}).count("give a year from 1970 to 9998") == 2
+    assert listed_ids(office, REQUESTS, **{name: text}) == set()
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("1970-01-01", "9998-12-31"),
+        ("1970-01-01T00:00", "9998-12-31T23:59"),
+        ("1970-01-01T00:00Z", "9998-12-31T23:59Z"),
+    ],
+)
+def test_the_first_and_the_last_year_are_read_in_any_zone(
+    office: Client, hours: dict[str, RequestLog], zone: str, first: str, last: str
+) -> None:
+    set_zone(office, zone)
+    assert {row.pk for row in hours.values()} <= listed_ids(office, REQUESTS, **{"from": first, "to": last})
+    with timezone.override(zone):
+        for at in (parse_filter_time(first), parse_filter_end(last)):
+            assert parse_filter_time(format_filter_time(at)) == at, "what runs later reads it in UTC"
 
 
 def test_a_period_is_found_along_the_primary_key(office: Client, hours: dict[str, RequestLog]) -> None:
@@ -240,18 +329,54 @@ def test_a_view_keeps_a_period(office: Client) -> None:
     assert SavedView.objects.get(name="Of yesterday").query == {"period": "yesterday"}
 
 
+def make_registration(shop: Shop, at: datetime) -> Any:
+    return Registration.objects.create(
+        id=first_id_at(at), merchant=shop.merchant, channel=shop.channel, brand="VISA", method="CC", means="card",
+        payment=first_id_at(at), created_at=at,
+    ).pk  # fmt: skip
+
+
+def make_authentication(shop: Shop, at: datetime) -> Any:
+    return Authentication.objects.create(
+        id=first_id_at(at), merchant=shop.merchant, channel=shop.channel, brand="VISA", amount=Decimal("92.00"),
+        currency="EUR", request_id=first_id_at(at), created_at=at,
+    ).pk  # fmt: skip
+
+
+def make_event(shop: Shop, at: datetime) -> Any:
+    account, _made = AcquirerAccount.objects.get_or_create(
+        channel=shop.channel, connector="stub", acquirer_merchant_id="4711"
+    )
+    return ProcessorEvent.objects.create(
+        id=first_id_at(at), account=account, event_id=f"evt_{at:%d}", kind="refund.created", object_id="re_1",
+        due_at=at, created_at=at,
+    ).pk  # fmt: skip
+
+
+def make_checkout(shop: Shop, at: datetime) -> Any:
+    return Checkout.objects.create(
+        merchant=shop.merchant, channel=shop.channel, kind=Checkout.Kind.PAYMENT, created_at=at, expires_at=at
+    ).pk
+
+
 @pytest.mark.parametrize(
-    "address",
+    ("address", "make"),
     [
-        "/admin/gateway/registration/",
-        "/admin/gateway/authentication/",
-        "/admin/gateway/processorevent/",
-        "/admin/checkout/checkout/",
+        ("/admin/gateway/registration/", make_registration),
+        ("/admin/gateway/authentication/", make_authentication),
+        ("/admin/gateway/processorevent/", make_event),
+        ("/admin/checkout/checkout/", make_checkout),
     ],
 )
-def test_other_lists_with_times_have_periods(office: Client, shop: Shop, address: str) -> None:
-    shop.api.pay(createRegistration="true")
-    everything = listed_ids(office, address)
-    assert listed_ids(office, address, period="today") | listed_ids(office, address, period="yesterday") == everything
-    assert listed_ids(office, address, period="last_month") == set()
-    assert listed_ids(office, address, to="2001-01-01") == set()
+def test_other_lists_with_times_have_periods(
+    office: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, address: str, make: Callable[[Shop, datetime], Any]
+) -> None:
+    monkeypatch.setattr(clock, "real_now", lambda: NOON)
+    today, april = make(shop, NOON - timedelta(hours=2)), make(shop, NOON - timedelta(days=20))
+    assert listed_ids(office, address) == {today, april}
+    assert listed_ids(office, address, period="today") == {today}
+    assert listed_ids(office, address, period="yesterday") == set()
+    assert listed_ids(office, address, period="last_month") == {april}
+    assert listed_ids(office, address, to="2026-05-13") == {april}
+    assert listed_ids(office, address, **{"from": "2026-05-14T10:00"}) == {today}
+    assert listed_ids(office, address, **{"from": "2026-05-14T10:01"}) == set()
