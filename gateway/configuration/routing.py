@@ -16,7 +16,7 @@ from gateway.core import document as d
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.core.money import format_amount
 from gateway.models import AcquirerAccount, RoutingRule, RoutingTarget
-from gateway.models.routing import MAX_EXPLORED_PERCENT, MAX_RATE_LOSS, MAX_RULE_CASCADES
+from gateway.models.routing import MAX_EXPLORED_PERCENT, MAX_RATE_LOSS, MAX_RULE_CASCADES, MIN_RATE_LOSS
 
 MAX_ROUTING_RULES: Final = 200
 MAX_ROUTING_TARGETS: Final = 20
@@ -113,6 +113,12 @@ def _shape(value: Any, path: str, faults: d.DocumentFaults) -> Any:
         if rule["name"] in names:
             faults.add(d.member_path(where, "name"), f"is there twice: {d.abbreviate_value(rule['name'])}")
         names.add(str(rule["name"]))
+        if rule["chooseBy"] == "cheapest" and rule["maxRateLoss"] == 0:
+            faults.add(
+                d.member_path(where, "maxRateLoss"),
+                f"must be {MIN_RATE_LOSS} to {MAX_RATE_LOSS}.00 points where chooseBy is cheapest: with 0.00 the best "
+                "rate would always be chosen, as by rate",
+            )
         seen: set[tuple[str, str]] = set()
         for number, target in enumerate(rule["to"] or ()):
             key = (str(target["connector"]), str(target["merchant"]))

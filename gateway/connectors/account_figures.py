@@ -7,19 +7,24 @@ account that judged it first: the second one after a decline is asked for those 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
 from django.core.cache import cache
+from django.db import DatabaseError, connection, transaction
 
 from gateway.connectors.account_choice import AccountFigures, AccountPrice
 from gateway.core import clock
 from gateway.core.brands import find_issuer
 from gateway.db.statement import execute_sql
 
+_LOG = logging.getLogger(__name__)
 FIGURES_CACHE_S: Final = 60
+MISSING_FIGURES_CACHE_S: Final = 5
+"""How long the figures are empty after their statement failed."""
 MAX_JUDGED_PAYMENTS: Final = 10_000
 """The channel's newest payments, of which outcomes are counted."""
 
@@ -59,12 +64,27 @@ SELECT
 
 
 def read_account_figures(channel: UUID) -> AccountFigures:
-    """The channel's figures, at most FIGURES_CACHE_S old."""
-    found: Any = cache.get_or_set(
-        f"account-figures-{channel.hex}", lambda: load_account_figures(channel), FIGURES_CACHE_S
-    )
+    """The channel's figures, at most FIGURES_CACHE_S old; empty, so that the weights decide, if they cannot be read."""
+    key = f"account-figures-{channel.hex}"
+    found: Any = cache.get(key)
+    if found is None:
+        found, kept_s = _try_to_load(channel)
+        cache.set(key, found, kept_s)
     assert isinstance(found, AccountFigures)
     return found
+
+
+def _try_to_load(channel: UUID) -> tuple[AccountFigures, int]:
+    """The figures and for how many seconds they are kept. A fault of the statement costs no payment: within an open
+    transaction a savepoint keeps the rest of it."""
+    try:
+        if not connection.in_atomic_block:
+            return load_account_figures(channel), FIGURES_CACHE_S
+        with transaction.atomic():
+            return load_account_figures(channel), FIGURES_CACHE_S
+    except DatabaseError:
+        _LOG.exception("figures of the accounts of channel %s cannot be read: the weights decide", channel)
+        return AccountFigures(), MISSING_FIGURES_CACHE_S
 
 
 def load_account_figures(channel: UUID) -> AccountFigures:

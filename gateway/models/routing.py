@@ -3,6 +3,7 @@ gateway.connectors."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 from django.contrib.postgres.fields import ArrayField
@@ -16,6 +17,8 @@ from gateway.models.entities import AcquirerAccount, Channel
 MAX_RULE_CASCADES: Final = 2
 """Most further accounts that a rule may name for a declined payment."""
 MAX_RATE_LOSS: Final = 20
+MIN_RATE_LOSS: Final = Decimal("0.01")
+"""Of a rule that chooses the cheapest: with 0 no account but the best could be certain not to be worse."""
 MAX_EXPLORED_PERCENT: Final = 20
 
 

@@ -309,7 +309,7 @@ class PaymentAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", payment)
-        story = build_payment_story(payment)
+        story = build_payment_story(payment, with_prices=self.may(request, "gateway.view_acquirercost", payment))
         rendered = render_payment(payment)
         rendered.pop("redirect", None)
         context = {
@@ -347,7 +347,7 @@ class PaymentAdmin(ReadOnlyPage):
         if request.method != "GET":
             raise PermissionDenied
         self.record(request, "view", row)
-        story = build_payment_story(row)
+        story = build_payment_story(row, with_prices=self.may(request, "gateway.view_acquirercost", row))
         deliveries = [moment.delivery for moment in story.moments if moment.delivery is not None]
         bodies: Mapping[UUID | None, str] = dict(
             WebhookDelivery.objects.filter(pk__in=deliveries).values_list("pk", "body")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from gateway.connectors.account_choice import MIN_RATE_ATTEMPTS, describe_rate
+
+_UNDECIDED: Final = ("measured", "unpriced")
+"""Reasons of a choice that left it to the weights."""
 
 
 def find_first_account(route: Mapping[str, Any]) -> str:
@@ -17,17 +20,20 @@ def find_first_account(route: Mapping[str, Any]) -> str:
     return str(tried[0]["name"] if tried else route.get("name", ""))
 
 
-def explain_route(route: Mapping[str, Any]) -> list[str]:
-    """Rule, weighted draw, accounts that were skipped and why, and the ones that would have been next; one a line."""
+def explain_route(route: Mapping[str, Any], *, with_prices: bool) -> list[str]:
+    """Rule, weighted draw, accounts that were skipped and why, and the ones that would have been next; one a line.
+    ``with_prices``: whether the reader may see what accounts cost."""
     rule = route.get("rule")
     by = _("By the routing rule “%s”") % rule if rule else _("No routing rule fits: the accounts in their order")
     found = [by]
-    if (draw := route.get("draw")) is not None:
+    choice = route.get("choice")
+    by_weight = choice is None or choice["why"] in _UNDECIDED
+    if by_weight and (draw := route.get("draw")) is not None:
         weights = ", ".join(f"{name} {weight}" for name, weight in route.get("weights", {}).items())
         values = {"draw": f"{draw:.4f}", "weights": weights}
         found.append(_("Drawn by the payment's id: %(draw)s of the weights %(weights)s") % values)
-    if (choice := route.get("choice")) is not None:
-        found += _explain_choice(choice)
+    if choice is not None:
+        found += _explain_choice(choice, with_prices=with_prices)
     found += [_("Passed over %(name)s: %(why)s") % {"name": name, "why": why} for name, why in route.get("over", ())]
     if later := [way[-1] for way in route.get("next", ())]:
         found.append(_("Next, if nobody can be reached there: %s") % ", ".join(later))
@@ -39,7 +45,7 @@ def explain_route(route: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _explain_choice(choice: Mapping[str, Any]) -> list[str]:
+def _explain_choice(choice: Mapping[str, Any], *, with_prices: bool) -> list[str]:
     """Why this account by costs and rates, then the figures of each."""
     words = {
         "best": _("Chosen for the best approval rate (%(segment)s)"),
@@ -57,11 +63,14 @@ def _explain_choice(choice: Mapping[str, Any]) -> list[str]:
     }
     found = [words[choice["why"]] % values]
     for name, (cost, approved, asked) in choice["accounts"].items():
-        price = _("no price") if cost is None else f"{cost} {choice['currency']}"
         rate = describe_rate((approved, asked))
         shown = f"{approved} / {asked}"
         if rate is not None:
             shown = f"{shown}, {rate.rate:.1f} % ({rate.low:.1f} – {rate.high:.1f})"
+        if not with_prices:
+            found.append(_("%(name)s: approved %(rate)s") % {"name": name, "rate": shown})
+            continue
+        price = _("no price") if cost is None else f"{cost} {choice['currency']}"
         found.append(_("%(name)s: costs %(price)s, approved %(rate)s") % {"name": name, "price": price, "rate": shown})
     return found
 

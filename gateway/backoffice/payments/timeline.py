@@ -103,8 +103,9 @@ TIMELINE_SOURCES: Final[list[TimelineSource]] = []
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def build_payment_story(payment: Payment) -> PaymentStory:
-    """The page's values for ``payment``, which is loaded with its merchant and channel."""
+def build_payment_story(payment: Payment, *, with_prices: bool = False) -> PaymentStory:
+    """The page's values for ``payment``, which is loaded with its merchant and channel. ``with_prices``: whether the
+    reader may see what acquirers cost."""
     # All of them: sums, states and offers are of the whole chain, however much of it is drawn.
     members = list(
         Payment.objects.filter(chain=payment.chain)
@@ -128,7 +129,7 @@ def build_payment_story(payment: Payment) -> PaymentStory:
     moments = [
         *_list_state_events(keys, by_key),
         *(_build_exchange_event(row, by_key) for row in exchanges),
-        *(_build_route_event(member) for member in members if member.route),
+        *(_build_route_event(member, with_prices=with_prices) for member in members if member.route),
         *(_build_risk_event(row, by_key) for row in decisions.values()),
         *_list_exemption_events(keys, by_key),
         *(moment for row in authentications for moment in _build_threeds_events(row, by_key)),
@@ -233,7 +234,7 @@ def _list_state_events(keys: Sequence[UUID], by_key: Mapping[UUID, Payment]) -> 
     return found
 
 
-def _build_route_event(payment: Payment) -> TimelineEvent:
+def _build_route_event(payment: Payment, *, with_prices: bool) -> TimelineEvent:
     route = payment.route or {}
     return TimelineEvent(
         at=payment.created_at,
@@ -241,7 +242,7 @@ def _build_route_event(payment: Payment) -> TimelineEvent:
         title=_("Goes to %s") % route_explanation.find_first_account(route),
         payment=payment,
         order=11,
-        lines=tuple(route_explanation.explain_route(route)),
+        lines=tuple(route_explanation.explain_route(route, with_prices=with_prices)),
     )
 
 

@@ -7,6 +7,7 @@ cost and approval rate".
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from gateway.models import AcquirerCost
 
 MAX_COST_PERCENT: Final = Decimal(30)
 MAX_FIXED_COST: Final = Decimal(1000)
+_WALLET_METHOD: Final = "WA"
 _CODES: Final = ("brand", "region", "level", "currency")
 _PERCENTS: Final = ("percent", "interchange_percent", "scheme_percent")
 _FIXED: Final = ("fixed", "interchange_fixed", "scheme_fixed")
@@ -55,6 +57,8 @@ class AcquirerCostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
             found[name] = str(found.get(name) or "").strip().upper()
         if found["brand"] and found["brand"] not in PAYMENT_BRANDS:
             self.add_error("brand", _("This is no brand. Give a code such as VISA, or nothing."))
+        elif found["brand"] and PAYMENT_BRANDS[found["brand"]].method == _WALLET_METHOD:
+            self.add_error("brand", _("A wallet's payments have the price of their card's brand. Give that one."))
         if found["region"] not in ("", EEA, OUTSIDE_EEA) and not re.fullmatch("[A-Z]{2}", found["region"]):
             self.add_error("region", _("Give a country of two letters, EEA, NON-EEA, or nothing."))
         if found["level"] and not re.fullmatch("[A-Z ]{2,16}", found["level"]):
@@ -73,7 +77,19 @@ class AcquirerCostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generi
             self.add_error("pricing", _("A blended price has no interchange and no scheme fees of its own."))
         if found.get("pricing") == AcquirerCost.Pricing.INTERCHANGE_PLUS and not passed_on:
             self.add_error("pricing", _("Interchange-plus needs the interchange or the scheme fees."))
+        self._check_first_day(found)
         return found
+
+    def _check_first_day(self, found: Mapping[str, Any]) -> None:
+        """Days that are over keep their price: only the first price of its conditions may begin in the past."""
+        if self.errors or found["valid_from"] >= clock.real_now().date():
+            return
+        account, since = found["account"], found["valid_from"]
+        alike = {name: found[name] for name in _CODES}
+        if not self.instance._state.adding:
+            self.add_error("valid_from", _("A price cannot be moved to a day that is over."))
+        elif AcquirerCost.objects.filter(account=account, **alike).exclude(valid_from=since).exists():
+            self.add_error("valid_from", _("There is a price for these conditions already: give today or a later day."))
 
 
 @admin.register(AcquirerCost)

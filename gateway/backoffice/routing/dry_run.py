@@ -115,6 +115,11 @@ def find_original_account(payment: Payment) -> str:
     tried = (payment.route or {}).get("tried")
     if tried:
         return f"{tried[0]['connector']} {tried[0]['account']}"
+    return _name_last_account(payment)
+
+
+def _name_last_account(payment: Payment) -> str:
+    """The account that the payment ended at."""
     return f"{payment.connector} {payment.acquirer_merchant_id}".strip()
 
 
@@ -168,7 +173,9 @@ def _add_value(
     count, saved, low, rate, high, unpriced, unrated = values.get(
         payment.currency, (0, "0.0000", "0.00", "0.00", "0.00", 0, 0)
     )
-    costs = [compute_cost(figures, account, known) for account in (then, now)]
+    # What an approved payment cost is the price of the account that approved it: after failover, not the first one's.
+    moved_on = payment.status == Status.APPROVED and then != _name_last_account(payment)
+    costs = [None if moved_on else compute_cost(figures, account, known) for account in (then, now)]
     priced = costs[0] is not None and costs[1] is not None
     if payment.status == Status.APPROVED and costs[0] is not None and costs[1] is not None:
         saved = str(Decimal(saved) + costs[0] - costs[1])

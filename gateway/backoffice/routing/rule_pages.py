@@ -31,6 +31,7 @@ from gateway.backoffice.kit.entity_names import TypedChannelField, label_channel
 from gateway.backoffice.operations.background_work_pages import may_fetch_file
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.routing import FIRST_PAYMENT_TYPES, MAX_ROUTING_TARGETS, MAX_TARGET_WEIGHT
+from gateway.connectors.account_choice import BY_COST
 from gateway.models import AcquirerAccount, BackgroundWork, Channel, RoutingRule, RoutingTarget
 from gateway.models.routing import MAX_RULE_CASCADES
 
@@ -106,7 +107,7 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
                 "By costs and rates only among accounts with a weight, and once enough is known of each."
             ),
             "max_rate_loss": gettext_lazy(
-                "For the cheapest: how many points its approval rate may be below the best one's (95 % certain)."
+                "For the cheapest, 0.01 to 20: points its approval rate may be below the best one's (95 % certain)."
             ),
             "explored_percent": gettext_lazy(
                 "So many of 100 payments go to another account, so that its rate stays known. 0: none."
@@ -140,13 +141,18 @@ class RoutingRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             "name": found["name"],
             "when": when,
             "to": _SOMEBODY,
+            "chooseBy": found.get("choose_by") or "weight",
             "maxRateLoss": f"{found.get('max_rate_loss') or 0:.2f}",
             "exploredPercent": found.get("explored_percent") or 0,
         }
         for fault in config_backed_form.validate_section(None, "routing", {"rules": [rule]}):
             own = fault.path.lstrip(".").removeprefix("rules[0].").removeprefix("when.")
             field = _FIELDS.get(own.partition("[")[0], own)
-            self.add_error(field if field in self.fields else None, fault.message)
+            if field == "max_rate_loss" and found.get("choose_by") == BY_COST and not found.get(field):
+                message = _("The cheapest needs 0.01 to 20.00: with 0 the best rate would always be chosen.")
+            else:
+                message = fault.message
+            self.add_error(field if field in self.fields else None, message)
         found["max_rate_loss"] = found.get("max_rate_loss") or Decimal(0)
         found["explored_percent"] = found.get("explored_percent") or 0
         if not self.errors:

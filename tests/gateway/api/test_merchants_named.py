@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
+import pytest
+
+from gateway.api import authentication
 from tests.support.database import statements
 from tests.support.fixtures import Shop
 
@@ -33,10 +37,13 @@ def list_parts(sql: str) -> Iterator[tuple[str, str, bool]]:
             yield verb, found[2], bool(_MERCHANT.search(part))
 
 
-def test_hot_statements_name_their_merchant_or_are_listed_with_a_reason(committed: Shop) -> None:
+def test_hot_statements_name_their_merchant_or_are_listed_with_a_reason(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a payment with and without key, its repeat, a refused one, captures and refunds, and a read."""
+    monkeypatch.setattr(authentication, "LAST_USE_RESOLUTION", timedelta(hours=1))
     api = committed.api
-    api.pay()  # the token's first use of the minute is written
+    api.pay()  # the token's first use of the hour is written
     with statements() as seen:
         paid = api.pay().id
         fields = {"amount": "92.00", "currency": "EUR", "paymentBrand": "VISA", "paymentType": "DB"}

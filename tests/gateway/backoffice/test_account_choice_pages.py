@@ -5,19 +5,25 @@ Source: docs/routing.md, "By cost and approval rate".
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import contextlib
+import html
+import logging
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.cache import cache
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test import Client, override_settings
 
 from gateway.access import audit_log
+from gateway.api import authentication
 from gateway.backoffice.routing import dry_run
 from gateway.configuration.apply import apply_configuration, find_configuration_target
-from gateway.connectors import routing_rules
+from gateway.connectors import account_figures, routing_rules
+from gateway.connectors.account_choice import AccountFigures
 from gateway.connectors.account_figures import load_account_figures
 from gateway.core import clock
 from gateway.core.document import InvalidDocumentError
@@ -30,6 +36,7 @@ from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 COSTS = "/admin/gateway/acquirercost/"
+NOON = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -125,6 +132,7 @@ def test_a_price_is_entered_and_told(boss: Client, pair: tuple[AcquirerAccount, 
     "changes, field",
     [
         ({"brand": "VISO"}, "brand"),
+        ({"brand": "WALLET1"}, "brand"),
         ({"region": "EUROPE"}, "region"),
         ({"level": "12"}, "level"),
         ({"currency": "EUX"}, "currency"),
@@ -162,6 +170,26 @@ def test_a_price_of_a_day_that_is_over_stays_and_one_to_come_can_be_changed(
     assert [row.percent for row in AcquirerCost.objects.order_by("valid_from")] == [1, 1, 2]
 
 
+def test_days_that_are_over_keep_their_price(
+    boss: Client, pair: tuple[AcquirerAccount, AcquirerAccount], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "real_now", lambda: NOON)
+
+    def give(where: str, since: str, **changes: str) -> str:
+        answer = boss.post(f"{COSTS}{where}/", cost_form(pair[0], valid_from=since, **changes))
+        return "" if answer.status_code == 302 else str(answer.context["adminform"].form.errors["valid_from"])
+
+    assert not give("add", "2026-02-01")
+    assert "There is a price for these conditions already" in give("add", "2026-01-01")
+    assert "There is a price for these conditions already" in give("add", "2026-05-13")
+    assert not give("add", "2026-05-13", brand="MASTER")
+    assert not give("add", "2026-05-14")
+    assert not give("add", "2026-06-01")
+    later = AcquirerCost.objects.get(valid_from="2026-06-01")
+    assert "A price cannot be moved to a day that is over" in give(f"{later.pk}/change", "2026-05-13")
+    assert not give(f"{later.pk}/change", "2026-05-15")
+
+
 def test_the_same_price_twice_on_one_day_and_another_merchants_account_are_refused(
     boss: Client, pair: tuple[AcquirerAccount, AcquirerAccount], stranger: Shop
 ) -> None:
@@ -183,9 +211,10 @@ def test_a_fixed_part_without_a_currency_is_refused_by_the_database(
 
 
 def test_figures_hold_todays_prices_and_what_was_judged_first(
-    shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount]
+    shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    today = clock.real_now().date()
+    monkeypatch.setattr(clock, "real_now", lambda: NOON)
+    today = NOON.date()
     for percent, since in (("3", date(2020, 1, 1)), ("2", today), ("1", today + timedelta(days=1))):
         price(pair[0], percent, since=since.isoformat())
     AcquirerCost.objects.create(
@@ -208,8 +237,10 @@ def test_figures_hold_todays_prices_and_what_was_judged_first(
 
 
 def test_a_choice_costs_one_statement_a_minute_and_a_rule_without_it_none(
-    shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount]
+    shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(account_figures, "FIGURES_CACHE_S", 3600)
+    monkeypatch.setattr(authentication, "LAST_USE_RESOLUTION", timedelta(hours=1))
     rule = choose(shop, pair)
     pay(shop)
     found = []
@@ -217,9 +248,48 @@ def test_a_choice_costs_one_statement_a_minute_and_a_rule_without_it_none(
         RoutingRule.objects.filter(pk=rule.pk).update(choose_by=choose_by)
         with statements() as seen:
             assert shop.api.pay(testMode="EXTERNAL").status == 200
-        found.append((len(seen), sum("gateway_acquirercost" in one for one in seen)))
+        # The test's own transaction needs a savepoint, which a payment's statement of its own does not.
+        sent = [one for one in seen if "SAVEPOINT" not in one]
+        found.append((len(sent), sum("gateway_acquirercost" in one for one in sent)))
     plain = found[0][0]
     assert found == [(plain, 0), (plain + 1, 1), (plain, 0)]
+
+
+def test_figures_that_cannot_be_read_fail_no_payment(
+    shop: Shop,
+    pair: tuple[AcquirerAccount, AcquirerAccount],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    judge(shop, pair[0], 45, 60)
+    judge(shop, pair[1], 57, 60)
+    choose(shop, pair, choose_by="rate")
+    kept: list[float] = []
+    right, cache_set = account_figures._FIGURES, cache.set
+    monkeypatch.setattr(cache, "set", lambda key, value, kept_s: (kept.append(kept_s), cache_set(key, value, kept_s)))
+    monkeypatch.setattr(account_figures, "_FIGURES", "SELECT 1 / 0, %(channel)s::uuid, %(today)s::date, %(most)s::int")
+    with caplog.at_level(logging.ERROR, logger=account_figures.__name__):
+        paid = pay(shop)
+    assert (paid.connector, paid.route["choice"]["why"], paid.status) == ("first", "measured", "APPROVED")
+    assert not connection.needs_rollback
+    assert kept == [account_figures.MISSING_FIGURES_CACHE_S]
+    assert "the weights decide" in caplog.text
+    monkeypatch.setattr(account_figures, "_FIGURES", right)
+    cache.clear()
+    assert pay(shop).route["choice"]["why"] == "best"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_figures_that_cannot_be_read_leave_no_broken_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.clear()
+    monkeypatch.setattr(account_figures, "_FIGURES", "SELECT 1 / 0, %(channel)s::uuid, %(today)s::date, %(most)s::int")
+    for number in (1, 2):
+        with transaction.atomic() if number == 2 else contextlib.nullcontext():
+            assert account_figures.read_account_figures(UUID(int=number)) == AccountFigures()
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+                assert cursor.fetchone() == (1,)
+    cache.clear()
 
 
 # --- rules --------------------------------------------------------------------------------------------------------
@@ -241,6 +311,12 @@ def test_a_payment_goes_to_the_best_rate_and_its_page_tells_why(
         "first at first: costs no price, approved 45 / 60",
     ):
         assert words in page, words
+    assert "Drawn by the payment's id" not in html.unescape(page)
+    clerk = signed_in(person("clara", Role.CLERK, shop.merchant))
+    page = clerk.get(f"/admin/gateway/payment/{paid.id.hex}/change/").content.decode()
+    assert "second at second: approved 57 / 60, 95.0 % (86.3 – 98.3)" in page
+    assert "1.6000" not in page
+    assert "costs" not in page
     RoutingRule.objects.filter(pk=rule.pk).update(explored_percent=1)
     explored = pay(shop)
     assert (explored.connector, explored.route["choice"]["why"]) == ("first", "explored")
@@ -276,6 +352,7 @@ def test_what_does_not_decide_yet_is_told(
     for choose_by in ("rate", "cheapest"):
         RoutingRule.objects.filter(pk=rule.pk).update(choose_by=choose_by)
         found.append(boss.get(f"/admin/gateway/payment/{pay(shop).id.hex}/change/").content.decode())
+    assert all("Drawn by the payment's id" in html.unescape(page) for page in found)
     assert "Costs and rates do not decide yet: an account has fewer than 50 judged payments" in found[0]
     assert "Costs do not decide: an account has no price for this payment" in found[1]
 
@@ -285,7 +362,13 @@ def test_a_rule_is_told_how_to_choose_on_its_page(
 ) -> None:
     targets = [(row, 1) for row in pair]
     given = {"choose_by": "cheapest", "max_rate_loss": "1.50", "explored_percent": "5"}
-    for name, wrong in (("max_rate_loss", "20.01"), ("max_rate_loss", "-1"), ("explored_percent", "21")):
+    for name, wrong in (
+        ("max_rate_loss", "20.01"),
+        ("max_rate_loss", "-1"),
+        ("max_rate_loss", "0"),
+        ("max_rate_loss", ""),
+        ("explored_percent", "21"),
+    ):
         answer = boss.post(f"{RULES}add/", rule_form(shop, *targets, **(given | {name: wrong})))
         assert list(answer.context["adminform"].form.errors) == [name]
     assert boss.post(f"{RULES}add/", rule_form(shop, *targets, **given)).status_code == 302
@@ -311,7 +394,12 @@ def test_a_configuration_says_how_a_rule_chooses(shop: Shop, pair: tuple[Acquire
     apply()
     row = RoutingRule.objects.get()
     assert (row.choose_by, row.max_rate_loss, row.explored_percent) == ("cheapest", Decimal("1.50"), 5)
-    for name, wrong in (("chooseBy", "price"), ("maxRateLoss", "20.01"), ("exploredPercent", 21)):
+    for name, wrong in (
+        ("chooseBy", "price"),
+        ("maxRateLoss", "20.01"),
+        ("maxRateLoss", "0.00"),
+        ("exploredPercent", 21),
+    ):
         with pytest.raises(InvalidDocumentError, match=name):
             apply(**{name: wrong})
 
@@ -347,3 +435,19 @@ def test_a_trial_tells_money_gained_and_at_risk(
         AcquirerCost.objects.filter(account=pair[0]).delete()
         (value,) = dry_run.summarize_values(trial(boss, shop, drafts="on").cursor)
     assert (value["count"], value["saved"], value["unpriced"]) == (50, Decimal("0.00"), 50)
+
+
+def test_a_trial_leaves_out_the_cost_of_what_another_account_approved(
+    boss: Client, shop: Shop, pair: tuple[AcquirerAccount, AcquirerAccount], tmp_path: Any
+) -> None:
+    tried = {"connector": "first", "account": "at first", "name": "x", "code": "1", "why": "down"}
+    judge(shop, pair[0], 1, 1)
+    judge(shop, pair[1], 1, 1, tried=[tried])
+    price(pair[0], "2")
+    price(pair[1], "1")
+    rule = RoutingRule.objects.create(channel=shop.channel, name="Second", active=False)
+    RoutingTarget.objects.create(rule=rule, account=pair[1], position=0)
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        (value,) = dry_run.summarize_values(trial(boss, shop, drafts="on").cursor)
+    # Both were sent to the first account; the second one approved one of them at its own price.
+    assert (value["count"], value["saved"], value["unpriced"]) == (2, Decimal("1.00"), 1)
