@@ -210,8 +210,17 @@ if GATEWAY_STANDBY_URL:
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": None,
         "ATOMIC_REQUESTS": False,
+        "TEST": {"MIRROR": "default"},
     }
-    DATABASES["standby"]["OPTIONS"] = {"connect_timeout": 2} | DATABASES["standby"].get("OPTIONS", {})
+    # A standby that falls silent is given up within seconds; by default TCP would wait for minutes. The address's own
+    # options win.
+    DATABASES["standby"]["OPTIONS"] = {
+        "connect_timeout": 2,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 8000,
+    } | DATABASES["standby"].get("OPTIONS", {})
     DATABASE_ROUTERS = ["gateway.db.standby.StandbyRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

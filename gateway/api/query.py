@@ -42,12 +42,15 @@ class QueryView(ApiView):
             page, as_of = transaction_query.find_transactions(query), None
         else:
             page, as_of = read_elsewhere(lambda: transaction_query.find_transactions(query))
+            if as_of is not None and not page.payments and not page.pages:
+                # "Not found" is never told by a standby: it may lack a payment of this moment.
+                page, as_of = transaction_query.find_transactions(query), None
+        context.headers.update(build_as_of_header(as_of))
         # A page after the last one is empty, but still shows the number of pages.
         if not page.payments and not page.pages:
             raise RequestRefusedError(PAYMENT_NOT_FOUND_CODE)
         pages = {} if page.pages is None else {"pages": page.pages}
         listed = [transaction_query.render_transaction(payment) for payment in page.payments]
-        context.headers.update(build_as_of_header(as_of))
         return _build_query_response(context, parameters, **{self.listed: listed}, **pages)
 
 

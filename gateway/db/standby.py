@@ -11,6 +11,7 @@ never be saved. Source: docs/decisions/0115.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -91,9 +92,20 @@ class _Known:
 
 
 _known: Final = _Known()
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 _as_of: Final[ContextVar[datetime | None]] = ContextVar("standby_as_of", default=None)
 """Set while :func:`read_elsewhere` reads from the standby: the time as of which it does."""
+
+
+def _renew_after_fork() -> None:
+    """A forked process asks for itself, with a lock of its own: one that another thread held is never released."""
+    global _lock
+    _lock = threading.Lock()
+    _known.samples = deque()
+    _known.paused_until = 0.0
+
+
+os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 def has_standby() -> bool:
@@ -217,6 +229,8 @@ def _take_sample() -> None:
     if not recent:
         sample = _sample_primary()
         with _lock:
+            if samples and sample.since < samples[-1].since:
+                return  # another thread asked later and was answered first
             if samples and sample.position < samples[-1].position:
                 samples.clear()  # another primary, which never had the rest
             samples.append(sample)
@@ -231,7 +245,8 @@ def _sample_primary() -> _Sample:
 def _ask_standby() -> int:
     """How far the standby has replayed. Raises _StandbyUnusableError if it is none of this database."""
     found = _ask(STANDBY_ALIAS, _STANDBY)
-    newest = _known.samples[-1]
+    with _lock:  # without it, there is a moment in which another thread has cleared them
+        newest = _known.samples[-1]
     if not found or found[0][0] is None:
         raise _StandbyUnusableError("it is no standby: it takes writes")
     if found[0][1:] != (newest.database, newest.system):

@@ -29,7 +29,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
 from gateway.db import libpq
-from gateway.db.standby import choose_read_alias, refuse_write
+from gateway.db.standby import STANDBY_ALIAS, StandbyWriteError, choose_read_alias, refuse_write
 
 _Row = TypeVar("_Row", bound=models.Model)
 MAX_GUARDED_UPDATES: Final = 2
@@ -62,9 +62,14 @@ class WriteStatement:
     def update(
         self, row: models.Model, changes: Mapping[str, Any], *, expecting: Mapping[str, Any] | None = None
     ) -> None:
-        """Change one row if it still matches ``expecting``. Must come first; a second update may follow the first."""
+        """Change one row if it still matches ``expecting``. Must come first; a second update may follow the first.
+
+        Raises StandbyWriteError for a row that was read from the standby.
+        """
         if self._parts or len(self._guards) == MAX_GUARDED_UPDATES:
             raise ValueError("updates come first, two at most: the inserts depend on them")
+        if row._state.db == STANDBY_ALIAS:
+            raise StandbyWriteError(f"a {row._meta.label} that was read from the standby is not written")
         model, where = type(row), {"id": row.pk, **(expecting or {})}
         changed, rows = _shape(model, tuple(changes)), _shape(model, tuple(where))
         self._guards.append(
@@ -192,11 +197,11 @@ def model_from_row(model: Any, names: Sequence[str], values: Sequence[Any]) -> A
     """Build a model instance from its columns the way unpickling does: the constructor costs more than the query.
 
     Django's connections return JSON as text and decode it field by field. A column that was not selected is fetched
-    when it is accessed.
+    when it is accessed. Within gateway.db.standby.read_elsewhere the row counts as read from the standby.
     """
     row = model.__new__(model)
     row._state = ModelState()
-    row._state.adding, row._state.db = False, "default"
+    row._state.adding, row._state.db = False, choose_read_alias()
     row.__dict__.update(zip(names, values, strict=True))
     for name in _json_columns(model):
         if isinstance(text := row.__dict__.get(name), str):
