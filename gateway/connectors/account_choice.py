@@ -218,6 +218,6 @@ def choose_account(
     return decide(order, why)
 
 
-def describe_rate(outcomes: Outcomes) -> ShareInterval | None:
+def compute_approval_interval(outcomes: Outcomes) -> ShareInterval | None:
     """The approval rate with Wilson's interval of 95 %; None where nothing was asked."""
     return compute_share(*outcomes)

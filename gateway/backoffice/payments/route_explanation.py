@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from gateway.connectors.account_choice import MIN_RATE_ATTEMPTS, describe_rate
+from gateway.connectors.account_choice import MIN_RATE_ATTEMPTS, compute_approval_interval
 
 _UNDECIDED: Final = ("measured", "unpriced")
 """Reasons of a choice that left it to the weights."""
@@ -63,7 +63,7 @@ def _explain_choice(choice: Mapping[str, Any], *, with_prices: bool) -> list[str
     }
     found = [words[choice["why"]] % values]
     for name, (cost, approved, asked) in choice["accounts"].items():
-        rate = describe_rate((approved, asked))
+        rate = compute_approval_interval((approved, asked))
         shown = f"{approved} / {asked}"
         if rate is not None:
             shown = f"{shown}, {rate.rate:.1f} % ({rate.low:.1f} – {rate.high:.1f})"
