@@ -49,7 +49,7 @@ STABLE LANGUAGE sql AS $$
 WITH member AS (
     SELECT m.id, m.payment_type AS type, coalesce(m.approved_amount, m.amount) AS amount, m.practice, m.final, m.max_captures,
            f.payment_type AS followed, m.returned_at IS NOT NULL AS returned,
-           CASE WHEN m.reopens_authorization THEN coalesce(m.approved_amount, m.amount) ELSE 0 END AS reopened
+           CASE WHEN m.reopens_authorization AND m.returned_at IS NULL THEN coalesce(m.approved_amount, m.amount) ELSE 0 END AS reopened
     FROM gateway_payment m LEFT JOIN gateway_payment f ON f.id = m.referenced
     WHERE m.chain = asked AND m.status = 'APPROVED'
 ), total AS (
@@ -59,7 +59,7 @@ WITH member AS (
         coalesce(bool_or(type = 'CD' AND returned), false) AS came_back,
         coalesce(sum(amount) FILTER (WHERE type = 'PA' AND (id = asked OR practice = 'INCREMENTAL_AUTH')), 0)
             AS authorized,
-        coalesce(sum(amount) FILTER (WHERE type = 'RV' AND followed = 'PA'), 0) AS released,
+        coalesce(sum(amount) FILTER (WHERE type = 'RV' AND followed = 'PA' AND NOT returned), 0) AS released,
         coalesce(sum(amount) FILTER (WHERE type IN ('CP', 'RC') AND followed = 'PA'), 0) - coalesce(sum(reopened), 0)
             AS drawn,
         coalesce(sum(amount) FILTER (WHERE type IN ('DB', 'CP', 'RB') OR (type = 'RC' AND followed = 'PA')), 0)

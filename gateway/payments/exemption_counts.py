@@ -34,6 +34,7 @@ MAX_JUDGED_REQUESTS: Final = 500
 """The newest requests of a channel, exemption and stage that are judged by their outcome."""
 _CHALLENGED_FLOWS: Final = ("challenge", "decoupled")
 
+# ``used_at`` has an index: it moves once a day at most, so that the other updates stay HOT.
 # The payment's row first, then the card's: the order of the statement that completes a payment.
 _COUNT: Final = """
 WITH found AS (
@@ -43,7 +44,8 @@ WITH found AS (
     INSERT INTO gateway_exemptioncount AS c (merchant_id, key, payments, amount, authentications)
     SELECT %(merchant)s::uuid, %(key)s::bytea, 1, %(euros)s::numeric, 0 FROM found
     ON CONFLICT (merchant_id, key) DO UPDATE SET payments = c.payments + 1, amount = c.amount + EXCLUDED.amount,
-        used_at = statement_timestamp()
+        used_at = CASE WHEN c.used_at < statement_timestamp() - interval '1 day' THEN statement_timestamp()
+            ELSE c.used_at END
         WHERE c.payments < %(most)s::integer AND c.amount + EXCLUDED.amount <= %(together)s::numeric
     RETURNING payments, amount, authentications
 ), moved AS (
@@ -66,11 +68,13 @@ _RESET: Final = """
 INSERT INTO gateway_exemptioncount AS c (merchant_id, key, payments, amount, authentications)
 SELECT %s::uuid, %s::bytea, 0, 0, 1 FROM moved
 ON CONFLICT (merchant_id, key) DO UPDATE SET payments = 0, amount = 0, authentications = c.authentications + 1,
-    used_at = statement_timestamp()
+    used_at = CASE WHEN c.used_at < statement_timestamp() - interval '1 day' THEN statement_timestamp()
+        ELSE c.used_at END
 """
 _RESET_COUNTED: Final = """
 UPDATE gateway_exemptioncount SET payments = 0, amount = 0, authentications = authentications + 1,
-    used_at = statement_timestamp()
+    used_at = CASE WHEN used_at < statement_timestamp() - interval '1 day' THEN statement_timestamp()
+        ELSE used_at END
 WHERE merchant_id = %s::uuid AND key = %s::bytea AND EXISTS (SELECT 1 FROM moved)
 """
 _OUTCOMES: Final = """

@@ -460,7 +460,8 @@ def record_outcome(payment: Payment, finding: InquiryResult) -> bool:
         return False
     if payment.status == Status.DECLINED:
         store.record_exchange(payment, last.kind, last.sent, last.received, at=at, duration_ms=last.duration_ms)
-        store.close_late_approval(payment, at)
+        if not store.close_late_approval(payment):
+            return False
         log.warning("late_approval_voided", payment=payment.id.hex, connector=payment.connector)
         return True
     outcome = outcome_from_reply(finding.reply, at=at, duration_ms=last.duration_ms)

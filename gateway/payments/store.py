@@ -469,7 +469,9 @@ def record_late_approval(
     named = {"connector_tx_id": reply.connector_tx_id} if reply.connector_tx_id else {}
     where = ("connector", "acquirer_merchant_id")
     has_left = any(asked[name] != getattr(payment, name) for name in where)
-    changes = {"sequence": payment.sequence, **(asked if has_left else {}), **named}
+    # What was tried tells from then on that recovery had left this attempt: close_late_approval reads it.
+    there = {**asked, "route": {**(asked["route"] or {}), "tried": (payment.route or {}).get("tried", [])}}
+    changes = {"sequence": payment.sequence, **(there if has_left else {}), **named}
     write.update(payment, changes, expecting={"status": Status.DECLINED})
     void = {"recover_at": DatabaseTime(timedelta(0)), "inquiries": 0, "void_attempted": True}
     write.insert(OpenPayment, payment_id=payment.id, **void, trace_number=payment.trace_number)
@@ -498,14 +500,21 @@ def get_attempt_columns(payment: Payment) -> dict[str, Any]:
     }
 
 
-def close_late_approval(payment: Payment, at: datetime) -> None:
-    """The late approval of a declined payment is void: the payment is the account's again that declined it."""
+def close_late_approval(payment: Payment) -> bool:
+    """The late approval of a declined payment is void: where recovery had left the account that approved, the payment
+    is the account's again that declined it. Returns False if the payment changed since it was read: nothing was
+    written."""
     write = WriteStatement()
-    returned = _return_to_declining_account(payment, payment.result_code, at)
-    if returned:
-        write.update(payment, returned, expecting={"status": Status.DECLINED, "sequence": payment.sequence})
+    unmoved = {"sequence": payment.sequence}
+    changes: dict[str, Any] = unmoved
+    route = payment.route or {}
+    present = {"connector": payment.connector, "account": payment.acquirer_merchant_id}
+    # Not by equal codes: both accounts may have declined with the same one.
+    if any(present.items() <= one.items() for one in route.get("tried", ())[-1:]):
+        changes = unmoved | _resolve_final_account(route, payment.result_code)
+    write.update(payment, changes, expecting={"status": Status.DECLINED, **unmoved})
     write.delete(OpenPayment, {"payment_id": payment.id})
-    write.run()
+    return write.run()
 
 
 def get_recovery_delay() -> timedelta:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from django.db.models import Q
 
 from gateway.connectors.card_api import mapping
 from gateway.connectors.card_api.client import fetch_object, list_objects
@@ -47,11 +49,17 @@ def handle_refund_event(event: EventContext) -> EventOutcome:
 
 
 def handle_charge_event(event: EventContext) -> EventOutcome:
-    """Handle every refund of a charge; of their outcomes the one that needs a person is returned first."""
-    outcomes = [
-        _handle_refund(event, refund)
-        for refund in list_objects(event.account, REFUNDS_PATH, [("charge", event.row.object_id)])
-    ]
+    """Handle every refund of a charge; of their outcomes the one that needs a person is returned first. One that has
+    to wait stops none of the others: afterwards the whole event is tried again."""
+    outcomes: list[EventOutcome] = []
+    still_open: ChainStillOpenError | None = None
+    for refund in list_objects(event.account, REFUNDS_PATH, [("charge", event.row.object_id)]):
+        try:
+            outcomes.append(_handle_refund(event, refund))
+        except ChainStillOpenError as fault:
+            still_open = fault
+    if still_open is not None:
+        raise still_open
     if not outcomes:
         return build_ignored_outcome("the charge has no refunds")
     return min(outcomes, key=lambda outcome: _STATE_PRIORITY.index(outcome.state))
@@ -104,17 +112,30 @@ def _handle_refund(event: EventContext, refund: Mapping[str, Any]) -> EventOutco
 
 def _record_failure(event: EventContext, refunded: Payment, refund: Mapping[str, Any]) -> EventOutcome:
     """Record that a refund (or a reversal, which is one there) failed after it was approved here: its money can be
-    refunded again, and the merchant is told. Flagged once, for the shopper waits for the money."""
+    refunded again, and the merchant is told. Flagged for a person, since the shopper waits for the money: by one event,
+    also where the worker that recorded the failure died before its event was flagged."""
     if refunded.status != Status.APPROVED:
         return build_done_outcome(payment=refunded.pk)
     ident, reason = mapping.parse_object_id(refund.get("id")), str(refund.get("failure_reason") or refund["status"])
+    why = f"{ident} failed at the processor after it was approved ({reason}): its money can be refunded again"
     if refunded.returned_at is not None:
-        return build_done_outcome("recorded before", payment=refunded.pk)
+        if _was_flagged(event, refunded, [ident, mapping.parse_object_id(refund.get("charge"))], why):
+            return build_done_outcome("recorded before", payment=refunded.pk)
+        return build_flagged_outcome(why, payment=refunded.pk)
     try:
         store.record_returned_transfer(
             refunded, reason[:MAX_FAILURE_REASON_CHARS], at=clock.merchant_now(event.merchant)
         )
     except PaymentTransitionError:
         raise ChainStillOpenError("the refund changed meanwhile") from None
-    why = f"{ident} failed at the processor after it was approved ({reason}): its money can be refunded again"
     return build_flagged_outcome(why, payment=refunded.pk)
+
+
+def _was_flagged(event: EventContext, refunded: Payment, objects: Sequence[str], why: str) -> bool:
+    """Whether another event about this refund, or its charge, was flagged for its failure; a person may have settled it
+    since."""
+    others = ProcessorEvent.objects.filter(
+        account=event.row.account_id, object_id__in=objects, payment=refunded.pk
+    ).exclude(pk=event.row.pk)
+    settled = Q(state=ProcessorEvent.State.DONE, why=why[:255])
+    return others.filter(Q(state=ProcessorEvent.State.FLAGGED) | settled).exists()

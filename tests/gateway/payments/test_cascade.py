@@ -30,7 +30,7 @@ from gateway.models import (
 )
 from gateway.payments import recovery, store
 from gateway.payments.cascade import CASCADABLE_DECLINES, is_cascadable
-from gateway.payments.outcomes import Declined
+from gateway.payments.outcomes import Approved, Declined
 from gateway.payments.risk_screening import ScreeningPlan
 from gateway.payments.stored_answer import get_attempt_number
 from gateway.risk.retry_rules import ADVICE_WAITS, ISSUER_STOPS, RetryWatch, find_issuer_stop
@@ -464,6 +464,33 @@ def test_a_late_approval_of_the_second_account_is_voided_there(pair: Pair, silen
     assert {(void.attempt, void.account.merchant) for void in voids} == {(2, "at second")}
     assert (payment.connector, payment.result_code, get_attempt_number(payment)) == ("first", NOT_HONOURED, 1)
     assert not OpenPayment.objects.exists()
+
+
+def test_a_late_approval_of_an_account_that_had_declined_with_the_same_code_leaves_the_payment_there(
+    pair: Pair,
+) -> None:
+    """Both accounts answered with 800.100.152: the code does not tell whose decline it is."""
+    assert pair.second.behaviour != "declines"
+    pair.second.behaviour, pair.second.decline_code = "declines", NOT_HONOURED
+    assert pair.pay().code == NOT_HONOURED
+    payment = Payment.objects.get()
+    assert (payment.connector, payment.result_code) == ("second", NOT_HONOURED)
+    reply = AcquirerReply(code=APPROVED, connector_tx_id="late", sent={"late": "yes"}, received={"late": "yes"})
+    late = Approved(reply=reply, at=clock.real_now(), duration_ms=1)
+    store.record_late_approval(payment, late, asked=store.get_attempt_columns(payment), trace=None)
+    assert recover_after(60.0).settled == 1
+    payment.refresh_from_db()
+    assert (payment.connector, payment.acquirer_merchant_id, get_attempt_number(payment)) == ("second", "at second", 2)
+    assert pair.second.kinds[-1] == "void"
+    assert not OpenPayment.objects.exists()
+
+
+def test_a_late_approval_that_changed_before_it_was_closed_is_not_settled(pair: Pair) -> None:
+    pair.first.decline_code = "800.100.151"
+    pair.pay()
+    payment = Payment.objects.get()
+    Payment.objects.filter(pk=payment.pk).update(sequence=payment.sequence + 1)
+    assert not store.close_late_approval(payment)
 
 
 # --- workers that die, and races with recovery ----------------------------------------------------------------------

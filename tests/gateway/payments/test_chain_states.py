@@ -8,15 +8,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chargebacks import cases, ledger
+from gateway.core import clock
 from gateway.db.statement import WriteStatement
 from gateway.models import ChainState, Payment, Status
 from gateway.payments import chain_amounts as sums
+from gateway.payments import store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import (
     KEPT_STATES,
@@ -245,3 +248,28 @@ def test_a_list_of_a_state_is_read_along_an_index(shop: Shop) -> None:
         plan = rows.explain()
     assert "chain_state_merchant_time" in plan, plan
     assert "Sort" not in plan, plan
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["reversed capture that was held again", "reversed authorization"])
+def test_a_reversal_that_came_back_counts_neither_in_the_state_nor_in_the_sums(
+    shop: Shop, iso_host: IsoHost, kind: str
+) -> None:
+    iso_host.captures_alone = True
+    account_at_host(shop.channel, iso_host, reversed_captures="alone")
+    ident = held(shop, testMode="EXTERNAL")
+    target = ident
+    if kind == "reversed capture that was held again":
+        target = shop.api.follow(ident, "CP", "100.00").id
+    reversal = Payment.objects.get(pk=shop.api.follow(target, "RV", "100.00").id)
+    assert reversal.status == Status.APPROVED
+    assert reversal.reopens_authorization is (target != ident)
+    before = state_of(ident)
+    store.record_returned_transfer(reversal, "failed", at=clock.real_now())
+    chain = Chain(list(Payment.objects.filter(chain=ident).order_by("id")))
+    left = sums.compute_capturable_amount(chain, chain.first)
+    if target == ident:
+        assert (before, state_of(ident), left) == (ChainStatus.VOIDED, ChainStatus.AUTHORIZED, Decimal(100))
+    else:
+        assert (before, state_of(ident), left) == (ChainStatus.AUTHORIZED, ChainStatus.CAPTURED, Decimal(0))
+        assert sums.compute_refundable_amount(chain, chain.find(UUID(target)) or chain.first) == Decimal(100)

@@ -373,8 +373,54 @@ def test_a_refund_that_changes_while_its_failure_is_written_is_looked_at_again(
     ProcessorEvent.objects.update(due_at="2020-01-01T00:00:00Z")
     event_processing.process_due_events()
     row.refresh_from_db()
-    assert (row.state, row.why) == (State.DONE, "recorded before")
+    assert (row.state, row.payment) == (State.FLAGGED, Payment.objects.get(payment_type="RF").pk)
+    assert sender.tell("refund.updated", refund["id"]).why == "recorded before"
     assert PaymentEvent.objects.filter(event="return").count() == 1
+
+
+def process_again(row: ProcessorEvent) -> ProcessorEvent:
+    ProcessorEvent.objects.filter(pk=row.pk).update(due_at="2020-01-01T00:00:00Z")
+    event_processing.process_due_events()
+    return ProcessorEvent.objects.get(pk=row.pk)
+
+
+def test_a_worker_that_dies_after_it_recorded_a_failed_refund_leaves_its_flag_to_the_next(
+    card_shop: Shop, processor: CardApi, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert card_shop.api.follow(pay(card_shop).id, "RF", "20.00").code == APPROVED
+    (refund,) = processor.of("refund")
+    refund["status"] = "failed"
+    with monkeypatch.context() as dying:
+        dying.setattr(event_processing, "_finish_event", lambda *args: None)
+        row = sender.tell("refund.failed", refund["id"])
+    refunded = Payment.objects.get(payment_type="RF")
+    assert (row.state, refunded.returned_at is not None) == (State.NEW, True)
+    row = process_again(row)
+    assert (row.state, row.payment) == (State.FLAGGED, refunded.pk)
+    assert sender.tell("charge.refunded", refund["charge"]).why == "recorded before"
+    ProcessorEvent.objects.filter(pk=row.pk).update(state=State.DONE)  # settled by hand
+    assert sender.tell("refund.updated", refund["id"]).why == "recorded before"
+    assert PaymentEvent.objects.filter(event="return").count() == 1
+
+
+@pytest.mark.parametrize("first", ["failed", "open"])
+def test_a_refund_that_waits_hides_no_failed_one_of_its_charge(
+    card_shop: Shop, processor: CardApi, sender: Sender, first: str
+) -> None:
+    """In whatever order the processor lists them: the failure is recorded at once, and flagged once all is known."""
+    paid = pay(card_shop)
+    ours = [card_shop.api.follow(paid.id, "RF", amount).id for amount in ("20.00", "30.00")]
+    refunds = processor.of("refund")
+    for refund in refunds:
+        refund["status"] = "failed"
+    failed, waiting = ours if first == "failed" else ours[::-1]
+    Payment.objects.filter(pk=waiting).update(status=Status.IN_DOUBT)
+    row = sender.tell("charge.refunded", refunds[0]["charge"])
+    assert row.state == State.NEW
+    assert Payment.objects.get(pk=failed).returned_at is not None
+    Payment.objects.filter(pk=waiting).update(status=Status.DECLINED)
+    row = process_again(row)
+    assert (row.state, row.payment) == (State.FLAGGED, Payment.objects.get(pk=failed).pk)
 
 
 def test_a_refund_that_fits_nowhere_is_flagged(card_shop: Shop, processor: CardApi, sender: Sender) -> None:
