@@ -1185,7 +1185,7 @@ ALTER TABLE "mfa_authenticator" ADD CONSTRAINT "mfa_authenticator_user_id_0c3a50
 -- next
 CREATE INDEX "mfa_authenticator_user_id_0c3a50c0" ON "mfa_authenticator" ("user_id")
 -- next
-ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-23 22:29:21.650334+00:00'::timestamptz NOT NULL
+ALTER TABLE "mfa_authenticator" ADD COLUMN "created_at" timestamp with time zone DEFAULT '2026-11-23 22:30:46.360821+00:00'::timestamptz NOT NULL
 -- next
 ALTER TABLE "mfa_authenticator" ALTER COLUMN "created_at" DROP DEFAULT
 -- next
