@@ -3,7 +3,6 @@ pretix's lead to no private network. The organiser of an event names its gateway
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib.util
 import itertools
@@ -18,6 +17,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from tests.support.threads import run_coroutine
 
 ROOT = Path(__file__).parents[2] / "clients"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -150,7 +151,7 @@ def test_an_encoded_answer_is_refused_before_it_is_unpacked(client: Any, encodin
     ):
         gateway.transactions.list(limit=1)
     with pytest.raises(client.NoAnswerError, match="the answer is encoded"):
-        asyncio.run(ask())
+        run_coroutine(ask())
     assert read == []
 
 

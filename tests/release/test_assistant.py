@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,6 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 from gateway.models import Payment, RequestLog
 from gateway.portal.client_packages import CLIENTS_DIR
 from tests.support.fixtures import Shop
+from tests.support.threads import run_coroutine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,6 +92,6 @@ def test_the_server_offers_the_tools_as_read_only(assistant: Any, tools: Any) ->
         async with mcp.Client(assistant.build_server(tools)) as client:
             return list((await client.list_tools()).tools)
 
-    offered = asyncio.run(list_tools())
+    offered = run_coroutine(list_tools())
     assert [one.name for one in offered] == [one.__name__ for one in assistant.list_tools(tools)]
     assert all(one.annotations.read_only_hint for one in offered)

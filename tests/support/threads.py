@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -28,6 +29,13 @@ def at_once(*calls: Callable[[], T]) -> list[T]:
     with ThreadPoolExecutor(max_workers=len(calls)) as pool:
         futures = [pool.submit(run, call) for call in calls]
         return [future.result(PATIENCE_S) for future in futures]
+
+
+def run_coroutine(coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine to its end, in a thread of its own: a browser of another test may keep a loop running in this
+    one, and ``asyncio.run`` refuses to start a second there."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def in_another_process(step: Callable[[], object]) -> Callable[[], None]:
