@@ -50,9 +50,16 @@ from tests.support.settlement import csv, institute, line, payment_of, take_in
 
 pytestmark = pytest.mark.django_db
 MONTHS = "/admin/reporting/monthclosing/"
-DAY = clock.real_now().date()
-MONTH = DAY.replace(day=1)
 TILL_IT_IS_OVER_S = 40 * 86_400
+
+
+def today() -> date:
+    """Read when it is needed: a run may go past a midnight."""
+    return clock.real_now().date()
+
+
+def month() -> date:
+    return today().replace(day=1)
 
 
 @pytest.fixture(autouse=True)
@@ -68,14 +75,14 @@ def of(db: None) -> ClearingInstitute:
 def settled(shop: Shop, of: ClearingInstitute, *amounts: str, **changes: str) -> list[SettlementRecord]:
     """Payments of these amounts, and a file that settles each as it is."""
     payments = [payment_of(shop.api.pay(amount=amount).id) for amount in amounts]
-    file = take_in(csv([line(one, SettlementDate=f"{DAY}", **changes) for one in payments]), of, "month.csv")
+    file = take_in(csv([line(one, SettlementDate=f"{today()}", **changes) for one in payments]), of, "month.csv")
     return list(SettlementRecord.objects.filter(file=file).order_by("line"))
 
 
 def stray(shop: Shop, of: ClearingInstitute, **changes: str) -> SettlementRecord:
     """A line of the month that names an id nobody has."""
     row = {"ClearingInstituteMerchantId": shop.channel.pk.hex, "ConnectorTxId1": "unknown-1", "Amount": "7.77"}
-    take_in(csv([line(**{**row, "SettlementDate": f"{DAY}", **changes})]), of, "stray.csv")
+    take_in(csv([line(**{**row, "SettlementDate": f"{today()}", **changes})]), of, "stray.csv")
     return SettlementRecord.objects.get(tx_id1=changes.get("ConnectorTxId1", "unknown-1"))
 
 
@@ -86,7 +93,7 @@ def over(shop: Shop) -> None:
 
 
 def scope(shop: Shop) -> MonthScope:
-    return MonthScope(month=MONTH, merchants=frozenset({shop.merchant.pk}))
+    return MonthScope(month=month(), merchants=frozenset({shop.merchant.pk}))
 
 
 def statement(shop: Shop) -> MonthStatement:
@@ -102,7 +109,7 @@ def by(user: User) -> Closer:
 
 
 def month_page(shop: Shop, name: str = "") -> str:
-    return f"{MONTHS}month/{shop.merchant.pk.hex}/{MONTH:%Y-%m}/{name}"
+    return f"{MONTHS}month/{shop.merchant.pk.hex}/{month():%Y-%m}/{name}"
 
 
 # --- the statement ------------------------------------------------------------------------------------------------
@@ -152,7 +159,7 @@ def test_another_amount_is_open_until_its_finding_is_closed(shop: Shop, of: Clea
 def test_the_second_line_of_a_payment_is_a_difference(shop: Shop, of: ClearingInstitute) -> None:
     payment = payment_of(shop.api.pay().id)
     for name in ("once.csv", "again.csv"):
-        take_in(csv([line(payment, SettlementDate=f"{DAY}", Descriptor=name)]), of, name)
+        take_in(csv([line(payment, SettlementDate=f"{today()}", Descriptor=name)]), of, name)
     assert statement(shop).balances[0].total == Decimal("92.00")
     assert parts(statement(shop))["differing"] == Decimal("92.00")
 
@@ -183,7 +190,8 @@ def test_a_payment_that_was_due_and_is_on_no_line_is_missing(shop: Shop, of: Cle
 
 
 def test_a_month_has_its_first_and_its_last_day(shop: Shop, of: ClearingInstitute) -> None:
-    days = (MONTH - timedelta(days=1), MONTH, last_of_month(MONTH), last_of_month(MONTH) + timedelta(days=1))
+    first = month()
+    days = (first - timedelta(days=1), first, last_of_month(first), last_of_month(first) + timedelta(days=1))
     payments = [payment_of(shop.api.pay(amount=f"{2**at}.00").id) for at, _ in enumerate(days)]
     take_in(csv([line(one, SettlementDate=f"{day}") for one, day in zip(payments, days, strict=True)]), of)
     found = statement(shop)
@@ -202,12 +210,12 @@ def test_a_payment_is_missing_in_the_month_of_its_due_day_at_the_institute(shop:
     """From the first moment of the first day to the last moment of the last one."""
     of = institute(time_zone=zone)
     ClearingInstitute.objects.update(created_at=clock.real_now() - timedelta(days=400))
-    month = (MONTH - timedelta(days=45)).replace(day=1)
-    day = (last_of_month(month) + timedelta(days=1)) if end else month
+    earlier = (month() - timedelta(days=45)).replace(day=1)
+    day = (last_of_month(earlier) + timedelta(days=1)) if end else earlier
     border = datetime.combine(day - timedelta(days=of.settles_within_days), time(), ZoneInfo(zone))
     for at, amount in ((border - timedelta(microseconds=1), "1.00"), (border, "2.00")):
         Payment.objects.filter(pk=shop.api.pay(amount=amount).id).update(created_at=at)
-    (balance,) = build_statement(MonthScope(month=month, merchants=frozenset({shop.merchant.pk}))).balances
+    (balance,) = build_statement(MonthScope(month=earlier, merchants=frozenset({shop.merchant.pk}))).balances
     assert balance.total == (Decimal("-1.00") if end else Decimal("-2.00"))
 
 
@@ -239,7 +247,7 @@ def test_a_file_that_was_not_read_to_its_end_settles_nothing(shop: Shop, of: Cle
 
 def test_a_chargeback_is_balanced_by_its_booking(shop: Shop, of: ClearingInstitute) -> None:
     payment = payment_of(shop.api.pay().id)
-    rows = [line(payment, SettlementDate=f"{DAY}")]
+    rows = [line(payment, SettlementDate=f"{today()}")]
     rows.append({**rows[0], "ReconciliationType": "CHARGEBACK", "Cashflow": "NEG", "ReasonCode": "000.100.221"})
     take_in(csv(rows), of)
     found = statement(shop)
@@ -255,7 +263,7 @@ def test_each_list_sums_to_its_figure_whatever_the_lines(shop: Shop) -> None:
     payments = [payment_of(shop.api.pay(amount=f"{number}.00").id) for number in (5, 6, 7, 8)]
     for number in range(40):
         currency = rng.choice(("EUR", "GBP"))
-        where = books.settlement(shop, of, currency=currency, date=MONTH + timedelta(days=rng.randrange(28)))
+        where = books.settlement(shop, of, currency=currency, date=month() + timedelta(days=rng.randrange(28)))
         kind = rng.choice(("SETTLED", "SETTLED", "CHARGEBACK", "FEE"))
         amount = Decimal(rng.randrange(100, 9999)) / 100
         record = books.record(
@@ -350,7 +358,7 @@ def test_who_prepared_a_month_does_not_sign_it_nor_does_their_second_user(
     over(shop)
     _fina, max_ = people
     other = person("mia", "manager", shop.merchant)
-    row = closing.prepare_month(shop.merchant, MONTH, "", by=by(max_))
+    row = closing.prepare_month(shop.merchant, month(), "", by=by(max_))
     with pytest.raises(ClosingRefusedError, match="somebody else signs it"):
         closing.sign_month(row, by=by(max_))
     UserHandling.objects.create(by=max_, user=other, action="create", at=clock.real_now())
@@ -368,14 +376,14 @@ def test_a_month_is_not_closed_while_anything_is_open_or_it_is_not_over(
     settled(shop, of, "92.00")
     record = stray(shop, of)
     with pytest.raises(ClosingRefusedError, match="not over"):
-        closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
+        closing.prepare_month(shop.merchant, month(), "", by=by(people[0]))
     over(shop)
     with pytest.raises(ClosingRefusedError, match=r"not 0\.00"):
-        closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
+        closing.prepare_month(shop.merchant, month(), "", by=by(people[0]))
     exception_queue.mark_without_payment(record, BY, "not ours")
-    row = closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
+    row = closing.prepare_month(shop.merchant, month(), "", by=by(people[0]))
     with pytest.raises(ClosingRefusedError, match="prepared this month already"):
-        closing.prepare_month(shop.merchant, MONTH, "", by=by(people[1]))
+        closing.prepare_month(shop.merchant, month(), "", by=by(people[1]))
     exception_queue.undo_resolution(record, BY)
     with pytest.raises(ClosingRefusedError, match=r"not 0\.00"):
         closing.sign_month(row, by=by(people[1]))
@@ -386,10 +394,10 @@ def test_figures_that_changed_after_they_were_prepared_are_not_signed_and_named(
 ) -> None:
     settled(shop, of, "92.00")
     over(shop)
-    row = closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
+    row = closing.prepare_month(shop.merchant, month(), "", by=by(people[0]))
     fee = {"ReconciliationType": "FEE", "PaymentType": "MONTHLY", "Cashflow": "NEG", "Amount": "3.00"}
     take_in(
-        csv([line(ClearingInstituteMerchantId=shop.channel.pk.hex, SettlementDate=f"{DAY}", **fee)]), of, "late.csv"
+        csv([line(ClearingInstituteMerchantId=shop.channel.pk.hex, SettlementDate=f"{today()}", **fee)]), of, "late.csv"
     )
     with pytest.raises(ClosingRefusedError, match="have changed"):
         closing.sign_month(row, by=by(people[1]))
@@ -398,7 +406,7 @@ def test_figures_that_changed_after_they_were_prepared_are_not_signed_and_named(
     with pytest.raises(ClosingRefusedError, match="Say why"):
         closing.return_month(row, "", by=by(people[1]))
     assert closing.return_month(row, "a late file", by=by(people[1])).state == "RETURNED"
-    again = closing.prepare_month(shop.merchant, MONTH, "", by=by(people[0]))
+    again = closing.prepare_month(shop.merchant, month(), "", by=by(people[0]))
     with pytest.raises(closing.ClosingRefusedError):
         closing.withdraw_month(again, "it is mine to stop", by=by(people[1]))
     assert closing.withdraw_month(again, "", by=by(people[0])).state == "WITHDRAWN"
@@ -423,7 +431,7 @@ def test_every_figure_of_a_months_page_leads_to_a_list_that_says_the_same(
             listed = client.get(address.replace("&amp;", "&")).content.decode()
             assert f"<strong>{part.amount:,.2f} {one.currency}</strong>" in listed, part.name
     assert client.get(f"{month_page(shop, 'lines/')}?part=nothing&currency=EUR").status_code == 404
-    listed = client.get(MONTHS, {"month": f"{MONTH:%Y-%m}"}).content.decode()
+    listed = client.get(MONTHS, {"month": f"{month():%Y-%m}"}).content.decode()
     assert month_page(shop) in listed
     assert "7.77 EUR" in listed
 
@@ -440,7 +448,7 @@ def test_a_months_pages_cost_the_same_for_many_lines(shop: Shop, of: ClearingIns
     addresses = (
         month_page(shop),
         f"{month_page(shop, 'lines/')}?part=settled&currency=EUR",
-        f"{MONTHS}?month={MONTH:%Y-%m}",
+        f"{MONTHS}?month={month():%Y-%m}",
     )
     client.get(addresses[0])  # the first page of a session writes its beginning
     before = [statements(address) for address in addresses]
@@ -453,10 +461,10 @@ def test_a_merchants_months_are_nobody_elses(shop: Shop, stranger: Shop, of: Cle
     other = signed_in(person("otto", "manager", stranger.merchant))
     for name in ("", "lines/?part=settled&currency=EUR"):
         assert other.get(month_page(shop, name)).status_code == 404
-        assert "92.00" not in other.get(f"{MONTHS}month/all/{MONTH:%Y-%m}/{name}").content.decode()
+        assert "92.00" not in other.get(f"{MONTHS}month/all/{month():%Y-%m}/{name}").content.decode()
     for name in ("do/", "package/"):
         assert other.post(month_page(shop, name), {"verb": "prepare"}).status_code == 404
-    listed = other.get(MONTHS, {"month": f"{MONTH:%Y-%m}"}).content.decode()
+    listed = other.get(MONTHS, {"month": f"{month():%Y-%m}"}).content.decode()
     assert not re.search(rf"\b{shop.merchant.name}\b", listed)
     developer = signed_in(person("dora", "developer", shop.merchant))
     assert developer.get(month_page(shop)).status_code == 403
@@ -492,8 +500,8 @@ def test_a_months_files_have_its_lines_by_currency_real_dates_and_checksums(
     settled(shop, of, "5.00", SettlementCurrency="GBP", SettlementFxRate="1")
     client = signed_in(people[0])
     packed = zipfile.ZipFile(io.BytesIO(run_work(client, client.post(month_page(shop, "package/")))))
-    stem = f"month-{MONTH:%Y-%m}"
-    tables = {f"lines-{MONTH:%Y-%m}-EUR.csv": 2, f"lines-{MONTH:%Y-%m}-GBP.csv": 1}
+    stem = f"month-{month():%Y-%m}"
+    tables = {f"lines-{month():%Y-%m}-EUR.csv": 2, f"lines-{month():%Y-%m}-GBP.csv": 1}
     assert set(packed.namelist()) == {*tables, f"{stem}.xlsx", f"{stem}.pdf", "SHA256SUMS"}
     for digest, name in (row.split("  ") for row in packed.read("SHA256SUMS").decode().splitlines()):
         assert hashlib.sha256(packed.read(name)).hexdigest() == digest
@@ -503,7 +511,7 @@ def test_a_months_files_have_its_lines_by_currency_real_dates_and_checksums(
     book = openpyxl.load_workbook(io.BytesIO(packed.read(f"{stem}.xlsx")))
     assert book.sheetnames == ["Payouts", "Balance", "Lines 1"]
     head, *rows = [[cell.value for cell in row] for row in book["Lines 1"].iter_rows()]
-    assert {row[head.index("settled")] for row in rows} == {datetime.combine(DAY, datetime.min.time())}
+    assert {row[head.index("settled")] for row in rows} == {datetime.combine(today(), datetime.min.time())}
     assert all(isinstance(row[head.index("recorded (UTC)")], datetime) for row in rows)
     assert sum(row[head.index("amount")] for row in rows) == 107
     text = PdfReader(io.BytesIO(packed.read(f"{stem}.pdf"))).pages[0].extract_text()
@@ -518,10 +526,10 @@ def test_a_months_files_are_made_in_slices_and_for_nobody_without_the_right(
     settled(shop, of, *(f"{number}.00" for number in range(1, 6)))
     client = signed_in(people[0])
     packed = zipfile.ZipFile(io.BytesIO(run_work(client, client.post(month_page(shop, "package/")))))
-    assert len(packed.read(f"lines-{MONTH:%Y-%m}-EUR.csv").decode().splitlines()) == 6
+    assert len(packed.read(f"lines-{month():%Y-%m}-EUR.csv").decode().splitlines()) == 6
     row = BackgroundWork.objects.latest("asked_at")
     boss = signed_in(User.objects.create_superuser("boss"))
-    run_work(boss, boss.post(f"{MONTHS}month/all/{MONTH:%Y-%m}/package/"))
+    run_work(boss, boss.post(f"{MONTHS}month/all/{month():%Y-%m}/package/"))
     people[0].grants.all().delete()
     assert client.get(f"/admin/gateway/backgroundwork/{row.pk}/file/").status_code == 403
 
@@ -561,8 +569,8 @@ def test_whether_a_month_is_over_goes_by_the_merchants_day(shop: Shop) -> None:
 
 
 def close_all(user: User, verb: str) -> BackgroundWork:
-    """Ask for all months of MONTH to be prepared or signed, and do it; the work as it ended."""
-    answer = signed_in(user).post(f"{MONTHS}month/all/{MONTH:%Y-%m}/do/", {"verb": verb})
+    """Ask for all merchants' month to be prepared or signed, and do it; the work as it ended."""
+    answer = signed_in(user).post(f"{MONTHS}month/all/{month():%Y-%m}/do/", {"verb": verb})
     row = BackgroundWork.objects.filter(owner=user).latest("asked_at")
     assert answer.url.endswith(f"/{row.pk}/change/")
     assert row.state == "WAITING", "nothing is prepared or signed in the request"
@@ -593,7 +601,7 @@ def test_all_months_at_zero_are_prepared_and_signed_together(shop: Shop, strange
     told = AuditEntry.objects.filter(action="month signed").get()
     assert (told.actor, told.ip) == ("max", "127.0.0.1")
     clerk = signed_in(person("carl", "clerk", stranger.merchant))
-    assert clerk.post(f"{MONTHS}month/all/{MONTH:%Y-%m}/do/", {"verb": "sign"}).status_code == 403
+    assert clerk.post(f"{MONTHS}month/all/{month():%Y-%m}/do/", {"verb": "sign"}).status_code == 403
 
 
 def test_months_are_closed_slice_by_slice_with_the_rights_of_the_moment(
@@ -605,7 +613,7 @@ def test_months_are_closed_slice_by_slice_with_the_rights_of_the_moment(
         settled(each, of, "92.00")
     over(shop)
     fina = person("fina", "psp", shop.merchant.division.psp)
-    signed_in(fina).post(f"{MONTHS}month/all/{MONTH:%Y-%m}/do/", {"verb": "prepare"})
+    signed_in(fina).post(f"{MONTHS}month/all/{month():%Y-%m}/do/", {"verb": "prepare"})
     row = BackgroundWork.objects.get(owner=fina)
     folder = AttemptFolder(path=Path(queue.work_folder(row.pk)), attempt=1)
     first = bulk_closing.close_months_slice(row, folder, lambda: None)
