@@ -182,9 +182,10 @@ def test_a_payment_that_was_due_and_is_on_no_line_is_missing(shop: Shop, of: Cle
     assert [(one.currency, one.total) for one in found.balances] == [("EUR", Decimal("-92.00"))]
     listed = list_part(asked, MISSING_PART, "EUR", None, 10)
     assert listed.ids == [(payment.pk, Decimal("-92.00"))]
-    take_in(csv([line(payment, SettlementStatus="FAILED")]), of, "failed.csv")
+    take_in(csv([line(payment, SettlementStatus="FAILED", SettlementDate=f"{due}")]), of, "failed.csv")
     assert [(one.currency, one.total) for one in build_statement(asked).balances] == [("EUR", Decimal("-92.00"))]
-    take_in(csv([line(payment)]), of)
+    # In the month it was due in: made at the end of a month, it is due in the next.
+    take_in(csv([line(payment, SettlementDate=f"{due}")]), of)
     (balance,) = build_statement(asked).balances
     assert (balance.total, [part.name for part in balance.open]) == (Decimal("0.00"), ["findings"])
 
