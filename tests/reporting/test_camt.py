@@ -11,7 +11,9 @@ from chargebacks.models import Chargeback
 from gateway.models import Payment
 from reporting.models import Match, SettlementFile, SettlementRecord
 from reporting.settlement import files, intake
+from reporting.settlement.formats.camt053 import CAMT053_FORMAT
 from reporting.settlement.formats.port import UnreadableFileError
+from reporting.settlement.layout import COLUMN_NAMES
 from tests.support.fixtures import Shop
 from tests.support.settlement import BY, institute, payment_of, take_in
 
@@ -193,3 +195,152 @@ def test_a_collection_that_is_booked_back_without_a_reason_is_a_chargeback(shop:
     take_in(statement(back), institute())
     assert SettlementRecord.objects.get().record_type == "CHARGEBACK"
     assert Chargeback.objects.get().reason_code == "000.100.200"
+
+
+# --- one entry after the other, in the columns of the layout --------------------------------------------------------
+
+
+def lines(content: bytes, after: int = 0) -> list[dict[str, str]]:
+    """What the adapter reads of a statement: the columns of each line that have a value."""
+    opened = CAMT053_FORMAT.open(io.BytesIO(content), after, 0)
+    return [
+        {name: text for name, text in zip(COLUMN_NAMES, one.values or (), strict=True) if text} for one in opened.lines
+    ]
+
+
+PARTIES = (
+    "<RltdPties><Dbtr><Nm>Debtor</Nm></Dbtr><DbtrAcct><Id><IBAN>DE00000000000000001111</IBAN></Id></DbtrAcct>"
+    "<Cdtr><Pty><Nm>Creditor</Nm></Pty></Cdtr><CdtrAcct><Id><IBAN>DE00000000000000002222</IBAN></Id></CdtrAcct>"
+    "</RltdPties><RltdAgts><DbtrAgt><FinInstnId><BIC>DEBTDEFF</BIC></FinInstnId></DbtrAgt>"
+    "<CdtrAgt><FinInstnId><BICFI>CREDDEFF</BICFI></FinInstnId></CdtrAgt></RltdAgts>"
+)
+DEBTOR = {"AccountHolder": "Debtor", "AccountNumberLast4": "1111", "BankCode": "DEBTDEFF"}
+CREDITOR = {"AccountHolder": "Creditor", "AccountNumberLast4": "2222", "BankCode": "CREDDEFF"}
+RETURN = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn></RtrInf>"
+REVERSED = "<RvslInd>true</RvslInd>"
+
+
+@pytest.mark.parametrize(
+    ("flow", "more", "expected"),
+    [
+        ("CRDT", "", {"ReconciliationType": "SETTLED", "PaymentType": "DEBIT", "Cashflow": "POS", **DEBTOR}),
+        ("DBIT", "", {"ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "NEG", **CREDITOR}),
+        (
+            "DBIT",
+            RETURN,
+            {
+                "ReconciliationType": "CHARGEBACK", "PaymentType": "DEBIT", "Cashflow": "NEG",
+                "ReasonCode": "000.100.202", "ReasonDesc": "AC04", **DEBTOR,
+            },
+        ),
+        (
+            "DBIT",
+            REVERSED,
+            {
+                "ReconciliationType": "CHARGEBACK", "PaymentType": "DEBIT", "Cashflow": "NEG",
+                "ReasonCode": "000.100.200", **DEBTOR,
+            },
+        ),
+        (
+            "CRDT",
+            RETURN,
+            {
+                "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
+                "SettlementStatus": "FAILED", **DEBTOR,
+            },
+        ),
+        (
+            "CRDT",
+            REVERSED,
+            {
+                "ReconciliationType": "SETTLED", "PaymentType": "REFUND", "Cashflow": "POS",
+                "SettlementStatus": "FAILED", **DEBTOR,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_direction_and_return_say_what_a_line_is_and_who_stood_on_the_other_side(
+    flow: str, more: str, expected: dict[str, str]
+) -> None:
+    one = f"<TxDtls><Amt Ccy='EUR'>5.00</Amt>{more}{PARTIES}</TxDtls>"
+    (line,) = lines(statement(entry("5.00", one, flow=flow)))
+    names = {"ReconciliationType", "PaymentType", "Cashflow", "SettlementStatus", "ReasonCode", "ReasonDesc", *DEBTOR}
+    assert {name: text for name, text in line.items() if name in names} == expected
+
+
+def test_a_transaction_that_says_its_own_direction_goes_before_its_entry() -> None:
+    own = "<TxDtls><Amt Ccy='EUR'>5.00</Amt><CdtDbtInd>DBIT</CdtDbtInd></TxDtls>"
+    assert [line["Cashflow"] for line in lines(statement(entry("5.00", own, details("a"))))] == ["NEG", "POS"]
+
+
+@pytest.mark.parametrize(
+    ("days", "day"),
+    [
+        ("<BookgDt><Dt>2030-01-02</Dt></BookgDt><ValDt><Dt>2030-01-05</Dt></ValDt>", "2030-01-02"),
+        ("<BookgDt><DtTm>2030-01-03T23:59:00</DtTm></BookgDt><ValDt><Dt>2030-01-05</Dt></ValDt>", "2030-01-03"),
+        ("<ValDt><Dt>2030-01-05</Dt></ValDt>", "2030-01-05"),
+        ("<ValDt><DtTm>2030-01-06T00:00:00</DtTm></ValDt>", "2030-01-06"),
+    ],
+)
+def test_the_day_of_a_line_is_that_of_its_booking_else_of_its_value(days: str, day: str) -> None:
+    (line,) = lines(statement(entry("5.00").replace("<BookgDt><Dt>2030-01-02</Dt></BookgDt>", days)))
+    assert line["SettlementDate"] == day
+
+
+@pytest.mark.parametrize(
+    ("refs", "expected"),
+    [
+        ("<EndToEndId>0123456789abcdef0123456789abcdef</EndToEndId>", {"UniqueID": "0123456789abcdef" * 2}),
+        ("<EndToEndId>order-1</EndToEndId>", {"TransactionId": "order-1"}),
+        ("<EndToEndId>NOTPROVIDED</EndToEndId>", {}),
+        (
+            "<TxId>T</TxId><InstrId>I</InstrId><PmtInfId>P</PmtInfId><MndtId>M</MndtId><AcctSvcrRef>R</AcctSvcrRef>",
+            {"ConnectorTxId1": "T", "ConnectorTxId2": "I", "ConnectorTxId3": "P", "SettlementTxId": "R"},
+        ),
+        ("<MndtId>M</MndtId>", {"ConnectorTxId3": "M"}),
+    ],
+)
+def test_references_have_their_columns(refs: str, expected: dict[str, str]) -> None:
+    one = f"<TxDtls><Refs>{refs}</Refs><Amt Ccy='EUR'>5.00</Amt></TxDtls>"
+    (line,) = lines(statement(entry("5.00", one)))
+    names = {"UniqueID", "TransactionId", "ConnectorTxId1", "ConnectorTxId2", "ConnectorTxId3", "SettlementTxId"}
+    assert {name: text for name, text in line.items() if name in names} == {"SettlementTxId": "BANK-REF", **expected}
+
+
+@pytest.mark.parametrize(
+    ("status", "read"),
+    [("<Cd>BOOK</Cd>", 1), ("BOOK", 1), ("", 1), ("<Cd>PDNG</Cd>", 0), ("PDNG", 0), ("<Cd>INFO</Cd>", 0)],
+)
+def test_only_what_is_booked_is_read(status: str, read: int) -> None:
+    assert len(lines(statement(entry("5.00", details("a"), status=status)))) == read
+
+
+def test_each_statement_of_a_file_has_its_own_account_and_their_counts_add_up() -> None:
+    first, second = statement(entry("1.00"), count=1), statement(entry("2.00"), entry("3.00"), account="X-2", count=2)
+    inner = second[second.index(b"<Stmt>") : second.index(b"</BkToCstmrStmt>")].replace(b"STMT-1", b"STMT-2")
+    content = first.replace(b"</BkToCstmrStmt>", inner + b"</BkToCstmrStmt>")
+    found = [(line["ClearingInstituteMerchantId"], line["SettlementReference"]) for line in lines(content)]
+    assert found == [("DE02120300000000202051", "STMT-1"), ("X-2", "STMT-2"), ("X-2", "STMT-2")]
+    opened = CAMT053_FORMAT.open(io.BytesIO(content), 1, 0)
+    assert [one.number for one in opened.lines] == [2, 3]
+    assert opened.totals == {"entries": 3, "said": 3, "read": 3}
+
+
+@pytest.mark.parametrize(
+    ("booked", "ordered", "rate", "expected"),
+    [
+        ("92.00", "100.00", "", "0.9200000000"),
+        ("50.00", "100.00", "0.5001", "0.5001"),
+        ("150.00", "100.00", "", "1.5000000000"),
+        ("92.00", "0.00", "", None),
+    ],
+)
+def test_the_rate_is_the_banks_else_what_was_booked_for_one_of_the_order(
+    booked: str, ordered: str, rate: str, expected: str | None
+) -> None:
+    told = f"<CcyXchg><XchgRate>{rate}</XchgRate></CcyXchg>" if rate else ""
+    more = f"<AmtDtls><InstdAmt><Amt Ccy='USD'>{ordered}</Amt>{told}</InstdAmt></AmtDtls>"
+    (line,) = lines(statement(entry(booked, details("a", booked, more))))
+    assert (line.get("SettlementFxRate"), line["Amount"], line["Currency"], line["SettlementAmount"]) == (
+        expected, ordered, "USD", booked,
+    )  # fmt: skip

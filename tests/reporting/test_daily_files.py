@@ -9,7 +9,7 @@ import csv
 import io
 import stat
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from config.timers import TIMERS
 from gateway.core import clock
 from gateway.models import Merchant
 from reporting.models import ClearingInstitute, Match, Settlement, SettlementRecord
-from reporting.reconciliation import daily_files
+from reporting.reconciliation import daily_files, period_files
 from reporting.reconciliation.file_columns import (
     CSV_HEADER,
     RECONCILIATION_COLUMNS,
@@ -381,6 +381,92 @@ def test_a_month_that_is_passed_at_once_begins_with_the_day_of_the_first_line(sh
     made = written(merchant)
     assert [file.day for file in made] == [first + timedelta(days=number) for number in range(3)]
     assert [[row["SettlementTxId"] for row in rows_of(file)] for file in made] == [["LINE"], [], []]
+    pass_time(shop.api, days=2)
+    made = written(merchant)
+    assert [[row["SettlementTxId"] for row in rows_of(file)] for file in made] == [["LINE"], [], [], [], []]
+    assert [file.begins_at for file in made[1:]] == [file.ends_at for file in made[:-1]]
+    assert all(file.begins_at <= file.ends_at for file in made), "none ends before it begins, or lines stand in two"
+    midnight = datetime.combine(first, time(), ZoneInfo(merchant.time_zone))
+    assert made[0].begins_at == midnight - merchant.clock_offset
+
+
+def test_a_clock_that_is_moved_between_two_files_leaves_each_line_in_one(shop: Shop, where: Settlement) -> None:
+    """The days that it skips are over at once. None ends before it begins, else the next has the lines again."""
+    books.record(where, books.file_of(ClearingInstitute.objects.get()), settlement_tx_id="LINE")
+    daily_files.record_first_days()
+    for days in (3, 1, 1):
+        daily_files.write_due_daily_files(forward(shop, days=days, minutes=10))
+    made = written(books.merchant_of(shop))
+    assert len(made) >= 5
+    assert [row["SettlementTxId"] for file in made for row in rows_of(file)] == ["LINE"]
+    assert all(file.begins_at <= file.ends_at for file in made)
+
+
+def test_a_run_for_one_merchant_writes_the_files_of_no_other(shop: Shop, stranger: Shop, where: Settlement) -> None:
+    institute = ClearingInstitute.objects.get()
+    books.record(where, books.file_of(institute))
+    books.record(books.settlement(stranger, institute), books.file_of(institute))
+    daily_files.record_first_days()
+    for one in (books.overnight(shop), books.overnight(stranger)):
+        assert daily_files.create_due_daily_files(one, 1)
+    assert daily_files.write_due_daily_files(books.merchant_of(shop)) == 1
+    assert [file.written_at is not None for file in written(books.merchant_of(stranger))] == [False]
+    assert daily_files.write_due_daily_files(None) == 1
+
+
+# --- of a period ------------------------------------------------------------------------------------------------------
+
+
+class Folder:
+    """Keeps what is written, as the folder of background work does."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def append(self, parts: list[str], name: str, content: bytes) -> list[str]:
+        self.text += content
+        return [*parts, name]
+
+
+@pytest.mark.parametrize(
+    ("currency", "expected"), [("", ["eur", "usd as eur", "usd"]), ("EUR", ["eur", "usd as eur"]), ("USD", ["usd"])]
+)
+def test_a_period_has_the_lines_that_were_paid_out_in_a_currency(
+    shop: Shop, where: Settlement, currency: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of payments in it. In pieces, with one header."""
+    monkeypatch.setattr(period_files, "PERIOD_CHUNK_LINES", 1)
+    file = books.file_of(ClearingInstitute.objects.get())
+    books.record(where, file, settlement_tx_id="eur")
+    books.record(where, file, settlement_tx_id="usd as eur", currency="USD", fx_rate="0.9")
+    books.record(where, file, settlement_tx_id="usd", currency="USD", settlement_currency="USD")
+    assert daily_files.write_due_daily_files(books.overnight(shop)) == 1
+    (day,) = written(books.merchant_of(shop))
+    folder, alive = Folder(), []
+    cursor: dict[str, Any] = {"parts": [], "rows": 0}
+    period_files._write_day(day, currency, folder, cursor, lambda: alive.append(1))  # type: ignore[arg-type]
+    rows = list(csv.DictReader(io.StringIO(folder.text.decode()), delimiter=";"))
+    assert sorted(row["SettlementTxId"] for row in rows) == sorted(expected)
+    assert (cursor["rows"], len(alive)) == (len(expected), len(expected) + 1)
+
+
+def test_a_period_goes_on_behind_the_day_and_the_merchant_that_it_ended_with(shop: Shop, stranger: Shop) -> None:
+    shops = sorted((books.merchant_of(shop), books.merchant_of(stranger)), key=lambda one: one.pk)
+    first = date(2026, 5, 1)
+    days = [first + timedelta(days=number) for number in range(-1, 4)]
+    for merchant in shops:
+        for day in days:
+            at = datetime.combine(day, time(), UTC)
+            ReconciliationFile.objects.create(
+                merchant=merchant, day=day, begins_at=at, ends_at=at, names={}, offset=timedelta()
+            )
+    period = period_files.list_period_files([one.pk for one in shops], first, first + timedelta(days=2))
+    found = [(file.merchant_id, file.day) for file in period]
+    assert found == [(one.pk, day) for one in shops for day in days[1:4]]
+    for place, (merchant_id, day) in enumerate(found):
+        rest = period_files._behind(period, [merchant_id.hex, day.isoformat()])
+        assert [(file.merchant_id, file.day) for file in rest] == found[place + 1 :]
+    assert period_files._behind(period, None).count() == 6
 
 
 def test_days_without_records_have_files_too_and_a_long_gap_is_not_filled(

@@ -185,6 +185,19 @@ def test_it_is_given_up_at_last(shop: Shop, server: sshd.Server, monkeypatch: py
     assert told.facts == [(f"{file.merchant.name} {file.day:%Y-%m-%d}", attempts(file)[-1], page)]
 
 
+def test_a_target_that_was_switched_off_gets_nothing_any_more(shop: Shop, server: sshd.Server) -> None:
+    """Neither what waited for it nor files that are written later."""
+    point(shop, server)
+    file = written(shop)
+    SftpTarget.objects.update(active=False)
+    assert deliveries.send_due_deliveries(None) == 1
+    file.delivery.refresh_from_db()
+    assert (file.delivery.state, attempts(file)) == (Delivery.State.FAILED, ["there is no target any more"])
+    assert list(server.inbox.iterdir()) == []
+    assert daily_files.write_due_daily_files(forward(shop, days=1)) == 1
+    assert Delivery.objects.count() == 1
+
+
 def test_who_named_no_server_is_told_nothing_of_sending(shop: Shop) -> None:
     assert home_reconciliation.build_delivery_panel(permissions.AccessScope(everything=True)) is None
 

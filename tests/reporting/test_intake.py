@@ -10,12 +10,15 @@ import time
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import override_settings
 
+from chargebacks.stages import DisputeStage
 from gateway.core import clock
 from reporting.models import (
     ClearingInstitute,
@@ -27,6 +30,7 @@ from reporting.models import (
     SettlementRecord,
 )
 from reporting.settlement import files, intake, layout, watched_folder
+from reporting.settlement.formats import delimited
 from reporting.settlement.formats.port import UnreadableFileError
 from tests.support.database import every_cell, places_of
 from tests.support.fixtures import Shop
@@ -262,6 +266,176 @@ def test_a_preview_shows_twenty_lines_and_counts_all_errors(shop: Shop) -> None:
     assert found.first_faults[0].number == 26
     assert found.first_faults[0].faults[0].column == "Amount"
     assert not SettlementFile.objects.exists()
+
+
+def test_a_preview_adds_up_what_settled_in_and_out_by_currency(db: None) -> None:
+    """A fee of a line is a part of its amount, whichever way that went; what failed moves nothing."""
+    usd = {"Currency": "USD", "SettlementCurrency": "USD"}
+    rows = [
+        line(Amount="100.00", SettlementAmount="98.00", SettlementFee="2.00"),
+        line(Amount="30.00", SettlementAmount="31.00", SettlementFee="1.00", PaymentType="REFUND"),
+        line(Amount="7.00", Cashflow="NEG"),
+        line(Amount="50.00", SettlementFee="9.00", SettlementStatus="FAILED"),
+        line(Amount="4.00", **usd),
+        line(Amount="5.00", **{**usd, "Currency": "EUR"}, SettlementFxRate="1.1"),
+        line(Amount="x"),
+    ]
+    found = files.preview_file(io.BytesIO(csv(rows)), institute())
+    sums = {one.currency: (one.lines, one.failed, one.pos, one.neg, one.paid, one.fees) for one in found.sums.values()}
+    assert sums == {
+        "EUR": (4, 1, Decimal("98.00"), Decimal("38.00"), Decimal("60.00"), Decimal("3.00")),
+        "USD": (2, 0, Decimal("9.00"), Decimal(0), Decimal("9.00"), Decimal(0)),
+    }
+    assert (found.lines, found.faults) == (7, 1)
+
+
+@pytest.mark.parametrize(("most", "read", "cut"), [(None, 3, False), (3, 3, False), (2, 2, True)])
+def test_a_preview_says_when_it_read_not_all(db: None, most: int | None, read: int, cut: bool) -> None:
+    found = files.preview_file(io.BytesIO(csv([line()] * 3)), institute(), most)
+    assert (found.lines, found.cut) == (read, cut)
+
+
+def test_two_institutes_may_send_the_same_bytes(db: None) -> None:
+    content = csv([line()])
+    first, second = receive(content, institute()), receive(content, institute(key="other", name="Other"))
+    assert first.pk != second.pk
+
+
+@pytest.mark.parametrize(("spare", "taken"), [(0, True), (-1, False)])
+def test_a_file_may_have_as_many_bytes_as_the_setting_says(db: None, settings: Any, spare: int, taken: bool) -> None:
+    content = csv([line()])
+    settings.GATEWAY_SETTLEMENT_MAX_BYTES = len(content) + spare
+    if taken:
+        assert receive(content, institute()).size == len(content)
+    else:
+        with pytest.raises(UnreadableFileError, match="larger than"):
+            receive(content, institute())
+
+
+def read_line(zone: str = "Europe/Berlin", reasons: dict[str, str] | None = None, **changes: str) -> dict[str, str]:
+    """A line as it is staged: column of the table → text; what is wrong by column of the file."""
+    reader = layout.LineReader(layout.COLUMN_NAMES, ZoneInfo(zone), reasons or {})
+    values = line(**changes)
+    row = reader.read(1, [values.get(name, "") for name in layout.COLUMN_NAMES])
+    if isinstance(row[0], layout.LineFault):
+        return {one.column: one.message for one in row if isinstance(one, layout.LineFault)}
+    return dict(zip((name for name, _ in layout.STAGED_COLUMNS), map(str, row), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "kept"),
+    [
+        ("Europe/Berlin", "2026-01-15 12:00:00", "2026-01-15 12:00:00+0100"),
+        ("Europe/Berlin", "2026-07-15T12:00:00", "2026-07-15T12:00:00+0200"),
+        ("America/New_York", "2026-07-15 12:00:00", "2026-07-15 12:00:00-0400"),
+        ("Asia/Kathmandu", "2026-07-15 12:00:00", "2026-07-15 12:00:00+0545"),
+        ("Europe/Berlin", "2026-07-15 12:00:00Z", "2026-07-15 12:00:00Z"),
+        ("Europe/Berlin", "2026-07-15 12:00:00-03:00", "2026-07-15 12:00:00-03:00"),
+    ],
+)
+def test_a_time_without_an_offset_is_the_institutes(zone: str, text: str, kept: str) -> None:
+    assert read_line(zone, TxRequestTime=text)["presented_at"] == kept
+
+
+def test_the_offset_is_that_of_the_hour_within_a_day_of_a_clock_change() -> None:
+    reader = layout.LineReader(layout.COLUMN_NAMES, ZoneInfo("Europe/Berlin"))
+    place = layout.COLUMN_INDEX["TxRequestTime"] + 2
+    found = []
+    for hour in ("01", "03", "01"):
+        values = line(TxRequestTime=f"2026-03-29 {hour}:30:00")
+        found.append(str(reader.read(1, [values.get(name, "") for name in layout.COLUMN_NAMES])[place])[-5:])
+    assert found == ["+0100", "+0200", "+0100"]
+
+
+@pytest.mark.parametrize(
+    ("text", "faulty"),
+    [
+        ("1970-01-01", False), ("2099-12-31", False), ("1969-12-31", True), ("2100-01-01", True), ("2026-02-29", True),
+        ("2026-2-01", True), ("20260201", True),
+    ],
+)  # fmt: skip
+def test_a_day_of_settlement_is_of_these_times(text: str, faulty: bool) -> None:
+    assert ("SettlementDate" in read_line(SettlementDate=text)) == faulty
+
+
+@pytest.mark.parametrize(("offset", "faulty"), [("+14:00", 0), ("-14:00", 0), ("+14:01", 1), ("-14:01", 1)])
+def test_an_offset_is_one_that_there_is(offset: str, faulty: int) -> None:
+    assert len({"TxRequestTime"} & set(read_line(TxRequestTime=f"2026-07-15 12:00:00{offset}"))) == faulty
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "ReasonCode", "ReasonDesc", "RespondBy", "SchemeReasonCode", "SchemeCaseId", "AcquirerReferenceNumber",
+        "DisputeStage",
+    ],
+)  # fmt: skip
+def test_what_is_for_chargebacks_stands_in_no_other_line(column: str) -> None:
+    value = {
+        "ReasonCode": "000.100.206", "RespondBy": "2030-01-01", "SchemeReasonCode": "10.4",
+        "AcquirerReferenceNumber": "1" * 23, "DisputeStage": min(DisputeStage.values),
+    }.get(column, "text")  # fmt: skip
+    assert read_line(**{column: value}) == {column: "is for chargebacks only, not for SETTLED"}
+    assert column not in read_line(ReconciliationType="CHARGEBACK", **{column: value})
+
+
+@pytest.mark.parametrize(
+    ("reasons", "scheme", "expected"),
+    [
+        ({}, "", ("000.100.220", "10.4")),
+        ({"10.4": "000.100.206"}, "", ("000.100.206", "10.4")),
+        ({}, "4837", ("000.100.220", "4837")),
+    ],
+)
+def test_a_schemes_code_is_translated_by_the_institutes_table_first_and_kept(
+    reasons: dict[str, str], scheme: str, expected: tuple[str, str]
+) -> None:
+    sent = {"ReconciliationType": "CHARGEBACK", "ReasonCode": "10.4", "SchemeReasonCode": scheme}
+    row = read_line(reasons=reasons, **sent)
+    assert (row.get("reason_code"), row.get("scheme_reason")) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "staged"),
+    [("Descriptor", "descriptor"), ("SettlementTxId", "settlement_tx_id"), ("SchemeCaseId", "scheme_case")],
+)
+def test_a_backslash_anywhere_is_one_for_copy(column: str, staged: str) -> None:
+    assert read_line(ReconciliationType="CHARGEBACK", **{column: "a\\N"})[staged] == "a\\\\N"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_and_remarks_are_no_lines(db: None, end: str) -> None:
+    header, first, second = csv([line(), line()]).decode().split("\r\n")[:3]
+    content = end.join([header, "", "# a remark", first, "", second, "", "#END;2", ""]).encode()
+    found = files.preview_file(io.BytesIO(content), institute())
+    assert (found.lines, found.faults, found.totals) == (2, 0, {"read": 2, "said": 2})
+
+
+@pytest.mark.parametrize(("more", "faults"), [(0, 0), (1, 1)])
+def test_a_line_may_have_its_longest(db: None, monkeypatch: pytest.MonkeyPatch, more: int, faults: int) -> None:
+    """What is behind one that is too long is read as ever."""
+    header, *rows = csv([line()] * 3).splitlines(keepends=True)
+    monkeypatch.setattr(delimited, "MAX_CSV_LINE_BYTES", len(header))
+    last, space = HEADER[-1], len(header) + more - len(rows[1])
+    rows[1] = csv([line(**{last: "x" * space})]).splitlines(keepends=True)[1]
+    assert len(rows[1]) == len(header) + more
+    read = list(delimited.CSV_FORMAT.open(io.BytesIO(b"".join([header, *rows])), 0, 0).lines)
+    assert [bool(one.faults) for one in read] == [False, bool(faults), False]
+    assert [one.number for one in read] == [1, 2, 3]
+
+
+def test_a_file_that_was_read_in_part_is_not_read_on_in_another_format(shop: Shop) -> None:
+    of, content = institute(format="CSV"), csv([line(payment_of(shop.api.pay().id))])
+    file = receive(content, of)
+    SettlementFile.objects.update(state="FAILED", why="why", lines=1, format="CAMT.053")
+    with pytest.raises(files.DuplicateFileError):
+        receive(content, of)
+    file.refresh_from_db()
+    assert (file.state, file.format) == ("FAILED", "CAMT.053")
+    SettlementFile.objects.update(lines=0)
+    assert receive(content, of).pk == file.pk
+    file.refresh_from_db()
+    assert (file.state, file.format, file.why) == ("RECEIVED", "CSV", "")
 
 
 def test_card_numbers_in_a_file_are_nowhere_in_the_database(shop: Shop) -> None:

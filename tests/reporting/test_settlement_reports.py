@@ -104,6 +104,7 @@ def test_settlements_come_by_date_and_both_ends_count(shop: Shop) -> None:
     for day in days:
         books.record(books.settlement(shop, institute, date=day), file)
     assert [one["date"] for one in listed(shop.api.get(SUMS, MAY))] == ["2026-05-01", "2026-05-31"]
+    assert len(listed(shop.api.get(SUMS, {"date.from": "2025-06-01", "date.to": "2026-06-01"}))) == 4, "366 days"
     empty = shop.api.get(SUMS, {"date.from": "2026-01-01", "date.to": "2026-01-31"})
     assert listed(empty) == []
 
@@ -127,6 +128,7 @@ def test_a_currency_narrows_the_sums(shop: Shop) -> None:
         (SUMS, {"date.from": "2026-05-01 00:00:00", "date.to": "2026-05-31"}, {"date.from"}),
         (SUMS, {"date.from": "2026-02-30", "date.to": "2026-05-31"}, {"date.from"}),
         (SUMS, {"date.from": "2025-01-01", "date.to": "2026-05-31"}, {"date.to"}),
+        (SUMS, {"date.from": "2025-01-01", "date.to": "2026-01-02"}, {"date.to"}),
         (SUMS, MAY | {"sortOrder": "ASC"}, {"sortOrder"}),
         (SUMS, MAY | {"pageNo": "1"}, {"pageNo"}),
         (SUMS, MAY | {"reconciliationType": "FEE"}, {"reconciliationType"}),
@@ -286,6 +288,11 @@ def test_what_is_anothers_is_unknown(shop: Shop, stranger: Shop, settled: Settle
             assert (answer.status, answer.code) == (404, "700.400.580")
     for target in ("0" * 32, "nothing"):
         assert shop.api.get(f"{SUMS}/{target}").status == 404
+    books.record(settled, books.file_of(settled.institute), merchant_id=stranger.merchant.pk)
+    stranger.merchant.dispatching = True
+    stranger.merchant.save()
+    for api in (stranger.api, stranger.api.as_entity(stranger.merchant.entity_id)):
+        assert api.get(f"{SUMS}/{settled.id.hex}").status == 404, "the account is another merchant's"
 
 
 def test_a_channel_sees_the_settlements_of_its_accounts_and_the_merchant_sees_all(shop: Shop) -> None:

@@ -241,10 +241,11 @@ def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None
 
 
 def _take_back(mandate: SepaMandate, order: BankOrder) -> None:
-    """The bank never settled the order: its sequence and amendment belong to the next one."""
+    """The bank never settled the order: its sequence and amendment belong to the next one. What the mandate was before
+    that amendment is what the bank knows, also where it was amended again since."""
     if mandate.first_payment == order.pk:
         mandate.first_payment = None
-    mandate.amendment = {**order.amendment, **mandate.amendment}
+    mandate.amendment = {**mandate.amendment, **order.amendment}
     if order.last and mandate.state_reason == SepaMandate.StateReason.FINAL:
         mandate.state, mandate.state_reason = State.ACTIVE, ""
 

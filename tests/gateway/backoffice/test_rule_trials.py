@@ -190,6 +190,21 @@ def test_what_is_not_kept_is_said_of_each_rule(shop: Shop, boss: User) -> None:
     assert trial.figures["rules"][-1]["undecided_rules"] == [[ACQUIRER_NOT_ASKED, 1]]
 
 
+def test_the_check_of_the_acquirers_answer_is_tried_too(shop: Shop, boss: User) -> None:
+    """Of what was approved: its answer is kept. The stricter of rules and check counts."""
+    shop.api.pay(amount="92.00")
+    trial = run(shop, boss, document({**AMOUNT, "then": {"verdict": "review"}}, cvv={"M": "decline"}))
+    (change,) = trial.figures["changes"]
+    assert (change["was"], change["would"], change["sums"]) == ("accept", "decline", {"EUR": "92.00"})
+    assert (trial.figures["rules"][-1]["place"], trial.figures["rules"][-1]["payments"]) == (AVS_CVV_CHECK_PLACE, 1)
+    shop.api.pay(amount="150.00")
+    trial = run(shop, boss, document(AMOUNT, cvv={"M": "review"}))
+    assert {(one["would"], tuple(one["sums"].items())) for one in trial.figures["changes"]} == {
+        ("review", (("EUR", "92.00"),)),
+        ("decline", (("EUR", "150.00"),)),
+    }
+
+
 def test_a_refused_request_was_never_put_to_risk(shop: Shop, boss: User) -> None:
     assert shop.api.pay(card__number="4444444444444444", amount="150.00").status == 400
     trial = run(shop, boss, document(AMOUNT))

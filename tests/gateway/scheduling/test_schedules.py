@@ -8,11 +8,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.models import F
 
 from gateway.core import clock
-from gateway.models import Notification, Payment
-from gateway.scheduling.models import Job
+from gateway.core.identifiers import row_id
+from gateway.core.result_codes import CONCURRENT_UPDATE_CODE
+from gateway.models import Agreement, Notification, Payment, Registration
+from gateway.scheduling import schedules
+from gateway.scheduling.models import Job, JobRun
 from tests.support.client import Answer, Api
+from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.subscriptions import MONTHLY, PLAN, schedule, started, store_card
 
@@ -364,6 +369,161 @@ def test_another_card_is_charged_under_the_agreement_of_the_job_or_under_its_own
         assert (changed.status, changed.body["registrationId"]) == (200, registration)
         row = Job.objects.get(pk=job.id)
         assert (row.registration.hex, row.agreement) == (registration, agreement)
+
+
+def test_another_card_keeps_the_agreement_of_a_job_that_began_under_an_older_one(api: Api) -> None:
+    """The agreement is not named like the job: it was made by the card's first job."""
+    card = store_card(api)
+    older = Job.objects.get(pk=started(api, card).id)
+    job = started(api, card)
+    assert Job.objects.get(pk=job.id).agreement == older.agreement
+    assert api.post(f"/v1/schedules/{job.id}/reschedule", {"registrationId": store_card(api)}).status == 200
+    assert Job.objects.get(pk=job.id).agreement == older.agreement
+    assert Agreement.objects.filter(pk=older.agreement).exists()
+
+
+def test_a_new_job_of_a_card_goes_under_its_latest_agreement(api: Api, card: str) -> None:
+    first = Job.objects.get(pk=started(api, card).id)
+    made = Agreement.objects.get(pk=first.agreement)
+    made.pk = row_id()
+    made.save(force_insert=True)
+    assert Job.objects.get(pk=started(api, card).id).agreement == made.pk
+
+
+def test_a_job_of_a_card_without_a_reference_of_its_own_refers_to_the_payment_that_stored_it(api: Api) -> None:
+    """An acquirer that stored the card has a number for that; else it is told ours."""
+    known, unknown = store_card(api), store_card(api)
+    stored = {one: Registration.objects.get(pk=one).payment for one in (known, unknown)}
+    Payment.objects.filter(pk=stored[known]).update(connector_tx_id="ACQUIRER-1")
+    Payment.objects.filter(pk=stored[unknown]).update(connector_tx_id="")
+    found = []
+    for one in (known, unknown):
+        job = Job.objects.get(pk=started(api, one).id)
+        found.append(Agreement.objects.get(pk=job.agreement).reference)
+    assert found == ["ACQUIRER-1", stored[unknown].hex]
+
+
+@pytest.mark.parametrize("verb", ["reschedule", "deschedule"])
+def test_a_change_that_met_another_is_made_on_what_that_one_left(
+    api: Api, card: str, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run, or a clerk, changed the job between reading and writing: nothing of it is written over."""
+    load, left = schedules.load_job_registration, [1]
+    path = started(api, card, job__noticeUnit="MONTH", job__noticeNumber="1", job__month="*").id
+    sent = {"job.name": "ours"} if verb == "reschedule" else {}
+
+    def meets_another(row: Job, *, gone: bool = False) -> Registration:
+        if left[0]:
+            left[0] -= 1
+            Job.objects.filter(pk=row.pk).update(sequence=F("sequence") + 1, merchant_memo="a memo of theirs")
+        return load(row, gone=gone)
+
+    before = Job.objects.get(pk=path).sequence
+    with monkeypatch.context() as patch:
+        patch.setattr(schedules, "load_job_registration", meets_another)
+        assert api.post(f"/v1/schedules/{path}/{verb}", sent).status == 200
+    row = Job.objects.get(pk=path)
+    assert (row.sequence, row.merchant_memo) == (before + 2, "a memo of theirs")
+    left[0] = 1_000
+    with monkeypatch.context() as patch:
+        patch.setattr(schedules, "load_job_registration", meets_another)
+        assert codes(api.post(f"/v1/schedules/{path}/{verb}", sent)) == (409, CONCURRENT_UPDATE_CODE)
+    assert Job.objects.get(pk=path).updated_at == row.updated_at
+
+
+def test_a_reschedule_takes_a_job_up_with_its_counts_at_nothing(api: Api, card: str) -> None:
+    job = started(api, card)
+    Job.objects.update(state="SUSPENDED", reason="DECLINED", declined=3, late=2, next_at=None)
+    plan = api.post(f"/v1/schedules/{job.id}/reschedule").body["plan"]
+    row = Job.objects.get(pk=job.id)
+    assert (row.state, row.reason, row.declined, row.late, row.next_at is not None) == ("ACTIVE", "", 0, 0, True)
+    assert (plan["state"], plan["active"], "reason" in plan) == ("ACTIVE", True, False)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("PA", "PA"), ("DB", "DB"), ("RS", "DB")])
+def test_a_reschedule_may_change_the_type_of_the_runs(api: Api, card: str, kind: str, expected: str) -> None:
+    """RS is the type of the change itself."""
+    job = started(api, card)
+    changed = api.post(f"/v1/schedules/{job.id}/reschedule", {"paymentType": kind})
+    assert (changed.body["paymentType"], Job.objects.get(pk=job.id).payment_type) == (expected, expected)
+
+
+def test_new_times_leave_the_name_the_bounds_and_the_notice(api: Api, card: str) -> None:
+    kept = {
+        "name": "Plan", "startDate": "2031-01-15 00:00:00", "durationUnit": "YEAR", "durationNumber": "2",
+        "noticeUnit": "WEEK", "noticeNumber": "3",
+    }  # fmt: skip
+    job = started(api, card, **{f"job__{name}": value for name, value in kept.items()}, job__month="*", job__hour="5")
+    changed = api.post(f"/v1/schedules/{job.id}/reschedule", {"job.dayOfMonth": "7", "job.month": "*"})
+    assert changed.body["job"] == {**kept, "dayOfMonth": "7", "month": "*"}
+    row = Job.objects.get(pk=job.id)
+    assert (row.name, row.notice_unit, row.notice_number) == ("Plan", "WEEK", 3)
+    assert changed.body["plan"]["nextRuns"][0] == "2031-02-07 00:00:00+0000"
+    assert changed.body["plan"]["endsAt"] == "2033-01-15 00:00:00+0000"
+    named = api.post(f"/v1/schedules/{job.id}/reschedule", {"amount": "5.00", "currency": "EUR"})
+    assert (named.body["job"]["name"], Job.objects.get(pk=job.id).name) == ("Plan", "Plan")
+
+
+def test_the_duration_of_a_job_counts_from_its_start_and_not_from_a_change(api: Api, card: str) -> None:
+    job = started(api, card, job__month="*", job__durationUnit="MONTH", job__durationNumber="12")
+    end = Job.objects.get(pk=job.id).ends_at
+    pass_time(api, days=40)
+    changed = api.post(f"/v1/schedules/{job.id}/reschedule", {"amount": "5.00", "currency": "EUR"})
+    assert (changed.status, Job.objects.get(pk=job.id).ends_at) == (200, end)
+
+
+def test_a_job_whose_card_was_deleted_is_read_paused_and_cancelled_and_goes_on_with_another(
+    api: Api, card: str
+) -> None:
+    jobs = [started(api, card).id for _ in range(2)]
+    api.delete(f"/v1/registrations/{card}")
+    assert api.get(f"/v1/schedules/{jobs[0]}").status == 200
+    path = f"/v1/schedules/{jobs[0]}/reschedule"
+    refused = api.post(path, {"amount": "5.00", "currency": "EUR"})
+    assert (codes(refused), list(refused.errors)) == ((400, "100.150.202"), ["registrationId"])
+    assert api.post(path, {"registrationId": store_card(api)}).status == 200
+    assert api.delete(f"/v1/schedules/{jobs[1]}").body["plan"]["state"] == "ENDED"
+
+
+def test_a_change_that_no_run_could_be_made_with_is_refused(shop: Shop) -> None:
+    narrow = shop.open_channel(currencies=["EUR"])
+    api = shop.api_of(narrow)
+    job = started(api, store_card(api))
+    answer = api.post(f"/v1/schedules/{job.id}/reschedule", {"amount": "5.00", "currency": "USD"})
+    assert (answer.status, list(answer.errors)) == (400, ["currency"])
+    assert Job.objects.get(pk=job.id).currency == "EUR"
+
+
+def test_a_job_that_charges_nobody_ends_at_once_with_its_notice(api: Api, card: str) -> None:
+    """While it is suspended nothing is charged until the notice would end."""
+    job = started(api, card, job__month="*", job__noticeUnit="MONTH", job__noticeNumber="2")
+    Job.objects.update(state="SUSPENDED", next_at=None)
+    assert api.delete(f"/v1/schedules/{job.id}").body["plan"]["state"] == "ENDED"
+
+
+def test_what_would_run_after_the_notice_ends_the_job_instead(api: Api, card: str) -> None:
+    job = started(api, card, job__year="2090", job__noticeUnit="MONTH", job__noticeNumber="2")
+    plan = api.delete(f"/v1/schedules/{job.id}").body["plan"]
+    row = Job.objects.get(pk=job.id)
+    assert (plan["state"], plan.get("nextRuns", [])) == ("ENDING", [])
+    assert row.ends_at is not None
+    assert (row.next_at, row.ends_at.year < 2090) == (row.ends_at, True)
+
+
+def test_a_schedule_tells_its_last_runs_the_newest_first(api: Api, card: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a run is tried again is told only while it will be."""
+    monkeypatch.setattr(schedules, "MAX_PAST_RUNS", 2)
+    job = Job.objects.get(pk=started(api, card).id)
+    day, again = datetime(2026, 5, 14, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
+    for number, state in enumerate((JobRun.State.FAILED, JobRun.State.PAID, JobRun.State.RETRYING)):
+        JobRun.objects.create(
+            job=job, merchant=job.merchant, due_at=day + timedelta(days=number), state=state, next_at=again, at=day,
+        )  # fmt: skip
+    runs = api.get(f"/v1/schedules/{job.pk.hex}").body["runs"]
+    assert [(run["dueAt"], run["state"], run.get("retryAt")) for run in runs] == [
+        ("2026-05-16 00:00:00+0000", "RETRYING", "2026-06-01 00:00:00+0000"),
+        ("2026-05-15 00:00:00+0000", "PAID", None),
+    ]
 
 
 def test_a_payment_by_a_registration_starts_a_job(api: Api, card: str) -> None:

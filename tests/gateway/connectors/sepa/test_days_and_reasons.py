@@ -153,3 +153,20 @@ def test_defaults_of_settings_keep_their_own_patterns() -> None:
     for one in SEPA_SETTINGS:
         assert not one.default or re.fullmatch(one.pattern, one.default), one.name
     assert [one.name for one in SEPA_SETTINGS if one.secret] == ["uploadPassword"]
+
+
+@pytest.mark.parametrize(
+    ("after", "due", "final"),
+    [
+        ("", date(2026, 6, 8), None),
+        ("1", date(2026, 6, 8), datetime(2026, 6, 9, 22, 0, tzinfo=UTC)),
+        ("5", date(2026, 6, 8), datetime(2026, 6, 15, 22, 0, tzinfo=UTC)),
+        ("1", date(2026, 12, 24), datetime(2026, 12, 28, 23, 0, tzinfo=UTC)),
+    ],
+)
+def test_a_collection_is_final_when_the_last_of_its_open_days_is_over(
+    after: str, due: date, final: datetime | None
+) -> None:
+    """By the bank's clock, in Berlin: not in the midst of the day on which it may still come back."""
+    creditor = parse_creditor(ConnectorAccount(settings=SHOP | {"finalAfter": after}))
+    assert creditor.final_at(due) == final

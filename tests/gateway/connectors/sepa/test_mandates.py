@@ -5,8 +5,9 @@ Source: EPC 016-06, 4.1 and 4.6.4; EPC 131-17; docs/connectors/sepa.md.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -14,11 +15,14 @@ from django.urls import reverse
 from sepaxml.validation import try_valid_xml
 
 from gateway.connectors import accounts
+from gateway.connectors.means import BankAccount
+from gateway.connectors.port import ConnectorAccount
 from gateway.connectors.sepa import file_delivery, file_planning, mandates
 from gateway.connectors.sepa.bank_reasons import BANK_REASONS, MandateEffect
 from gateway.connectors.sepa.connector import SEPA
+from gateway.connectors.sepa.creditor import parse_creditor
 from gateway.core.secret import Secret
-from gateway.models import AuditEntry, BankFile, BankOrder, Role, SepaMandate
+from gateway.models import AuditEntry, BankFile, BankOrder, Payment, Role, SepaMandate
 from gateway.timers import registry
 from tests.gateway.connectors.sepa.test_file_planning import run
 from tests.support import sepa
@@ -424,6 +428,140 @@ def test_of_two_collections_in_one_file_the_last_one_is_final(banked: Shop) -> N
     found = dict(BankOrder.objects.values_list("payment", "sequence"))
     assert (found[UUID(other)], found[UUID(last)]) == ("FRST", "FNAL")
     assert file_planning.plan_due_bank_files(SEPA, banked.merchant) == 0
+
+
+def test_a_mandate_that_was_amended_twice_says_what_it_was_when_a_bank_saw_it_last(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    laid_out(outbox)
+    for name in ("M-B", "M-C"):
+        assert mandates.amend_mandate(SepaMandate.objects.get(), reference=name)
+    sepa.debit(banked.api, bankAccount__mandate__id="M-C")
+    run(banked)
+    assert amended(laid_out(outbox)) == {"mandate": "M-A"}
+
+
+def test_a_mandate_that_was_amended_again_before_its_rejection_says_what_the_bank_knows(
+    banked: Shop, outbox: Path
+) -> None:
+    """The bank took the collection with the first amendment for none: it has never heard of M-B."""
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    laid_out(outbox)
+    mandates.amend_mandate(SepaMandate.objects.get(), reference="M-B")
+    paid = sepa.debit(banked.api, bankAccount__mandate__id="M-B").id
+    file = run(banked)
+    assert amended(laid_out(outbox)) == {"mandate": "M-A"}
+    mandates.amend_mandate(SepaMandate.objects.get(), reference="M-C")
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AM04")}))
+    sepa.debit(banked.api, bankAccount__mandate__id="M-C")
+    run(banked)
+    assert amended(laid_out(outbox)) == {"mandate": "M-A"}
+
+
+def test_the_amendment_of_a_collection_that_was_returned_is_known_to_the_bank(banked: Shop, outbox: Path) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    laid_out(outbox)
+    mandates.amend_mandate(SepaMandate.objects.get(), reference="M-B")
+    paid = sepa.debit(banked.api, bankAccount__mandate__id="M-B").id
+    run(banked)
+    laid_out(outbox)
+    returned(banked, paid, "AM04")
+    assert SepaMandate.objects.get().amendment == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "left"),
+    [
+        ("ENDED", "FINAL", ("ACTIVE", "", True)),
+        ("ENDED", "MERCHANT", ("ENDED", "MERCHANT", True)),
+        ("BLOCKED", "MS02", ("BLOCKED", "MS02", True)),
+    ],
+)
+def test_a_last_collection_that_never_was_ends_nothing_but_a_mandate_that_was_ended_stays(
+    banked: Shop, outbox: Path, state: str, reason: str, left: tuple[str, str, bool]
+) -> None:
+    paid = sepa.debit(banked.api, **NAMED, **{"customParameters[SEPA_lastCollection]": "true"}).id
+    file = run(banked)
+    laid_out(outbox)
+    SepaMandate.objects.update(state=state, state_reason=reason)
+    sepa.take(sepa.status(file.message_id, orders={paid: ("RJCT", "AM04")}))
+    row = SepaMandate.objects.get()
+    assert (row.state, row.state_reason, row.first_payment is None) == left
+
+
+@pytest.mark.parametrize(("before", "left"), [("ENDED", ("ENDED", "MERCHANT")), ("ACTIVE", ("BLOCKED", "AC04"))])
+def test_a_mandate_that_was_ended_is_blocked_by_no_return(
+    banked: Shop, outbox: Path, before: str, left: tuple[str, str]
+) -> None:
+    """Else a release would take up again what the merchant has ended."""
+    paid = sepa.debit(banked.api, **NAMED).id
+    run(banked)
+    laid_out(outbox)
+    if before == "ENDED":
+        assert mandates.end_mandate(SepaMandate.objects.get())
+    returned(banked, paid, "AC04")
+    row = SepaMandate.objects.get()
+    assert (row.state, row.state_reason) == left
+
+
+def test_an_id_is_taken_within_one_creditor_of_one_merchant_only(banked: Shop, stranger: Shop) -> None:
+    sepa.account_at_bank(stranger.channel)
+    for shop, name in ((banked, "M-A"), (stranger, "M-B"), (banked, "M-C")):
+        sepa.debit(shop.api, bankAccount__mandate__id=name)
+    SepaMandate.objects.filter(mandate="M-C").update(creditor="NL84ZZZ09999999999")
+    own = SepaMandate.objects.get(mandate="M-A")
+    assert mandates.amend_mandate(own, reference="M-B"), "another merchant's"
+    assert mandates.amend_mandate(own, reference="M-C"), "of the merchant's other creditor"
+    sepa.debit(banked.api, bankAccount__mandate__id="M-D")
+    assert not mandates.amend_mandate(own, reference="M-D")
+
+
+@pytest.mark.parametrize(("day", "lapsed"), [(date(2029, 1, 15), False), (date(2029, 1, 16), True)])
+def test_a_mandate_is_used_on_its_last_day(day: date, lapsed: bool) -> None:
+    mandate = SepaMandate(named_by_merchant=False, signed_on=date(2026, 1, 15))
+    if lapsed:
+        with pytest.raises(mandates.MandateError) as refused:
+            mandates.check_mandate_usable(mandate, day)
+        assert refused.value.code == "800.100.204"
+    else:
+        mandates.check_mandate_usable(mandate, day)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({}, True),
+        ({"named_by_merchant": True}, False),
+        ({"recurring": False}, False),
+        ({"creditor": "NL84ZZZ09999999999"}, False),
+        ({"iban_fingerprint": b"of another account"}, False),
+    ],
+)
+def test_a_repeated_instruction_takes_the_recurring_mandate_that_we_made_for_its_account(
+    banked: Shop, values: dict[str, object], found: bool
+) -> None:
+    """A merchant's own mandate is used where the merchant names it."""
+    creditor = parse_creditor(ConnectorAccount(settings=sepa.SETTINGS))
+    paid = Payment.objects.get(pk=sepa.debit(banked.api, createRegistration="true").id)
+    paid.registration = None
+    SepaMandate.objects.update(**values)
+    mandate = mandates._find_stored_mandate(paid, Secret(sepa.DEBTOR), creditor)
+    assert (mandate is not None) == found
+
+
+def test_a_mandate_without_a_day_was_signed_on_the_day_of_its_creditors_zone(banked: Shop) -> None:
+    creditor = parse_creditor(ConnectorAccount(settings=sepa.SETTINGS))
+    paid = Payment.objects.get(pk=sepa.debit(banked.api).id)
+    means = BankAccount(account=Secret(sepa.DEBTOR), is_iban=True)
+    request = SimpleNamespace(parameters={}, operation="DB", payment=paid.id)
+    found = []
+    for hour in (21, 23):  # 23:30 and 01:30 in Berlin
+        at = datetime(2026, 5, 14, hour, 30, tzinfo=UTC)
+        made = mandates._create_mandate(request, means, creditor, paid, at, f"M-{hour}")  # type: ignore[arg-type]
+        found.append(made.signed_on)
+    assert found == [date(2026, 5, 14), date(2026, 5, 15)]
 
 
 # --- through the API ----------------------------------------------------------------------------------------------

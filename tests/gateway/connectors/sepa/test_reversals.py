@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.connectors.port import ConnectorAccount
+from gateway.connectors.sepa import reversals
+from gateway.connectors.sepa.creditor import parse_creditor
 from gateway.models import BankFile, BankOrder, Payment, SepaMandate
 from gateway.payments import bank_order_outcomes
 from tests.gateway.connectors.sepa.message_forms import REVERSAL_FORMS, list_form_faults
@@ -15,6 +20,7 @@ from tests.support.sepa import Entry
 
 pytestmark = pytest.mark.django_db
 State = BankOrder.State
+MONDAY = datetime(2026, 6, 8, 7, 0, tzinfo=UTC)  # an hour before the run of its day
 
 
 @pytest.fixture
@@ -215,3 +221,26 @@ def test_reversals_of_two_files_go_in_two(reversing: Shop, outbox: Path) -> None
     assert {order(one).state for one in backs} == {State.FILED}
     originals = {(order(one).file or BankFile()).message_id for one in (first, second)}
     assert {file.text("OrgnlGrpInf/OrgnlMsgId") for file in files} == originals
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "now", "reversible"),
+    [
+        ({}, {}, MONDAY, True),
+        ({}, {"refundBy": "transfer"}, MONDAY, False),
+        ({}, {}, MONDAY + timedelta(days=4), True),
+        ({}, {}, MONDAY + timedelta(days=4, hours=2), False),
+        ({"due_on": date(2026, 6, 5)}, {}, MONDAY + timedelta(days=3), True),
+        ({"due_on": date(2026, 6, 5)}, {}, MONDAY + timedelta(days=3, hours=2), False),
+        ({"due_on": None}, {}, MONDAY, False),
+        ({"file": None}, {}, MONDAY, False),
+        *(({"state": state}, {}, MONDAY, state == State.BOOKED) for state in State),
+    ],
+)
+def test_what_is_booked_is_reversed_by_a_file_within_four_target_days(
+    changes: dict[str, Any], settings: dict[str, str], now: datetime, reversible: bool
+) -> None:
+    """Due on Monday, 8 June 2026: the run at 10:00 on the Friday is the last one."""
+    creditor = parse_creditor(ConnectorAccount(settings=sepa.SETTINGS | {"refundBy": "reversal"} | settings))
+    standard = {"state": State.BOOKED, "due_on": date(2026, 6, 8), "file": BankFile()}
+    assert reversals.is_reversible(BankOrder(**{**standard, **changes}), creditor, now) == reversible

@@ -46,3 +46,14 @@ def test_a_mandate_for_one_payment_is_never_the_first_of_others(banked: Shop) ->
         made.append(UUID(sepa.debit(banked.api).id))
         run(banked)
     assert [sequences()[ident] for ident in made] == ["OOFF", "OOFF"]
+
+
+def test_a_first_collection_that_was_booked_after_its_rejection_was_the_first(banked: Shop) -> None:
+    """The money decides: the next one recurs, and is no second first."""
+    first = sepa.debit(banked.api, bankAccount__mandate__id="M-A").id
+    file = run(banked)
+    sepa.take(sepa.status(file.message_id, orders={first: ("RJCT", "AM04")}))
+    sepa.take(sepa.statement([sepa.Entry(order=first)]))
+    later = UUID(sepa.debit(banked.api, bankAccount__mandate__id="M-A").id)
+    run(banked)
+    assert sequences()[later] == "RCUR"
