@@ -6,9 +6,11 @@ state SUBMITTED of that stage.
 
 Sources: Visa, "Dispute Management Guidelines for Visa Merchants" (dispute conditions 10 to 13, allocation and
 collaboration flow) and Visa Core Rules, section 11; Mastercard, "Chargeback Guide Merchant Edition", chapters 2 and 5
-(second presentment, pre-arbitration and arbitration case filing); American Express, "Merchant Regulations", chapter 11;
-Discover, "Dispute Rules Manual". Schemes change days and fees twice a year: the acquirer's own date in the file or
-letter decides, and these stand where it names none. Source: docs/decisions/0065.
+(second presentment, pre-arbitration and arbitration case filing); American Express, "Merchant Regulations", chapter 11
+(fraud programmes and inquiries quoted by https://www.chargebackexpertz.com/american-express-reason-codes/ and
+https://chosenpayments.com/american-express-chargeback-codes/); Discover, "Dispute Rules Manual". Schemes change days
+and fees twice a year: the acquirer's own date in the file or letter decides, and these stand where it names none.
+Source: docs/decisions/0065.
 """
 
 from __future__ import annotations
@@ -251,11 +253,17 @@ SCHEME_REASONS: Final[Mapping[str, SchemeReason]] = MappingProxyType(
             C32 223 Goods or services damaged or defective
             F10 220 Missing imprint
             F14 220 Missing signature
+            F22 233 Expired or not yet valid card
             F24 230 No cardholder authorization
             F29 220 Card not present
             F30 232 EMV counterfeit
             F31 232 EMV lost, stolen or not received
+            FR2 220 Fraud full recourse programme
+            FR4 200 Immediate chargeback programme
+            FR6 200 Partial immediate chargeback programme
+            M01 200 Chargeback authorized by the merchant
             M10 210 Vehicle rental, capital damages
+            M49 210 Vehicle rental, theft or loss of use
             P01 201 Unassigned card number
             P03 229 Credit processed as charge
             P04 229 Charge processed as credit
@@ -264,6 +272,8 @@ SCHEME_REASONS: Final[Mapping[str, SchemeReason]] = MappingProxyType(
             P08 224 Duplicate charge
             P22 201 Non-matching card number
             P23 210 Currency discrepancy
+            R03 200 Insufficient reply to an inquiry
+            R13 200 No reply to an inquiry
             """,
         ),
         **_reasons(
@@ -274,6 +284,7 @@ SCHEME_REASONS: Final[Mapping[str, SchemeReason]] = MappingProxyType(
             AT 233 Authorization non-compliance
             AW 210 Altered amount
             CD 229 Credit posted as card sale
+            DC 200 Dispute compliance
             DP 224 Duplicate processing
             IN 201 Invalid card number
             LP 231 Late presentment

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex, GinIndex
 from django.db import models
@@ -53,6 +55,9 @@ class Payment(models.Model):
     """Set by gateway.payments.store with a new OpenPayment row, not stored: until when its acquirer may be called."""
     trace_number: int = 0
     """As of the OpenPayment row, set with it."""
+    called_at: datetime | None = None
+    """Set with them, not stored, by the merchant's clock: when the present authorization attempt began, if later than
+    the payment; the payment's last calling event has it."""
     refusals: tuple[ParameterError, ...] = ()
     """Set as a first payment begins, not stored: why it is declined at once; the response has them."""
 

@@ -82,7 +82,7 @@ from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.risk_screening import STANDALONE_RISK_CHECK_TYPE, ScreeningPlan
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE, creates_registration
 from gateway.payments.states import PaymentTransitionError
-from gateway.payments.stored_answer import PrivateFacts, get_attempt_number
+from gateway.payments.stored_answer import PrivateFacts, get_attempt_number, merge_shown_facts
 from gateway.payments.stored_request import build_stored_request
 from gateway.risk.evaluation import RiskOutcome
 from gateway.vault.sealing import VaultError, current_vault
@@ -252,6 +252,9 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
             sealed = vault.seal(means.account, request.payment)
         stored = request.registration is not None or request.wallet_token is not None
         answer |= deep_merge(render_means_facts(means, stored=stored), request.stored)
+    if request.wallet_token is not None and (eci := parameters.get("threeDSecure.eci")):
+        # The token's contents are not in the echo; captures and reversals repeat its indicator.
+        answer = merge_shown_facts(answer, {"threeDSecure": {"eci": eci}})
     if request.detected:
         answer["brandResult"] = request.brand
     agreement_references = _get_agreement_references(request)
@@ -445,7 +448,11 @@ def _submit_to_acquirer(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
     acquirer_request = replace(
-        acquirer_request, account=account, not_after=payment.send_by, trace_number=payment.trace_number
+        acquirer_request,
+        account=account,
+        at=payment.called_at or acquirer_request.at,
+        not_after=payment.send_by,
+        trace_number=payment.trace_number,
     )
     try:
         reply = connector.submit(acquirer_request)

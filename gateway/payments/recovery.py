@@ -41,7 +41,7 @@ from gateway.core import clock, identifiers
 from gateway.core.money import Money
 from gateway.core.result_codes import OUTCOME_UNKNOWN_CODE, TIMEOUT_REVERSED_CODE
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, OpenPayment, Payment, PaymentEvent, Status
+from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
@@ -272,18 +272,19 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
     chain = Chain(load_chain_members(payment.chain)) if payment.referenced else None
     followed = chain.find(payment.referenced) if chain is not None and payment.referenced is not None else None
     opened: OpenPayment | None = getattr(payment, "open", None)  # gone once the payment has its final result
+    called_at = store.find_call_time(payment)
     request = AcquirerRequest(
         payment=payment.id,
         operation=payment.payment_type,
         money=Money(payment.amount, payment.currency),
         brand=payment.brand,
-        at=payment.created_at,
+        at=called_at or payment.created_at,
         known_transaction_id=payment.connector_tx_id,
         trace_number=opened.trace_number if opened is not None else 0,
         reference=followed.connector_tx_id if followed is not None else "",
         account=load_connector_account(connector, payment.channel_id, payment.acquirer_merchant_id),
         attempt=get_attempt_number(payment),
-        called_at=_find_call_time(payment),
+        called_at=called_at - payment.merchant.clock_offset if called_at is not None else None,
     )
     if connector.asks_with_means:
         request = replace(
@@ -296,25 +297,6 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         )
     # Last: by its point of service a renewal names the first authorization.
     return name_authorization(request, chain, followed) if chain is not None and followed is not None else request
-
-
-_CALLING_EVENTS: Final = (
-    LifecycleEvent.RESUME,
-    LifecycleEvent.STEP_UP,
-    LifecycleEvent.REROUTE,
-    LifecycleEvent.CASCADE,
-)
-_BEGIN_AND_LOSE: Final = 2
-
-
-def _find_call_time(payment: Payment) -> datetime | None:
-    """When the acquirer was called, real time, if the payment waited for its shopper or was tried elsewhere before;
-    None for one that was called as it began."""
-    if payment.sequence <= _BEGIN_AND_LOSE:
-        return None
-    called = PaymentEvent.objects.filter(payment=payment, event__in=_CALLING_EVENTS).order_by("-sequence").first()
-    at: datetime | None = called.at - payment.merchant.clock_offset if called is not None else None
-    return at
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:

@@ -522,11 +522,32 @@ def get_recovery_delay() -> timedelta:
     return timedelta(seconds=settings.GATEWAY_ACQUIRER_TIMEOUT_S) + ANSWER_GRACE
 
 
-def _begin_submission(payment: Payment, connector: str, account: str) -> None:
-    """Set until when the payment's acquirer may be called, and the number of its message. Taken before its row is
-    written, so that the time is never later than the row's ``recover_at``."""
+def _begin_submission(payment: Payment, connector: str, account: str, called_at: datetime | None = None) -> None:
+    """Set until when the payment's acquirer may be called, and number and time of its message. Taken before its row is
+    written, so that the time is never later than the row's ``recover_at``. ``called_at``: of the event that is written
+    with it, if the payment began earlier."""
+    payment.called_at = called_at
     payment.trace_number = assign_trace_number(CONNECTORS.get(connector), payment.channel_id, account)
     payment.send_by = clock.Deadline.after(get_recovery_delay().total_seconds())
+
+
+_CALLING_EVENTS: Final = (
+    LifecycleEvent.RESUME,
+    LifecycleEvent.STEP_UP,
+    LifecycleEvent.REROUTE,
+    LifecycleEvent.CASCADE,
+)
+_BEGIN_AND_LOSE: Final = 2
+
+
+def find_call_time(payment: Payment) -> datetime | None:
+    """When the payment's last authorization attempt began, by the merchant's clock, if it waited for its shopper or was
+    tried before; None for one that was called as it began."""
+    if payment.sequence <= _BEGIN_AND_LOSE:
+        return None
+    called = PaymentEvent.objects.filter(payment=payment, event__in=_CALLING_EVENTS).order_by("-sequence").first()
+    at: datetime | None = called.at if called is not None else None
+    return at
 
 
 def _insert_open_row(write: WriteStatement, payment: Payment) -> None:
@@ -555,7 +576,7 @@ def resume_payment(payment: Payment, *, at: datetime, plan: ScreeningPlan | None
     for name, value in changes.items():
         setattr(payment, name, value)
     write.delete(Suspension, {"payment_id": payment.id})
-    _begin_submission(payment, payment.connector, payment.acquirer_merchant_id)
+    _begin_submission(payment, payment.connector, payment.acquirer_merchant_id, at)
     _insert_open_row(write, payment)
     _insert_event(write, payment, LifecycleEvent.RESUME, at)
     if plan is not None:
@@ -666,7 +687,7 @@ def _begin_next_attempt(
     write = WriteStatement()
     write.update(payment, changes, expecting={"status": payment.status, "sequence": payment.sequence})
     account = changes.get("acquirer_merchant_id", payment.acquirer_merchant_id)
-    _begin_submission(payment, changes.get("connector", payment.connector), account)
+    _begin_submission(payment, changes.get("connector", payment.connector), account, at)
     opened = {"recover_at": DatabaseTime(get_recovery_delay()), "trace_number": payment.trace_number}
     write.update_related(OpenPayment, opened, {"payment_id": payment.id})
     if reply.sent:

@@ -20,7 +20,7 @@ from django.conf import settings
 from gateway.core.secret import RedactedDict, Secret, SecretBytes
 from gateway.outbound import call_url
 from gateway.threeds.server_setup import ThreeDSServerAccess
-from gateway.threeds_protocol.messages import CardRange, ThreeDSMessage
+from gateway.threeds_protocol.messages import CardRange, ThreeDSMessage, needs_authentication_value
 from gateway.threeds_protocol.required_fields import find_areq_faults
 
 THREEDS_SIGNATURE_HEADER: Final = "Tollhouse-Signature"
@@ -111,7 +111,10 @@ class ExternalThreeDSServer:
             or not _is_text(found, "dsTransID", "acsTransID", most=36)
             or not _is_text(found, "transStatusReason", "eci", most=2)
             or not _is_text(found, "authenticationValue", most=64)
-            or (found["transStatus"] in ("Y", "A") and not found.get("authenticationValue"))
+            or (
+                needs_authentication_value(areq["messageCategory"], found["transStatus"])
+                and not found.get("authenticationValue")
+            )
             or (found["transStatus"] == "C" and not found.get("acsTransID"))
             or (found["transStatus"] == "C" and areq["deviceChannel"] == "02" and not _is_page(found.get("acsURL")))
         ):

@@ -219,7 +219,10 @@ def is_valid_result(row: Authentication, rreq: ThreeDSMessage) -> bool:
         and rreq.get("acsTransID") == row.acs_transaction
         and rreq.get("transStatus") in RESULT_STATUSES
         and all(isinstance(rreq.get(name, ""), str) and len(rreq.get(name, "")) <= most for name, most in texts.items())
-        and (rreq["transStatus"] not in ("Y", "A") or bool(rreq.get("authenticationValue")))
+        and (
+            not messages.needs_authentication_value(row.category, rreq["transStatus"])
+            or bool(rreq.get("authenticationValue"))
+        )
     )
 
 
@@ -426,7 +429,9 @@ def _close_by_verdict(
         row.code = result_codes.SUCCESS_CODES[row.test_mode] if passed else found.standalone
     else:
         row.code = found.payment if stops else ""
-    if not row.eci and row.trans_status:
+    if row.trans_status in messages.PROVING_STATUSES and row.proof_sealed is None:
+        row.eci = ""  # a non-payment authentication without a value: the indicator would claim one
+    elif not row.eci and row.trans_status:
         exempt = found.then is AuthenticationResult.INFORMED and row.challenge_indicator != messages.DATA_ONLY
         row.eci = find_network_eci(row.network, EXEMPTED if exempt else row.trans_status)
     _close(row, row.trans_status, row.trans_status_reason, row.eci, now)

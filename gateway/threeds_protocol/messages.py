@@ -31,6 +31,9 @@ APP_CHANNEL, BROWSER_CHANNEL, REQUESTOR_CHANNEL = "01", "02", "03"
 PAYMENT_CATEGORY, NON_PAYMENT_CATEGORY = "01", "02"
 """Message categories (PA, NPA)."""
 
+PROVING_STATUSES: Final = frozenset({"Y", "A"})
+"""transStatus of an authentication, and of its attempt."""
+
 AUTHENTICATION_IND: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PAYMENT": "01", "RECURRING": "02", "INSTALLMENT": "03", "ADD_CARD": "04", "MAINTAIN_CARD": "05",
@@ -52,6 +55,8 @@ CHALLENGE_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(
     {"05": "02", "06": "02", "07": "02", "08": "02", "09": "03"}
 )
 """Values that protocol 2.1.0 does not have → the nearest that it has: no challenge is asked for, or one is."""
+AUTHENTICATION_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(dict.fromkeys(("07", "08", "09", "10"), "01"))
+"""Of threeDSRequestorAuthenticationInd likewise: each is a kind of payment."""
 CHALLENGE_MANDATED: Final = "04"
 CHALLENGE_REQUESTED: Final = frozenset({"03", CHALLENGE_MANDATED})
 """The challengeIndicators that request a challenge: preferred by the merchant, mandated."""
@@ -152,6 +157,12 @@ def resolve_challenge_window(challenge_window: str) -> str:
     return code if code in CHALLENGE_WINDOWS else DEFAULT_CHALLENGE_WINDOW
 
 
+def needs_authentication_value(category: str, trans_status: str) -> bool:
+    """Whether an ARes or RReq has an authenticationValue. Source: EMV 3-D Secure v2.2.0, table A.1, Authentication
+    Value: required for 01-PA with status Y or A; for 02-NPA by the directory server's rules."""
+    return category != NON_PAYMENT_CATEGORY and trans_status in PROVING_STATUSES
+
+
 def build_areq(ask: AuthenticationSubject, *, method: str = METHOD_UNAVAILABLE) -> ThreeDSMessage:
     """The authentication request. ``method``: threeDSCompInd, browser only."""
     given = ask.parameters
@@ -219,15 +230,19 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     given = ask.parameters
     sent = given.get("threeDSecure.authenticationInd")
     default = AUTHENTICATION_IND_BY_STANDING_TYPE.get(given.get("standingInstruction.type", ""), "01")
+    purpose = AUTHENTICATION_IND[sent] if sent else default
     indicator = given.get("threeDSecure.challengeIndicator") or ask.challenge_indicator
+    decoupled = given.get("threeDSecure.decoupled") == "true"
     if ask.version < "2.2.0":
         indicator = CHALLENGE_IND_IN_2_1.get(indicator, indicator)
+        purpose = AUTHENTICATION_IND_IN_2_1.get(purpose, purpose)
+        decoupled = False  # 2.1.0 has none
     message = {"threeDSRequestorChallengeInd": indicator}
     if channel == REQUESTOR_CHANNEL:
         message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
     else:
-        message["threeDSRequestorAuthenticationInd"] = AUTHENTICATION_IND[sent] if sent else default
-    if given.get("threeDSecure.decoupled") == "true":
+        message["threeDSRequestorAuthenticationInd"] = purpose
+    if decoupled:
         message |= {"threeDSRequestorDecReqInd": "Y", "threeDSRequestorDecMaxTime": f"{_DECOUPLED_MINUTES:05d}"}
     return message
 

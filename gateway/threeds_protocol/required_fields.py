@@ -2,8 +2,9 @@
 
 Source: EMVCo, EMV 3-D Secure Protocol and Core Functions Specification v2.2.0, table A.1 (v2.1.0 where marked; which
 elements 2.2.0 modified: https://docs.3dsecure.io/3dsv2/differences.html, threeRIInd 01 to 05 in 2.1.0: Cybersource,
-payerAuthEnrollService_requestorInitiatedAuthenticationIndicator). A
-directory server answers a missing required field with the error 201 and a wrong format with 203.
+payerAuthEnrollService_requestorInitiatedAuthenticationIndicator; threeDSRequestorAuthenticationInd 01 to 06:
+consumerAuthenticationInformation.strongAuthentication.authenticationIndicator there). A directory server answers a
+missing required field with the error 201 and a wrong format with 203.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ AREQ_FIELDS: Final[Mapping[str, AReqField]] = {
     "threeDSRequestorURL": _field(_ALL, _URL),
     "deviceChannel": _field(_ALL, "0[123]"),
     "messageCategory": _field(_ALL, "0[12]"),
-    "threeDSRequestorAuthenticationInd": _field("R R R R - -", "0[1-9]|10"),
+    "threeDSRequestorAuthenticationInd": _field("R R R R - -", "0[1-9]|10", form_2_1="0[1-6]"),
     "threeDSRequestorChallengeInd": _field("O O O O O O", "0[1-9]", form_2_1="0[1-4]"),
     "threeRIInd": _field("- - - - R R", "0[1-9]|1[01]", form_2_1="0[1-5]"),
     "threeDSRequestorDecReqInd": _field(_ANY, "[YN]", "2.2.0"),

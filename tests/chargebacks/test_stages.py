@@ -120,6 +120,16 @@ def test_an_institutes_own_table_comes_first(shop: Shop) -> None:
         call_command("clearing_institute", key="bad", reason_code=["FR1=220"])
 
 
+@pytest.mark.parametrize("code, reason", [("FR2", "220"), ("FR4", "200"), ("F22", "233"), ("M49", "210")])
+def test_amex_programmes_are_named_by_their_code(shop: Shop, code: str, reason: str) -> None:
+    """A code of the fraud programme is a fraud dispute, with its evidence; an immediate chargeback may have any reason.
+    https://www.chargebackexpertz.com/american-express-reason-codes/."""
+    take_in(csv([chargeback(paid(shop), 1, ReasonCode=code)]), institute())
+    case = Chargeback.objects.get()
+    assert (case.reason_code, case.scheme_reason) == (f"000.100.{reason}", code)
+    assert stages.describe_scheme_reason(code) != code
+
+
 @pytest.mark.parametrize("name, value", [("AcquirerReferenceNumber", "12"), ("DisputeStage", "THIRD")])
 def test_a_faulty_column_names_itself(shop: Shop, name: str, value: str) -> None:
     file = take_in(csv([chargeback(paid(shop), 1, **{name: value})], header=WIDE), institute())

@@ -285,6 +285,55 @@ def test_each_attempt_is_a_message_of_its_own(api: Api, host: IsoHost) -> None:
     assert [message["63"] for message in (first, second)] == [answer.id, answer.id]
 
 
+def test_a_second_attempt_has_its_own_time_and_reference_number(api: Api, host: IsoHost) -> None:
+    """It is a new transaction: DE7 is when its message is sent, DE12 and DE13 the same time at the terminal, and DE37
+    has its hour and number. Source: ISO 8583:1987, DE7 and DE37; docs/decisions/0094."""
+    decline_softly(host)
+    answer = buy_outside(api)
+    jump(300)
+    Shopper.of(answer).enter()
+    assert api.read(answer.id).code == PAID_OUTSIDE
+    first, second = host.seen("0200")
+    resumed = PaymentEvent.objects.get(payment=answer.id, event="resume").at
+    assert first["7"] == f"{Payment.objects.get(pk=answer.id).created_at:%m%d%H%M%S}"
+    assert second["7"] == f"{resumed:%m%d%H%M%S}" != first["7"]
+    assert (second["12"], second["13"]) == (f"{resumed:%H%M%S}", f"{resumed:%m%d}")
+    assert second["37"] == f"{resumed.year % 10}{resumed:%j%H}{second['11']}" != first["37"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_reversal_of_a_second_attempt_names_it_by_its_own_numbers(committed: Shop, iso_host: IsoHost) -> None:
+    """DE90 has DE11 and DE7 of the message that had no answer, though another process sends the reversal."""
+    channel = open_channel(committed)
+    account_at_host(channel, iso_host)
+    api = committed.api_of(channel)
+    decline_softly(iso_host)
+    answer = buy_outside(api)
+    jump(300)
+    iso_host.next("0200", "lost")
+    Shopper.of(answer).enter()
+    assert api.read(answer.id).code == "000.200.001"
+    # As a worker that died before it could write what it had sent.
+    Payment.objects.filter(pk=answer.id).update(connector_tx_id="")
+    recover_after(60)
+    second = iso_host.seen("0200")[1]
+    (reversal,) = iso_host.seen("0420")
+    assert reversal["90"][:20] == f"0200{second['11']}{second['7']}"
+    assert [reversal[number] for number in ("7", "12", "13", "37")] == [second[n] for n in ("7", "12", "13", "37")]
+    assert iso_host.holds == 0
+
+
+def test_a_payment_that_waited_for_its_shopper_has_the_time_at_which_it_is_sent(api: Api, host: IsoHost) -> None:
+    """An issuer that challenges at once: its shopper took five minutes."""
+    answer = buy_outside(api, PASS)
+    jump(300)
+    Shopper.of(answer).enter()
+    assert api.read(answer.id).code == PAID_OUTSIDE
+    (sent,) = host.seen("0200")
+    resumed = PaymentEvent.objects.get(payment=answer.id, event="resume").at
+    assert sent["7"] == f"{resumed:%m%d%H%M%S}" != f"{Payment.objects.get(pk=answer.id).created_at:%m%d%H%M%S}"
+
+
 def test_a_second_soft_decline_is_the_end(api: Api, host: IsoHost) -> None:
     """At most once per payment."""
     decline_softly(host, times=2)

@@ -17,7 +17,7 @@ from gateway.threeds.server_setup import set_server_secret
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
-from tests.support.threeds import Shopper, buy, way_back
+from tests.support.threeds import Shopper, buy, fields, way_back
 from tests.support.threeds_server import SECRET, FakeThreeDSServer, card_of, running_threeds_server, sign
 
 pytestmark = pytest.mark.django_db
@@ -149,6 +149,41 @@ def test_a_mail_or_telephone_order_is_not_authenticated(api: Api, fake: FakeThre
     assert answer.code == PAID, answer
     assert len(fake.calls("/v1/authentications")) == before
     assert not Authentication.objects.exists()
+
+
+def store_card(api: Api, scenario: str) -> Answer:
+    unwanted = dict.fromkeys(["amount", "currency", "paymentType"])
+    return api.post(
+        "/v1/registrations",
+        fields(
+            card_of(scenario),
+            testMode="EXTERNAL",
+            customer__ip="192.0.2.7",
+            customer__browser__screenColorDepth="24",
+            **unwanted,
+        ),
+    )
+
+
+def test_a_card_is_stored_by_an_authentication_without_a_value(api: Api, fake: FakeThreeDSServer) -> None:
+    """A non-payment authentication need not have one, and an ECI that claims one is not sent without it. Source: EMV
+    3-D Secure v2.2.0, table A.1, Authentication Value: required for 01-PA, by the directory server's rules for
+    02-NPA."""
+    answer = store_card(api, "proof missing")
+    assert answer.code == PAID, answer
+    assert fake.calls("/v1/authentications")[-1]["message"]["messageCategory"] == "02"
+    sent = sent_proof(api, answer.id)
+    assert (sent["authenticationStatus"], "verificationId" in sent, "eci" in sent) == ("Y", False, False)
+    assert sent["dsTransactionId"] == the_row().ds_transaction
+    assert pay(api, "proof missing").code == "100.390.115"
+
+
+def test_the_result_of_a_challenge_to_store_a_card_needs_no_value(api: Api, fake: FakeThreeDSServer) -> None:
+    answer = store_card(api, "challenge")
+    assert answer.code == PENDING, answer
+    assert report(result(fake, transStatus="Y", authenticationValue="", eci="")).status_code == 200
+    assert (the_row().step, the_row().trans_status, the_row().eci) == (AuthenticationStep.DONE, "Y", "")
+    assert api.read(answer.id).code == PAID
 
 
 def test_an_older_issuer_gets_the_older_protocol(api: Api, fake: FakeThreeDSServer) -> None:

@@ -460,6 +460,21 @@ def test_what_2_1_cannot_say_of_a_requestors_own_authentication_is_not_sent(kind
     assert ("203", "threeDSRequestorChallengeInd") in find_areq_faults(areq)
 
 
+def test_what_2_1_does_not_have_is_left_out_of_its_request() -> None:
+    """2.1.0 has no decoupled authentication, and threeDSRequestorAuthenticationInd 01 to 06 only: a directory server
+    would answer 203, and the payment be declined for it. https://docs.3dsecure.io/3dsv2/differences.html;
+    https://developer.cybersource.com/docs/cybs/en-us/api-fields/reference/all/so/api-fields/
+    cons-auth-info-strong-auth-auth-indicator.html."""
+    wishes = {"threeDSecure.decoupled": "true", "threeDSecure.authenticationInd": "BILLING_AGREEMENT"}
+    sent = complete(COMPLETE | wishes, version="2.1.0")
+    assert find_areq_faults(sent) == []
+    assert sent["threeDSRequestorAuthenticationInd"] == "01"
+    assert find_areq_faults(sent | {"threeDSRequestorAuthenticationInd": "07"}) != []
+    newer = complete(COMPLETE | wishes)
+    assert find_areq_faults(newer) == []
+    assert (newer["threeDSRequestorAuthenticationInd"], newer["threeDSRequestorDecReqInd"]) == ("07", "Y")
+
+
 def test_an_accepted_exemption_has_the_indicator_of_its_network() -> None:
     """Mastercard 06, and 04 for data that were only shared; the others 07."""
     mastercard = find_threeds_network("MASTER")

@@ -12,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
+from gateway.connectors.iso8583.private_field import split_parts
 from gateway.connectors.simulator.cards import CARDS_BY_NUMBER
 from gateway.core import clock
 from gateway.core.money import Money
@@ -24,6 +25,7 @@ from gateway.wallets.formats import WALLET_FORMATS
 from tests.support.client import Answer, Api
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
+from tests.support.iso_host import IsoHost, account_at_host
 from tests.support.threads import at_once
 from tests.support.threeds import BILLING, BROWSER, RESULT_URL
 
@@ -87,7 +89,7 @@ def test_a_token_pays(keyed: Shop, wallet: str, form: str) -> None:
     payment = Payment.objects.get()
     sent = restore_message(AcquirerExchange.objects.get(payment=payment), payment)
     assert sent["card"]["number"].endswith("0000")
-    assert sent["threeDSecure"]["eci"] == "05"
+    assert sent["threeDSecure"]["eci"] == answer.body["threeDSecure"]["eci"] == "05"
     assert not places_of(token, "4200000000000000", token[-40:])
     assert token not in answer.text
 
@@ -231,6 +233,26 @@ def test_a_wallets_proof_is_enough_for_a_channel_with_3d_secure(keyed: Shop) -> 
     """3D Secure; D32: the device authenticated the shopper."""
     Channel.objects.filter(pk=keyed.channel.pk).update(three_d_secure=True)
     assert pay(keyed.api, "wallet1", token_of(keyed.channel, "wallet1")).status == 200
+
+
+@pytest.mark.parametrize("opened_by", ["gateway", "merchant"])
+def test_follow_ups_of_a_wallet_payment_repeat_its_eci(keyed: Shop, iso_host: IsoHost, opened_by: str) -> None:
+    """Clearing and reversals say of the authentication what the authorization said, whoever decrypted the token.
+    Source: docs/decisions/0067."""
+    account_at_host(keyed.channel, iso_host)
+    number, wanted = "5400000000000005", {"paymentType": "PA", "testMode": "EXTERNAL"}
+    if opened_by == "gateway":
+        token = token_of(keyed.channel, "wallet1", number=Secret(number), eci="02")
+        answer = pay(keyed.api, "wallet1", token, **wanted)
+    else:
+        proof = {**DECRYPTED, **PROOF, "card.number": number, "threeDSecure.eci": "02"}
+        sent = {"amount": "92.00", "currency": "EUR", "paymentBrand": "WALLET1", "wallet1.source": "web", **proof}
+        answer = keyed.api.post("/v1/payments", sent | wanted)
+    assert answer.code == "000.100.112", answer
+    assert keyed.api.follow(answer.id, "CP", "50.00").status == 200
+    assert keyed.api.follow(answer.id, "RV", "42.00").status == 200
+    messages = [iso_host.seen(mti)[0] for mti in ("0100", "0220", "0400")]
+    assert [dict(split_parts(message["48"])).get("42") for message in messages] == ["02"] * 3
 
 
 @pytest.mark.parametrize("wallet", WALLET_FORMATS)
