@@ -53,8 +53,9 @@ RETRY_FEES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeFigures:
-    """Cascades of one currency. ``payments``: that were sent to a further acquirer; ``attempts``: how often; ``saved``:
-    approved there, ``money``: what these brought."""
+    """Cascades of one currency. ``payments``: that were sent to a further acquirer; ``attempts``: how often, with those
+    that were taken back there without an answer; ``saved``: approved there, ``money``: what these brought, whatever was
+    given back since."""
 
     currency: str
     payments: int
@@ -103,7 +104,12 @@ class RetryCounts:
         return self.fee.amount * self.charged if self.fee is not None else None
 
 
-_CASCADED: Final = {"cascades": "(p.route ->> 'cascades')::integer"}
+# A payment whose attempt was voided is the account's again that declined it, and keeps that attempt in its route.
+_CASCADED: Final = {
+    "cascades": "(p.route ->> 'cascades')::integer"
+    " + (SELECT count(*) FROM jsonb_array_elements(p.route -> 'tried') AS way"
+    " WHERE way ? 'voided' AND (way ->> 'connector', way ->> 'account') <> (p.connector, p.acquirer_merchant_id))"
+}
 _DECLINED: Final = {
     "has_unused_account": "p.route ? 'next' AND NOT p.route ? 'maxCascades'",
     "response": "p.answer -> 'resultDetails' ->> 'AcquirerResponse'",

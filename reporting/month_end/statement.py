@@ -32,7 +32,7 @@ from django.utils.translation import gettext_lazy as _
 
 from gateway.core import clock
 from gateway.models import Merchant
-from reporting.settlement.matching import OUTBOUND_TYPES, REVERSED_BY_REFUND_SQL
+from reporting.settlement.matching import OUTBOUND_TYPES, build_earlier_reversal_sql
 from reporting.settlement.missing_settlements import SETTLED_PAYMENT_TYPES, build_unsettled_payment_sql
 from reporting.settlement.models import ClearingInstitute
 
@@ -146,8 +146,7 @@ def _net_sql(payment: str) -> str:
     """SQL: what of a payment is to be settled: approved, less what was reversed."""
     return f"""CASE WHEN {payment}.status = 'APPROVED' THEN coalesce({payment}.approved_amount, {payment}.amount)
         - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v WHERE v.chain = {payment}.chain
-        AND v.referenced = {payment}.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
-        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) ELSE 0 END"""
+        AND v.referenced = {payment}.id AND {build_earlier_reversal_sql("v")}), 0) ELSE 0 END"""
 
 
 _PAID_MATCH: Final = """EXISTS (SELECT 1 FROM reporting_settlementrecord x

@@ -23,8 +23,8 @@ from reporting.settlement.layout import THREE_DECIMALS, infer_cashflow
 from reporting.settlement.matching import (
     INBOUND_TYPES,
     MAX_PRESENTMENT_DAYS_APART,
-    REVERSED_BY_REFUND_SQL,
     MatchingRun,
+    build_earlier_reversal_sql,
 )
 from reporting.settlement.models import RecordType, TransactionType
 
@@ -168,8 +168,7 @@ SELECT r.id AS record, r.file_id AS file, r.settlement_tx_id, r.settlement_id AS
     r.settlement_currency, r.settlement_fee, r.fx_rate, r.settlement_date, r.settlement_status, p.status AS p_status,
     p.payment_type AS p_kind, p.payment_type IN ({", ".join(f"'{kind}'" for kind in INBOUND_TYPES)}) AS p_inward,
     coalesce(p.approved_amount, p.amount) - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
-        WHERE v.chain = p.chain AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
-        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0) AS p_net,
+        WHERE v.chain = p.chain AND v.referenced = p.id AND {build_earlier_reversal_sql("v")}), 0) AS p_net,
     p.currency AS p_currency,
     CASE WHEN p.acquirer_merchant_id = '' THEN replace(p.channel_id::text, '-', '')
          ELSE p.acquirer_merchant_id END AS p_held_at,

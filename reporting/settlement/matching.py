@@ -50,6 +50,15 @@ REVERSED_BY_REFUND_SQL: Final = f"IN ({_list(sorted(REVERSED_BY_REFUND))})"
 """SQL: a connector whose reversals of debits are settled as refunds, so that the debit is settled as it was."""
 
 
+def build_earlier_reversal_sql(row: str) -> str:
+    """SQL: whether a payment is a reversal that leaves less of another one to be settled: none that its processor
+    settles as a refund, and none that came back."""
+    return (
+        f"{row}.payment_type = 'RV' AND {row}.status = 'APPROVED' AND {row}.returned_at IS NULL"
+        f" AND NOT {row}.connector {REVERSED_BY_REFUND_SQL}"
+    )
+
+
 def build_refund_reversal_sql(row: str) -> str:
     """SQL: whether a payment is a reversal that its processor settles as a refund."""
     return (
@@ -73,8 +82,7 @@ SELECT p.id AS payment, p.connector_tx_id AS tx, p.merchant_id AS merchant,
 FROM gateway_payment p
 LEFT JOIN (
     SELECT v.referenced, sum(v.approved_amount) AS taken FROM gateway_payment v
-    WHERE v.payment_type = 'RV' AND v.status = 'APPROVED' AND NOT v.connector {REVERSED_BY_REFUND_SQL}
-        AND v.id >= %(floor)s GROUP BY v.referenced
+    WHERE {build_earlier_reversal_sql("v")} AND v.id >= %(floor)s GROUP BY v.referenced
 ) r ON r.referenced = p.id
 WHERE p.id >= %(floor)s AND p.connector = ANY(%(connectors)s)
     AND (p.payment_type IN ({_list(INBOUND_TYPES + OUTBOUND_TYPES)}) OR {build_refund_reversal_sql("p")}) {chosen}"""

@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
-from reporting.settlement.matching import OUTBOUND_TYPES, REVERSED_BY_REFUND_SQL, build_refund_reversal_sql
+from reporting.settlement.matching import OUTBOUND_TYPES, build_earlier_reversal_sql, build_refund_reversal_sql
 from reporting.settlement.models import ClearingInstitute, SettlementFile
 
 MAX_MISSING_PAYMENTS: Final = 10_000
@@ -25,8 +25,7 @@ SETTLED_PAYMENT_TYPES: Final = ("DB", "CP", "RB", *OUTBOUND_TYPES)
 """Payment types that an institute settles. A receipt (RC) records money that came in by itself."""
 _TYPES_PAID_AWAY: Final = (*OUTBOUND_TYPES, "RV")
 _NET_AMOUNT: Final = f"""p.approved_amount - coalesce((SELECT sum(v.approved_amount) FROM gateway_payment v
-        WHERE v.chain = p.chain AND v.referenced = p.id AND v.payment_type = 'RV' AND v.status = 'APPROVED'
-        AND NOT v.connector {REVERSED_BY_REFUND_SQL}), 0)"""
+        WHERE v.chain = p.chain AND v.referenced = p.id AND {build_earlier_reversal_sql("v")}), 0)"""
 """SQL: what of the payment ``p`` is to be settled: less what was reversed before."""
 
 
@@ -36,8 +35,9 @@ _SIGNED_AMOUNT: Final = f"""CASE WHEN p.payment_type = ANY(%(away)s) THEN -1 ELS
 
 def build_unsettled_payment_sql(matches: str = "true") -> str:
     """SQL: whether the payment ``p`` is one that an institute settles, and no record says so. ``matches``: SQL on the
-    matches ``m`` that count; ``kinds``: SETTLED_PAYMENT_TYPES."""
-    return f"""p.status = 'APPROVED'
+    matches ``m`` that count; ``kinds``: SETTLED_PAYMENT_TYPES. A transfer to a shopper that failed or came back is not
+    waited for: a processor may settle neither it nor its way back."""
+    return f"""p.status = 'APPROVED' AND p.returned_at IS NULL
     AND (p.payment_type = ANY(%(kinds)s) OR {build_refund_reversal_sql("p")})
     AND {_NET_AMOUNT} > 0
     AND NOT EXISTS (SELECT 1 FROM reporting_match m WHERE m.payment = p.id AND m.chosen AND m.undone_at IS NULL

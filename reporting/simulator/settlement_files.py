@@ -49,12 +49,14 @@ def _cell(text: str) -> str:
 
 
 def list_institute_payments(institute: ClearingInstitute, first: date, last: date) -> Iterator[Payment]:
-    """Approved payments of the institute's connectors on these days, in its time zone, oldest first."""
+    """Approved payments of the institute's connectors on these days, in its time zone, oldest first, without transfers
+    that came back."""
     zone = institute.zone
     found = Payment.objects.filter(
         created_at__gte=datetime.combine(first, time(), zone),
         created_at__lt=datetime.combine(last + timedelta(days=1), time(), zone),
         status=Status.APPROVED,
+        returned_at=None,
         connector__in=institute.connectors,
         payment_type__in=(*SETTLED_PAYMENT_TYPES, "CB", "CR"),
     )
@@ -90,7 +92,7 @@ def _build_line(institute: ClearingInstitute, payment: Payment, paid_on: date) -
 def _net_amount(payment: Payment) -> Decimal:
     """The amount to settle: reversals before settlement are taken off."""
     taken = Payment.objects.filter(
-        chain=payment.chain, referenced=payment.id, payment_type="RV", status=Status.APPROVED
+        chain=payment.chain, referenced=payment.id, payment_type="RV", status=Status.APPROVED, returned_at=None
     ).values_list("approved_amount", flat=True)
     return (payment.approved_amount or Decimal(0)) - sum((one or Decimal(0) for one in taken), Decimal(0))
 

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from gateway.core import clock
 from gateway.models import Merchant, Payment
-from reporting.models import ClearingInstitute, Match, SettlementFile, SettlementRecord
+from reporting.models import ClearingInstitute, Finding, Match, SettlementFile, SettlementRecord
 from reporting.settlement import exception_queue, missing_settlements
 from tests.support import settlement
 from tests.support.fixtures import Shop
@@ -121,6 +121,36 @@ def test_refunds_and_credits_take_away_from_what_is_missed(shop: Shop) -> None:
     page = office.get(reverse("admin:reporting_settlementfile_missing", args=[of.pk])).content.decode()
     assert "79.00" in page
     assert "-100.00" in page.replace("\N{MINUS SIGN}", "-")
+
+
+def test_a_refund_that_failed_or_came_back_is_not_missed(shop: Shop) -> None:
+    """A refund at a processor that failed or was cancelled after its approval, and its reversal of a debit, which is
+    one there; a transfer that the bank returned. Their debit is missed as it was."""
+    of, now = institute(connectors=["stripe", "simulator"]), clock.real_now()
+    debits = [shop.api.pay().id for _ in range(3)]
+    refund, voided = shop.api.follow(debits[0], "RF", "5.00").id, shop.api.follow(debits[1], "RV").id
+    reversed_ = shop.api.follow(debits[2], "RV", "30.00").id
+    credit = shop.api.pay(paymentType="CD", amount="100.00").id
+    out = [refund, voided, reversed_, credit]
+    Payment.objects.filter(pk__in=[*debits, *out]).update(created_at=now - 5 * DAY)
+    Payment.objects.filter(pk__in=[debits[1], voided]).update(connector="stripe")
+    assert [row[3:] for row in missing_settlements.count_overdue_payments(of, now)] == [(6, Decimal("49.00"))]
+    Payment.objects.filter(pk__in=out).update(returned_at=now)
+    assert [row[3:] for row in missing_settlements.count_overdue_payments(of, now)] == [(3, Decimal("276.00"))]
+    assert {one.pk.hex for one in missing_settlements.list_overdue_payments(of, shop.merchant)} == set(debits)
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+def test_the_lines_of_a_refund_that_failed_and_of_its_debit_are_matched_as_ever(shop: Shop, with_id: bool) -> None:
+    """A processor may settle the refund all the same; a debit whose reversal came back is settled whole."""
+    of, now = institute(), clock.real_now()
+    paid = shop.api.pay().id
+    refund, reversed_ = shop.api.follow(paid, "RF", "5.00").id, shop.api.follow(paid, "RV", "30.00").id
+    Payment.objects.filter(pk__in=[refund, reversed_]).update(returned_at=now)
+    changes = {} if with_id else {"ConnectorTxId1": ""}
+    take_in(csv([line(payment_of(paid), **changes), line(payment_of(refund), PaymentType="REFUND", **changes)]), of)
+    assert set(Match.objects.values_list("payment", flat=True)) == {payment_of(paid).pk, payment_of(refund).pk}
+    assert not Finding.objects.exists()
 
 
 def test_only_approved_payments_that_move_money_at_its_connectors_are_missed(shop: Shop, stranger: Shop) -> None:

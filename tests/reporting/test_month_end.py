@@ -235,6 +235,19 @@ def test_what_is_missing_of_money_in_and_of_money_out_has_its_sign(shop: Shop, o
     assert [one.total for one in build_statement(asked).balances] == [Decimal("-67.00")]
 
 
+def test_a_refund_that_failed_is_waited_for_in_no_month(shop: Shop, of: ClearingInstitute) -> None:
+    """Its debit is on its line whole; a reversal that came back leaves it whole, too."""
+    paid = shop.api.pay(amount="92.00").id
+    back = [shop.api.follow(paid, "RF", "20.00").id, shop.api.follow(paid, "RV", "30.00").id]
+    Payment.objects.filter(pk__in=back).update(returned_at=clock.real_now())
+    take_in(csv([line(payment_of(paid), SettlementDate=f"{DAY}")]), of)
+    due = payment_of(paid).created_at.date() + timedelta(days=of.settles_within_days)
+    jump((of.settles_within_days + 2) * 86_400)
+    for month in {due.replace(day=1), MONTH}:
+        assert build_statement(MonthScope(month=month, merchants=frozenset({shop.merchant.pk}))).is_balanced
+    assert parts(statement(shop))["booked"] == Decimal("-92.00")
+
+
 def test_a_file_that_was_not_read_to_its_end_settles_nothing(shop: Shop, of: ClearingInstitute) -> None:
     payment = payment_of(shop.api.pay().id)
     due = payment.created_at.date() + timedelta(days=of.settles_within_days)

@@ -70,6 +70,35 @@ def test_a_saved_payment_counts_once_and_its_money_is_shown_as_saved(shop: Shop)
     assert (whole.attempts, whole.approved) == (7, 5)
 
 
+def test_an_attempt_that_was_taken_back_counts_as_made_and_saved_nothing(shop: Shop) -> None:
+    """The payment is the first account's again; while a late approval is voided, it is the second one's for a while."""
+    declined = {"name": "A", "connector": "iso8583", "account": "A", "sent": True, "declined": True}
+    voided = {"name": "B", "connector": "stripe", "account": "B", "sent": True, "voided": True}
+    route = {"name": "A", "maxCascades": 2, "cascades": 0, "tried": [declined, voided]}
+    twice = {"name": "B", "maxCascades": 2, "cascades": 1, "tried": [declined, declined | {"account": "C"}, voided]}
+    returned = not_honoured() | {"acquirer_merchant_id": "A", "route": route}
+    write_payments(
+        shop.channel,
+        [
+            returned,
+            returned | {"connector": "stripe", "acquirer_merchant_id": "B", "route": {**route, "cascades": 1}},
+            returned | {"acquirer_merchant_id": "C", "route": twice},
+            dict(CASCADED),
+        ],
+    )
+    [found] = compute_cascades(period())
+    assert (found.payments, found.attempts, found.saved, found.money) == (4, 5, 1, Decimal("10.00"))
+
+
+def test_what_was_given_back_later_was_saved_all_the_same(shop: Shop) -> None:
+    """As in all figures of approvals: an issuer's answer does not change by a refund or a reversal."""
+    paid = {kind: shop.api.pay(paymentType=kind).id for kind in ("DB", "PA")}
+    assert {shop.api.follow(paid["DB"], "RF", "92.00").status, shop.api.follow(paid["PA"], "RV").status} == {200}
+    Payment.objects.filter(pk__in=paid.values()).update(route=CASCADED["route"], created_at=START)
+    [found] = compute_cascades(period())
+    assert (found.payments, found.saved, found.money) == (2, 2, Decimal("184.00"))
+
+
 def test_a_chance_is_a_decline_that_leads_on_where_another_account_was_left(shop: Shop) -> None:
     of_token = not_honoured() | FURTHER
     write_payments(

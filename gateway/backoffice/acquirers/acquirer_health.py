@@ -34,6 +34,7 @@ from gateway.backoffice.operations.dashboard import (
 from gateway.connectors.routing import list_acquirers
 from gateway.core import clock
 from gateway.models import AcquirerAccount, BreakerChange, Status
+from gateway.payments.states import LifecycleEvent
 
 VIEW_ACQUIRER_PERMISSION: Final = "gateway.view_acquireraccount"
 MAX_HEALTH_PAYMENTS: Final = 50_000
@@ -47,6 +48,9 @@ MAX_CIRCUIT_CHANGES_READ: Final = 500
 FAILED_OVER: Final = "LEFT"
 """The status counted at an account whose payment was sent to another account after a failure. An account that declined
 before a cascade counts a decline instead."""
+_TAKEN_BACK: Final = "VOIDED"
+"""The status counted at an account whose attempt was voided, so that the payment is the account's again that had
+declined it: the attempt was not decided there."""
 
 _RECENT: Final = f"""
 WITH recent AS MATERIALIZED (
@@ -63,22 +67,22 @@ SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, co
 GROUP BY 1, 2, 3, 4, 5
 UNION ALL
 SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'),
-    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' ELSE '{FAILED_OVER}' END, count(*)
+    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' WHEN way ? 'voided' THEN '{_TAKEN_BACK}'
+        ELSE '{FAILED_OVER}' END, count(*)
 FROM recent, jsonb_array_elements(tried) AS way
 WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)
 GROUP BY 1, 2, 3, 4, 5
 """  # noqa: S608 - put together out of the constants above
-# The account that was called: for a payment that failed over, the stored attempts in the order of its submits; for
-# all others, the account it stayed at.
-_ASKED: Final = """
-CASE WHEN r.tried IS NULL OR e.kind <> 'submit' THEN r.account ELSE coalesce((
-    SELECT way ->> 'account' FROM jsonb_array_elements(r.tried) WITH ORDINALITY AS ways (way, place)
-    WHERE coalesce((way ->> 'sent')::boolean, true) ORDER BY place LIMIT 1 OFFSET (
-        SELECT count(*) FROM gateway_acquirerexchange f
-        WHERE f.payment_id = e.payment_id AND f.kind = 'submit' AND f.id < e.id
-    )
-), r.account) END
-"""
+# The account that was called. Each move to another account is an event, and ends an attempt that is kept in order: as
+# many moves as there were before a message, so many attempts. A message has the time of the move that it led to. After
+# the last move the payment's own account was called, unless the payment has left it, which keeps that attempt as well.
+_ASKED: Final = f"""
+CASE WHEN r.tried IS NULL THEN r.account ELSE coalesce(r.tried -> (
+    SELECT count(*) FROM gateway_paymentevent v
+    WHERE v.payment_id = e.payment_id AND v.event IN ('{LifecycleEvent.REROUTE}', '{LifecycleEvent.CASCADE}')
+        AND v.at < e.at
+)::integer ->> 'account', r.account) END
+"""  # noqa: S608 - put together out of constants
 _LATENCIES: Final = f"""{_RECENT}
 SELECT e.connector, {_ASKED} AS asked, r.channel_id,
        percentile_disc(0.5) WITHIN GROUP (ORDER BY e.duration_ms),

@@ -5,9 +5,11 @@ Source: docs/decisions/0108; docs/routing.md.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import override_settings
 
 from gateway.backoffice.payments.route_explanation import explain_failover
@@ -23,6 +25,7 @@ from gateway.models import (
     OpenPayment,
     Payment,
     PaymentEvent,
+    Role,
     RoutingRule,
     RoutingTarget,
     Status,
@@ -40,6 +43,7 @@ from tests.support.client import Answer
 from tests.support.client import payment as fields
 from tests.support.database import recover_at, statements
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 from tests.support.recovery import claim_after, recover_after
 from tests.support.stub import StubProcess, account_at_stub
 from tests.support.threads import at_once, in_another_process
@@ -660,3 +664,81 @@ def test_published_cards_show_it_at_the_stub_acquirer(
     outcomes = [(one["key"], one["outcome"]) for one in submitted]
     assert outcomes[0] == (payment.id.hex, "declined")
     assert outcomes[1:] == [(f"{payment.id.hex}-2", "declined" if code == "800.100.183" else "approved")]
+
+
+# --- the acquirers' health -------------------------------------------------------------------------------------------
+
+
+class OneProcessor(Acquirer):
+    """Two accounts at one processor: each behaves as ``fate`` says, and ``lost_voids`` voids have no answer."""
+
+    fate: dict[str, str]
+    lost_voids = 0
+
+    def submit(self, request: AcquirerRequest) -> AcquirerReply:
+        self.behaviour = self.fate[request.account.merchant]
+        return super().submit(request)
+
+    def void(self, request: AcquirerRequest) -> AcquirerReply:
+        if self.lost_voids:
+            self.lost_voids -= 1
+            raise OutcomeUnknownError("no answer to the void", {"void": request.payment.hex})
+        return super().void(request)
+
+
+def add_processor(shop: Shop, monkeypatch: pytest.MonkeyPatch, **fate: str) -> OneProcessor:
+    one = OneProcessor("one")
+    one.fate = fate
+    one.decline_code, one.decline_details = NOT_HONOURED, {"AcquirerResponse": "05"}
+    known(monkeypatch, one)
+    rule = RoutingRule.objects.create(channel=shop.channel, name="all", max_cascades=1)
+    for position, name in enumerate(fate):
+        row = account(shop.channel, "one", name, name=name)
+        RoutingTarget.objects.create(rule=rule, account=row, weight=int(position == 0), position=position)
+    return one
+
+
+def read_health(shop: Shop) -> dict[str, Any]:
+    cache.clear()
+    office = signed_in(person("health", Role.MANAGER, shop.merchant))
+    return {own.name: own for own in office.get("/admin/gateway/acquireraccount/health/").context["accounts"]}
+
+
+def test_what_was_taken_back_is_told_of_the_account_that_was_asked(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The payment is the first account's again. The second one gave no answer to it, nor to the first void: that is
+    the second one's fault, where nothing was decided, and from where nothing went on."""
+    one = add_processor(committed, monkeypatch, declining="declines", mute="silent")
+    one.lost_voids = 1
+    assert committed.api.pay(testMode="EXTERNAL").code == PENDING
+    assert [recover_after(60.0).settled for _ in range(2)] == [0, 1]
+    payment = Payment.objects.get()
+    assert (payment.acquirer_merchant_id, payment.result_code) == ("declining", NOT_HONOURED)
+    shown = read_health(committed)
+    counted = {name: (own.approved, own.declined, own.left, own.sum(2)) for name, own in shown.items()}
+    assert counted == {"declining": (0, 1, 0, 0), "mute": (0, 0, 0, 1)}
+    assert {name: [fault["why"] for fault in own.faults] for name, own in shown.items()} == {
+        "declining": [],
+        "mute": ["no answer to the void", "no answer"],
+    }
+
+
+def test_an_attempt_after_a_step_up_is_told_of_the_account_that_was_asked(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first account is asked twice, without and with a challenge; then the second one."""
+    add_processor(committed, monkeypatch, first="declines", second="approves")
+    answer = committed.api.pay(testMode="EXTERNAL")
+    assert answer.code == APPROVED
+    payment = Payment.objects.get()
+    soft = AcquirerExchange.objects.filter(payment=payment.pk).earliest("id")
+    # As a step-up leaves it: a message to the first account before, without a move to another one.
+    AcquirerExchange.objects.create(
+        payment=payment, id=soft.id - 1, connector="one", kind="submit", sent={}, received={}, duration_ms=5_000,
+        at=soft.at - timedelta(seconds=9),
+    )  # fmt: skip
+    AcquirerExchange.objects.filter(payment=payment.pk).exclude(id=soft.id - 1).update(duration_ms=3)
+    AcquirerExchange.objects.filter(payment=payment.pk, id=soft.id).update(duration_ms=4_000)
+    shown = read_health(committed)
+    assert (shown["first"].p50, shown["first"].p95, shown["second"].p95) == (4_000, 5_000, 3)
