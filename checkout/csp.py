@@ -15,11 +15,14 @@ CSP_REPORTS_PATH: Final = "/v1/widget/policy-reports"
 NONCE_PLACEHOLDER: Final = "'nonce-{a random value for each answer}'"
 
 
-def build_widget_csp(host: str, brands: Sequence[str], providers: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Directive → sources. ``host``: scheme and host of the base address; ``providers``: brand → origins."""
+def build_widget_csp(
+    host: str, brands: Sequence[str], providers: Mapping[str, Sequence[str]], *, own_styles: bool
+) -> dict[str, list[str]]:
+    """Directive → sources. ``host``: scheme and host of the base address; ``providers``: brand → origins;
+    ``own_styles``: the page has inline styles of its own, as the specification's policy allows. The form has none."""
     extra = list(dict.fromkeys(origin for brand in brands for origin in providers.get(brand, ())))
     found = {
-        "style-src": ["'self'", host, "'unsafe-inline'"],
+        "style-src": ["'self'", host, *(["'unsafe-inline'"] if own_styles else [])],
         "frame-src": ["'self'", host],
         "script-src": ["'self'", host, NONCE_PLACEHOLDER],
         "connect-src": ["'self'", host],

@@ -158,7 +158,8 @@ def theming_guide_view(request: HttpRequest) -> HttpResponse:
     """GET /docs/theming: the properties, and the playground with the choices of the address."""
     theme = read_theme(request)
     base = urlsplit(settings.GATEWAY_BASE_URL)
-    directives = csp.build_widget_csp(f"{base.scheme}://{base.netloc}", theme.brands, settings.GATEWAY_WALLET_ORIGINS)
+    host, origins = f"{base.scheme}://{base.netloc}", settings.GATEWAY_WALLET_ORIGINS
+    directives = csp.build_widget_csp(host, theme.brands, origins, own_styles=False)
     return render_document(
         request,
         "theming",

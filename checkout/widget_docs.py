@@ -23,12 +23,17 @@ def widget_guide_view(request: HttpRequest) -> HttpResponse:
     codes = [brand.code for brand in offered]
     chosen = [code for code in request.GET.getlist("brand") if code in codes] or ["VISA", "MASTER"]
     base = urlsplit(settings.GATEWAY_BASE_URL)
-    directives = csp.build_widget_csp(f"{base.scheme}://{base.netloc}", chosen, settings.GATEWAY_WALLET_ORIGINS)
+    host, origins = f"{base.scheme}://{base.netloc}", settings.GATEWAY_WALLET_ORIGINS
+    strict, with_own_styles = (
+        csp.format_csp(csp.build_widget_csp(host, chosen, origins, own_styles=own_styles))
+        for own_styles in (False, True)
+    )
     return render_document(
         request,
         "widget",
         source=render_page_source(settings.GATEWAY_BASE_URL, live=settings.IS_LIVE),
-        csp=csp.format_csp(directives),
+        csp=strict,
+        csp_with_own_styles=with_own_styles,
         chosen=chosen,
         offered=offered,
         integrity=widget_hash.widget_integrity(),

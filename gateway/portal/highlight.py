@@ -17,8 +17,8 @@ from pygments.lexers import BashLexer, HttpLexer, JavascriptLexer, JsonLexer, Ph
 from gateway.portal.sample_code import IDIOMS
 
 BLOCK_TITLES: Final = {
-    "sh": "Shell", "python": "Python", "json": "JSON", "html": "HTML", "js": "JavaScript", "php": "PHP",
-    "diff": "Changes", "http": "HTTP", "java": "Java", "css": "CSS",
+    "sh": "Shell", "bash": "Shell", "python": "Python", "json": "JSON", "html": "HTML", "js": "JavaScript",
+    "php": "PHP", "diff": "Changes", "http": "HTTP", "java": "Java", "css": "CSS",
 }  # fmt: skip
 """Languages of code blocks and what stands over them. A block without one has no title."""
 _LEXERS: Final[Mapping[str, type[Lexer]]] = {

@@ -27,9 +27,9 @@ function tell({ who, method, path, sent, status, answer }) {
     make("span", { class: bad ? "bad-status" : "good-status", text: status ? String(status) : "—" }));
   const fold = make("details", {}, summary);
   if (sent && sent.length) {
-    fold.append(make("h3", { text: "Sent" }), make("pre", { text: sent.map(([name, value]) => `${name} = ${value}`).join("\n") }));
+    fold.append(make("h3", { text: "Sent" }), make("pre", { tabindex: "0", "aria-label": `Sent to ${path}`, text: sent.map(([name, value]) => `${name} = ${value}`).join("\n") }));
   }
-  fold.append(make("h3", { text: "Answer" }), make("pre", { text: JSON.stringify(shorter(answer), null, 2) }));
+  fold.append(make("h3", { text: "Answer" }), make("pre", { tabindex: "0", "aria-label": `Answer of ${path}`, text: JSON.stringify(shorter(answer), null, 2) }));
   $("log").prepend(make("li", {}, fold));
 }
 
@@ -100,6 +100,37 @@ if ($("go")) {
     const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(`[data-${name}]`));
     buttons.forEach((one) => one.addEventListener("click", () => change(String(one.dataset[name]), by)));
   }
+
+  // --- the till's options: kept, since a payment leads to another page and back ----------------------------------------
+  const OPTIONS = "tollhouse-demo-options";
+  const options = /** @type {NodeListOf<HTMLInputElement | HTMLSelectElement>} */ (document.querySelectorAll(".till select, .till input"));
+  /** @param {HTMLInputElement | HTMLSelectElement} one */
+  const nameOption = (one) => one.id || `brand ${one.value}`;
+
+  function keepOptions() {
+    const kept = Array.from(options, (one) => [nameOption(one), one instanceof HTMLInputElement ? one.checked : one.value]);
+    try {
+      localStorage.setItem(OPTIONS, JSON.stringify(Object.fromEntries(kept)));
+    } catch { /* nothing is kept */ }
+  }
+
+  function restoreOptions() {
+    /** @type {Record<string, unknown>} */
+    let kept = {};
+    try {
+      kept = JSON.parse(String(localStorage.getItem(OPTIONS))) || {};
+    } catch { /* options that cannot be read are the page's own */ }
+    for (const one of options) {
+      const value = kept[nameOption(one)];
+      if (one instanceof HTMLInputElement) {
+        if (typeof value === "boolean") one.checked = value;
+      } else if (Array.from(one.options).some((option) => option.value === value)) {
+        one.value = String(value);
+      }
+    }
+  }
+  restoreOptions();
+  options.forEach((one) => one.addEventListener("change", keepOptions));
 
   // --- the form ----------------------------------------------------------------------------------------------------
   /** @param {string} text */

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.test import override_settings
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Role
 from tests.browser.conftest import picture
 from tests.browser.test_docs_pages import SCHEMES, sign_in
 from tests.browser.widget import Widget
+from tests.support.doc_blocks import SITE, read_block
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
-from tests.support.shopfront import Shopfront, policy
+from tests.support.shopfront import NONCE, Shopfront, policy
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser-2")]
 
@@ -107,11 +108,95 @@ def test_the_sample_page_leads_to_the_next_command(
     check_page(page, "result")
 
 
+def show_wallet(shop_site: Shopfront, site: str, scripts: str) -> str:
+    """The address of a shop's page with a wallet's button and what /docs/widget says to put into it."""
+    lines = scripts.replace(SITE, site).replace(' nonce="…"', "").replace("<script", f'<script nonce="{NONCE}"')
+    form = '<form action="/result" class="paymentWidgets" data-brands="WALLET2"></form>'
+    return shop_site.show("/wallet.html", f"<!doctype html><title>Shop</title>{form}{lines}", policy(site))
+
+
+def test_the_lines_of_a_fast_checkout_pay(site: str, shop_site: Shopfront, open_page: Open, committed: Shop) -> None:
+    """widget.md: the page asks its server for a checkout when the shopper presses."""
+    order = {"amount": "18.00", "currency": "EUR", "paymentType": "DB"}
+    asked: list[str] = []
+
+    def make_checkout(route: Route) -> None:
+        asked.append(route.request.post_data or "")
+        route.fulfill(json={"id": made.id})
+
+    made = committed.api.post("/v1/checkouts", order)
+    page = open_page()
+    page.route("**/checkout", make_checkout)
+    lines = read_block("widget.md", "Fast checkout", "html")
+    page.goto(show_wallet(shop_site, site, lines))
+    page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+    page.locator(".wpwl-sheet-wallet .wpwl-button-pay").click()
+    page.wait_for_url(f"{shop_site.url}/result?*")
+    assert asked == ["brand=WALLET2"]
+    assert committed.api.get(f"/v1/checkouts/{made.id}/payment").code == "000.100.110"
+
+
+def test_the_lines_of_a_wallet_show_items_and_take_a_new_total(
+    site: str, shop_site: Shopfront, open_page: Open, committed: Shop
+) -> None:
+    """widget.md: the shop's server updates the checkout by the address, and the sheet shows the new total."""
+    made = committed.api.post("/v1/checkouts", {"amount": "18.00", "currency": "EUR", "paymentType": "DB"})
+    asked: list[str] = []
+
+    def tell_total(route: Route) -> None:
+        asked.append(json.loads(route.request.post_data or "{}").get("countryCode", ""))
+        committed.api.post(f"/v1/checkouts/{made.id}", {"amount": "23.00"})
+        route.fulfill(json={"total": "23.00"})
+
+    page = open_page()
+    page.route("**/cart/total", tell_total)
+    lines = read_block("widget.md", "Wallets: options and events", "html")
+    page.goto(
+        show_wallet(shop_site, site, f'{lines}<script src="{SITE}/v1/paymentWidgets.js?checkoutId={made.id}"></script>')
+    )
+    page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    expect(sheet).to_contain_text("Harbour shop")
+    expect(sheet).to_contain_text("Mug")
+    sheet.get_by_label("Full name").fill("Jane Jones")
+    sheet.get_by_label("Postcode").fill("00100")
+    sheet.get_by_label("Country").select_option("IT")
+    expect(sheet.locator(".wpwl-total")).to_contain_text("€23.00")
+    assert "IT" in asked
+
+
 def test_the_status_is_shown(site: str, open_page: Open) -> None:
     page = open_page()
     page.goto(f"{site}/docs/status")
     expect(page.get_by_role("status")).to_be_visible()
     check_page(page, "status")
+
+
+def test_the_till_keeps_its_options(site: str, open_page: Open, committed: Shop, tmp_path: Path) -> None:
+    """After a payment the shopper is back on a page that is loaded anew."""
+    file = tmp_path / "demo.json"
+    channels = dict.fromkeys(("plain", "3ds"), committed.channel.entity_id)
+    file.write_text(json.dumps({"access_token": committed.api.token, "channels": channels}))
+    with override_settings(GATEWAY_DEMO_FILE=str(file)):
+        page = open_page()
+        page.goto(f"{site}/demo/")
+        page.get_by_label("Language").select_option("de")
+        page.get_by_label("Jane is back").check()
+        page.get_by_text("Brands in the form").click()
+        page.get_by_label("American Express").uncheck()
+        again = page.context.new_page()
+        again.goto(f"{site}/demo/")
+        expect(again.get_by_label("Language")).to_have_value("de")
+        expect(again.get_by_label("Jane is back")).to_be_checked()
+        expect(again.get_by_label("3-D Secure channel")).not_to_be_checked()
+        again.get_by_text("Brands in the form").click()
+        expect(again.get_by_label("American Express")).not_to_be_checked()
+        expect(again.get_by_label("Visa", exact=True)).to_be_checked()
+        again.evaluate("localStorage.setItem('tollhouse-demo-options', '[\"locale')")
+        again.reload()
+        expect(again.get_by_label("Language")).to_have_value("en")
+        again.get_by_role("tab", name="Source").click()
+        check_page(again, "demo-source")
 
 
 def test_a_test_card_is_pressed_into_the_demo_shops_form(

@@ -1,4 +1,5 @@
-"""The sample shops of `make shop` sell a mug in a real browser, in each language whose runtime is here."""
+"""The sample shops of `make shop` (docs/sample-shop.md) sell a mug in a real browser, in each language whose runtime is
+here."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from gateway.payments.follow_ups import load_chain
 from tests.chargebacks.test_alerts import alerted, charge_back, clerk, paid, refunds
 from tests.support.alert_provider import sign
 from tests.support.clock import pass_time
+from tests.support.doc_blocks import read_block
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
 
@@ -65,6 +66,15 @@ def test_a_signed_alert_is_recorded_once_and_its_state_is_told(shop: Shop) -> No
     charge_back(payment)
     assert post(sent)[0] == 200
     assert post(sent, address="/connectors/alerts/verity")[0] == 409
+
+
+def test_the_alert_that_the_docs_show_is_taken(shop: Shop) -> None:
+    """chargebacks.md."""
+    payment = paid(shop)
+    shown = json.loads(read_block("chargebacks.md", "Alerts and inquiries before it", "json"))
+    assert len(shown.pop("paymentId")) == len(payment.id.hex)
+    status, answer = post({**shown, "paymentId": payment.id.hex})
+    assert (status, answer["state"]) == (201, "OPEN")
 
 
 def test_an_alerts_id_stands_for_one_payment(shop: Shop) -> None:

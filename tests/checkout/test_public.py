@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,10 @@ def test_a_page_that_is_no_origin_frames_nothing(parent: str) -> None:
 
 def test_the_policy_of_a_page_names_hosts_and_providers() -> None:
     """A8.23, A8.24, A8.25, A8.26, A8.27, A8.28."""
-    found = csp.build_widget_csp("https://pay.example", ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]})
+    chosen = ["VISA", "WALLET2"], {"WALLET2": ["https://wallet.example"]}
+    found = csp.build_widget_csp("https://pay.example", *chosen, own_styles=True)
+    strict = csp.build_widget_csp("https://pay.example", *chosen, own_styles=False)
+    assert strict == found | {"style-src": ["'self'", "https://pay.example"]}
     assert found["style-src"] == ["'self'", "https://pay.example", "'unsafe-inline'"]
     for name in ("frame-src", "script-src", "connect-src", "img-src"):
         assert found[name][-1] == "https://wallet.example"
@@ -123,6 +127,9 @@ def test_the_docs_page_makes_the_policy() -> None:
     with override_settings(GATEWAY_WALLET_ORIGINS={"WALLET1": ["https://wallet.example"]}):
         page = Client().get("/docs/widget?brand=VISA&brand=WALLET1").content.decode()
     assert "https://wallet.example" in page
+    # The stricter one stands first; the form needs no more.
+    policies = re.findall(r"style-src ([^;]*);", unescape(page))
+    assert policies == ["'self' http://testserver", "'self' http://testserver 'unsafe-inline'"]
     assert "paymentWidgets.js?checkoutId=" in page
 
 

@@ -1,4 +1,4 @@
-"""An old client moves here: the script of docs/examples/moving, step by step, against a gateway that runs."""
+"""An old client moves here: the script that docs/migrating.md names, step by step, against a gateway that runs."""
 
 from __future__ import annotations
 

@@ -164,6 +164,13 @@ def test_code_blocks_of_the_pages_are_coloured(name: str) -> None:
     assert re.search(r'<pre tabindex="0"[^>]*><code>.*?<span class="\w+">', whole(name), re.DOTALL)
 
 
+@pytest.mark.parametrize("language", ["sh", "bash", "python", "html"])
+def test_a_block_that_is_to_be_copied_has_a_title_and_its_button(language: str) -> None:
+    html = render(f"```{language}\nmake shop\n```\n")
+    assert '<div class="night-head"><span class="name">' in html
+    assert "data-copy" in html
+
+
 def test_markers_choose_by_environment() -> None:
     text = (
         "a\n\n<!-- only: test -->\nfor tests\n<!-- end only -->\n\n<!-- only: live -->\nfor live\n<!-- end only -->\n"

@@ -64,6 +64,7 @@ class Links(HTMLParser):
         self.links: list[str] = []
         self.loads: list[str] = []
         self.inline: list[str] = []
+        self.searches: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -72,6 +73,8 @@ class Links(HTMLParser):
             self.ids.append(found["id"])
         if tag == "a":
             self.links.append(found["href"])
+        if found.get("role") == "search":
+            self.searches.append(found.get("aria-label", ""))
         self.loads += [found[name] for name in ("src",) if name in found]
         if tag == "link":
             self.loads.append(found["href"])
@@ -95,6 +98,8 @@ def test_every_page_answers_without_a_database_and_loads_nothing_foreign(path: s
     # The preview of a theme is drawn where a demo shop has been set up.
     assert all(one.startswith(("/static/", "/docs/theming/preview?")) for one in found.loads), found.loads
     assert len(found.ids) == len(set(found.ids)), "an id stands twice"
+    assert all(found.searches)
+    assert len(found.searches) == len(set(found.searches)), "two searches have one name"
 
 
 def test_every_link_of_every_page_leads_to_a_page_and_a_place_in_it() -> None:
@@ -329,7 +334,7 @@ class Reader:
             ident = self.ids[sample.after]
             names = ("PAYMENT_ID", "CAPTURE_ID", "REGISTRATION_ID", "CHECKOUT_ID", "SCHEDULE_ID", "PAYMENT_LINK_ID")
             variables |= dict.fromkeys(names, ident)
-        answer = self._curl(sample.curl(self.base), variables)
+        answer = self.send_curl(sample.curl(self.base), variables)
         kept = ("/v1/payments", "/v1/paymentLinks", "/v1/registrations", "/v1/threeDSecure", "/v1/schedules")
         if answer.status_code == 200 and sample.path.startswith(kept) and "id" in answer.json():
             self.ids[sample.name] = answer.json()["id"]
@@ -349,7 +354,7 @@ class Reader:
         Api(token=self.shop.api.token, entity=channel.entity_id).read("0" * 32)
         return str(channel.entity_id)
 
-    def _curl(self, command: str, variables: dict[str, str]) -> Any:
+    def send_curl(self, command: str, variables: dict[str, str]) -> Any:
         for name, value in variables.items():
             command = command.replace(f"${name}", value)
         assert "$" not in command

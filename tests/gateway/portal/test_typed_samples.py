@@ -1,0 +1,270 @@
+"""Samples that are typed into docs/ (the others are made by the code, or run by tests/ground/test_commands.py): each is
+in the table below with the test that runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from django.core.management import get_commands, load_command_class
+
+from checkout.theming import list_theme_properties
+from gateway.portal.client_packages import CLIENTS_DIR, list_client_packages, list_plug_ins
+from gateway.portal.samples import API_SAMPLES
+from tests.gateway.portal import test_sample_code as languages
+from tests.gateway.portal.test_pages import Reader
+from tests.gateway.portal.test_sample_code import Arrival, Recorder, recorder
+from tests.support.doc_blocks import DOCS, SITE, list_blocks, read_block
+from tests.support.fixtures import Shop
+
+__all__ = ("recorder",)
+
+ROOT: Final = DOCS.parent
+HERE: Final = "tests/gateway/portal/test_typed_samples.py"
+RUN_BY: Final = {
+    ("adding-a-connector.md", "python"): "tests/connectors/guide.py",
+    ("adding-a-connector.md", "diff"): "tests/connectors/guide.py",
+    ("back-office.md", "bash"): HERE,
+    ("chargebacks.md", "bash"): HERE,
+    ("chargebacks.md", "json"): "tests/chargebacks/test_alert_intake.py",
+    ("clients.md", "python"): HERE,
+    ("clients.md", "js"): HERE,
+    ("clients.md", "php"): HERE,
+    ("clients.md", "json"): HERE,
+    ("follow-ups.md", "bash"): HERE,
+    ("market.md", "bash"): HERE,
+    ("migrating.md", "bash"): "tests/scenarios/test_moving_here.py",
+    ("payment-links.md", "bash"): HERE,
+    ("personal-data.md", "bash"): HERE,
+    ("plug-ins.md", "bash"): HERE,
+    ("plug-ins.md", "python"): HERE,
+    ("quick-start.md", "bash"): HERE,
+    ("sample-shop.md", "bash"): "tests/browser/test_sample_shops.py",
+    ("theming.md", "css"): HERE,
+    ("widget.md", "html"): "tests/browser/test_docs_guides.py",
+}
+"""(page, language) of a sample that is typed → the test that runs it."""
+PAGES: Final = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+ID: Final = API_SAMPLES["authorise"].answer["id"]
+
+
+def test_every_typed_sample_is_run_by_a_test() -> None:
+    typed = {(one.page, one.language) for page in PAGES for one in list_blocks(page) if one.language != "sh"}
+    assert typed == set(RUN_BY)
+    for (page, _language), test in RUN_BY.items():
+        assert page in (ROOT / test).read_text(encoding="utf-8"), (page, test)
+
+
+# --- clients.md -------------------------------------------------------------------------------------------------------
+
+WANTED: Final = [
+    ("/v1/payments", {"amount": "92.00", "currency": "EUR", "paymentBrand": "VISA", "paymentType": "PA"}),
+    (f"/v1/payments/{ID}", {"amount": "50.00", "currency": "EUR", "paymentType": "CP"}),
+    (f"/v1/payments/{ID}", {"amount": "10.00", "currency": "EUR", "paymentType": "RF"}),
+]
+
+
+def check_arrivals(arrived: list[Arrival]) -> None:
+    """A payment, a capture, a refund."""
+    assert [one.path for one in arrived] == [path for path, _ in WANTED]
+    for one, (_path, fields) in zip(arrived, WANTED, strict=True):
+        assert fields.items() <= dict(one.fields).items()
+        assert one.key
+
+
+def fill_in(text: str, recorder: Recorder) -> str:
+    assert SITE in text
+    return re.sub("""(["'])…["']""", r"\1own\1", text.replace(SITE, recorder.base_url("authorise")))
+
+
+@pytest.mark.processes
+def test_the_python_of_the_clients_page_pays_captures_and_refunds(recorder: Recorder, tmp_path: Path) -> None:
+    pay = fill_in(read_block("clients.md", "Pay, capture, refund", "python"), recorder)
+    verify = read_block("clients.md", "Verify a webhook", "python").replace("64 hex digits or whsec_…", "00" * 32)
+    program = f"""{pay}
+from types import SimpleNamespace
+import tollhouse
+request = SimpleNamespace(body=b"{{}}", headers={{}})
+try:
+    exec({verify!r})
+except tollhouse.WebhookVerificationError:
+    print("not verified")
+"""
+    (tmp_path / "all.py").write_text(program)
+    said = languages.run(sys.executable, "all.py", folder=tmp_path, PYTHONPATH=str(CLIENTS_DIR / "python/src"))
+    check_arrivals(recorder.arrived["authorise"])
+    assert said == "not verified\n"
+
+
+@pytest.mark.processes
+def test_the_javascript_of_the_clients_page_pays_captures_and_refunds(recorder: Recorder, tmp_path: Path) -> None:
+    node = languages.find_program("node", "nodejs")
+    pay = fill_in(read_block("clients.md", "Pay, capture, refund", "js"), recorder)
+    verify = read_block("clients.md", "Verify a webhook", "js").replace("64 hex digits or whsec_…", "00" * 32)
+    place = tmp_path / "node_modules/@tollhouse"
+    place.mkdir(parents=True)
+    (place / "client").symlink_to(CLIENTS_DIR / "javascript")
+    (tmp_path / "pay.mjs").write_text(pay)
+    (tmp_path / "verify.mjs").write_text(f"const rawBody = '{{}}';\nconst request = {{ headers: {{}} }};\n{verify}")
+    program = (
+        'import "./pay.mjs";\nawait import("./verify.mjs").catch((fault) => console.log(fault.constructor.name));\n'
+    )
+    (tmp_path / "all.mjs").write_text(program)
+    said = languages.run(node, "all.mjs", folder=tmp_path)
+    check_arrivals(recorder.arrived["authorise"])
+    assert said == "WebhookVerificationError\n"
+
+
+@pytest.mark.processes
+def test_the_php_of_the_clients_page_pays_captures_and_refunds(recorder: Recorder, tmp_path: Path) -> None:
+    php = languages.find_program("php", "php-cli")
+    if not languages.GUZZLE.exists():
+        pytest.skip("Guzzle is not installed: Debian's php-guzzlehttp-guzzle has it")
+    pay = fill_in(read_block("clients.md", "Pay, capture, refund", "php"), recorder)
+    verify = read_block("clients.md", "Verify a webhook", "php").replace("64 hex digits or whsec_…", "00" * 32)
+    autoload = languages.AUTOLOAD % (languages.GUZZLE, CLIENTS_DIR / "php/src")
+    program = f"""{autoload}
+{pay}
+if (!function_exists('getallheaders')) {{ function getallheaders() {{ return []; }} }}
+try {{
+{verify}
+}} catch (Tollhouse\\Exception\\WebhookVerificationException $fault) {{ echo 'not verified'; }}
+"""
+    (tmp_path / "all.php").write_text(program)
+    said = languages.run(php, "all.php", folder=tmp_path)
+    check_arrivals(recorder.arrived["authorise"])
+    assert said == "not verified"
+
+
+def test_the_assistants_configuration_is_a_command_of_the_client() -> None:
+    ((name, server),) = json.loads(read_block("clients.md", "An assistant that reads", "json"))["mcpServers"].items()
+    assert (name, server["command"]) == ("tollhouse", "tollhouse")
+    program = (
+        "import sys\nfrom tollhouse.cli.main import build_parser\nprint(build_parser().parse_args(sys.argv[1:]))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *server["args"]],
+        env={"PYTHONPATH": str(CLIENTS_DIR / "python/src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def list_manage_commands(page: str) -> list[list[str]]:
+    """`manage.py …` in the blocks of a page, in indented ones too: without what may be left out, without remarks in a
+    column of their own, with a value for `<a name>`."""
+    text = (DOCS / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"^(?: {4})?(?:python )?manage\.py ([^\n]*)$", text, re.MULTILINE)
+    plain = [re.sub(r" \[[^]]*\]| {2,}.*", "", re.sub("<[^>]*>", "VALUE", line)) for line in found]
+    return [shlex.split(line.partition(" > ")[0], comments=True) for line in plain]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if list_manage_commands(page)])
+def test_the_commands_of_a_page_are_known_with_their_options(page: str) -> None:
+    """What they do is tested where they are; a page is wrong as soon as one has another name or option."""
+    known = get_commands()
+    for name, *words in list_manage_commands(page):
+        assert name in known, name
+        app = known[name]
+        command = load_command_class(app, name) if isinstance(app, str) else app
+        command.create_parser("manage.py", name).parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "name"),
+    [
+        ("quick-start.md", "Give money back", "PAYMENT_ID"),
+        ("follow-ups.md", "Authorise first", "PAYMENT_ID"),
+        ("follow-ups.md", "Capture", "CAPTURE_ID"),
+    ],
+)
+def test_the_readers_id_is_asked_for(page: str, heading: str, name: str) -> None:
+    script = f"{read_block(page, heading, 'bash')}\nsh -c 'printf %s \"${name}\"'"
+    done = subprocess.run(["sh", "-euc", script], input=f"{ID}\n", capture_output=True, text=True, check=True)
+    assert done.stdout.endswith(ID)
+
+
+def test_the_readers_variables_are_set() -> None:
+    """quick-start.md, in live."""
+    script = f"{read_block('quick-start.md', 'Get ready', 'bash')}\nsh -c 'printf %s \"$TOKEN, $ENTITY_ID\"'"
+    done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "the access token, the entityId"
+
+
+def test_what_pip_is_told_to_install_can_be_downloaded() -> None:
+    """plug-ins.md: django-payments, pretix."""
+    offered = {*list_client_packages(), *list_plug_ins()}
+    for heading in ("django-payments", "pretix"):
+        named = re.findall(rf"{SITE}/docs/clients/(\S+)", read_block("plug-ins.md", heading, "bash"))
+        assert len(named) == 2
+        assert set(named) <= offered
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_checkout_with_a_page_answers_as_shown(shop: Shop) -> None:
+    """payment-links.md."""
+    reader = Reader(shop)
+    command = read_block("payment-links.md", "A page for a checkout", "bash").replace(SITE, reader.base)
+    variables = {"TOKEN": shop.api.token or "", "ENTITY_ID": str(shop.channel.entity_id)}
+    answer = reader.send_curl(command, variables)
+    assert (answer.status_code, answer.json()["result"]["code"]) == (200, "000.200.100")
+    shown = re.search(r'"paymentPage": "([^"]+)"', (DOCS / "payment-links.md").read_text(encoding="utf-8"))
+    assert shown
+    form = re.escape(shown[1].replace(SITE, reader.base)).replace("8AC7A4…\\-node01", "[0-9A-F]{32}-[0-9A-Za-z]+")
+    assert re.fullmatch(form, answer.json()["paymentPage"])
+
+
+def test_the_style_sheets_name_what_the_form_has() -> None:
+    """theming.md: custom properties and classes."""
+    rules = "".join(one.text for one in list_blocks("theming.md") if one.language == "css")
+    widget = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "checkout/widget/src").rglob("*.[jc]s*"))
+    assert set(re.findall(r"--wpwl-([\w-]+)", rules)) <= {one.name for one in list_theme_properties()}
+    classes = set(re.findall(r"\.(wpwl-[\w-]+)", rules))
+    assert len(classes) == 3
+    assert {one for one in classes if one not in widget and one.removeprefix("wpwl-") not in widget} == set()
+
+
+def test_the_view_of_a_django_shop_leads_to_the_payment_page() -> None:
+    """plug-ins.md: django-payments."""
+    settings, view = (
+        one.text for one in list_blocks("plug-ins.md") if (one.heading, one.language) == ("django-payments", "python")
+    )
+    names: dict[str, Any] = {"os": SimpleNamespace(environ={
+        "TOLLHOUSE_TOKEN": "t", "TOLLHOUSE_ENTITY_ID": "e", "TOLLHOUSE_WEBHOOK_SECRET": "00" * 32,
+    })}  # fmt: skip
+    exec(settings, names)
+    provider, arguments = names["PAYMENT_VARIANTS"]["card"]
+    program = f"""
+from django.conf import settings
+settings.configure(PAYMENT_HOST="shop.example")
+import payments
+from django.utils.module_loading import import_string
+import_string({provider!r})(**{arguments!r})
+class Order:
+    def get_form(self):
+        raise payments.RedirectNeeded("https://gateway.example/pay/1")
+payment, redirect = Order(), "to {{}}".format
+def view():
+{"".join(f"    {line}" for line in view.splitlines(keepends=True))}
+print(view())
+"""
+    path = ":".join(str(CLIENTS_DIR / one) for one in ("python/src", "plugins/django-payments/src"))
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "to https://gateway.example/pay/1\n"), done.stderr
