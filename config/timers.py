@@ -12,6 +12,7 @@ from gateway.background import queue
 from gateway.backoffice.access import audit_seals, audit_work
 from gateway.backoffice.follow_ups import approval_notice, approvals, bulk_follow_ups
 from gateway.backoffice.payments import payment_export
+from gateway.backoffice.personal_data import erasure_requests
 from gateway.connectors.iso8583 import timers as iso8583
 from gateway.connectors.sepa import timers as sepa
 from gateway.connectors.simulator import orders
@@ -65,6 +66,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     batched_captures.TIMER,
     registration_retention.TIMER,
     account_retention.TIMER,
+    erasure_requests.TIMER,
     *scheduling.TIMERS,
     *chargebacks.TIMERS,
     *reporting.TIMERS,

@@ -12,6 +12,7 @@ from kombu.exceptions import OperationalError
 
 from config.doctor.findings import DoctorQuestion, PartFinding, error, judge, ok, skipped, warning
 from gateway import metrics
+from gateway.backoffice.personal_data.erasure_requests import find_late_erasures
 from gateway.core import clock
 from gateway.models import TimerRun, WebhookEndpoint
 from gateway.portal.guides import MAX_TIMER_LAG_S, read_status
@@ -99,10 +100,24 @@ def examine_queues(_question: DoctorQuestion) -> Iterator[PartFinding]:
         yield warning(about, "See the timer above; the back office, Live board, shows its queue.")
     if not old:
         yield ok("Nothing that is due waits.")
+    yield _examine_erasures()
     in_doubt = metrics.count_open_payments().oldest_in_doubt_s
     about = f"A payment has been in doubt for {int(in_doubt // 60)} minutes: the acquirer gives no answer."
     mend = "Back office, Acquirers' health: see its faults; then ask the acquirer (docs/running/alarms.md)."
     yield judge(in_doubt <= MAX_IN_DOUBT_S, "No payment is in doubt for long.", error(about, mend))
+
+
+def _examine_erasures() -> PartFinding:
+    """Whether a shopper's request to be forgotten waits too long for a second person or for the command."""
+    late = find_late_erasures()
+    if not late:
+        return ok("No request to erase a shopper's data waits for long.")
+    days = (clock.real_now() - late[0].asked_at).days
+    about = f"{len(late)} requests to erase a shopper's data wait, the oldest for {days} days."
+    approved = [row for row in late if row.state == row.State.APPROVED]
+    if approved:
+        return warning(about, f"tollhouse manage forget_shopper --request {approved[0].pk.hex}")
+    return warning(about, "Back office, Approvals: a second person approves or rejects it.")
 
 
 def examine_webhooks(_question: DoctorQuestion) -> Iterator[PartFinding]:

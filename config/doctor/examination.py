@@ -7,7 +7,15 @@ from typing import Final
 
 import structlog
 
-from config.doctor import background_part, backup_part, database_part, machine_part, network_part, settings_part
+from config.doctor import (
+    background_part,
+    backup_part,
+    database_part,
+    machine_part,
+    network_part,
+    settings_part,
+    standby_part,
+)
 from config.doctor.findings import DoctorFinding, DoctorPart, DoctorQuestion, FindingLevel
 from gateway.api import health
 
@@ -16,6 +24,7 @@ PARTS: Final = (
     DoctorPart(name="this process", examine=settings_part.examine_process),
     DoctorPart(name="environment", examine=settings_part.examine_environment, needs_database=True),
     DoctorPart(name="database", examine=database_part.examine_database, needs_database=True),
+    DoctorPart(name="standby", examine=standby_part.examine_standby, needs_database=True),
     DoctorPart(name="broker", examine=background_part.examine_broker),
     DoctorPart(name="beat and worker", examine=background_part.examine_timers, needs_database=True),
     DoctorPart(name="queues", examine=background_part.examine_queues, needs_database=True),

@@ -34,6 +34,7 @@ from gateway.payments.registrations import delete_registration_by_hand
 from gateway.personal_data.parameters import remove_personal_values
 from gateway.personal_data.people import (
     FoundPerson,
+    KeyLookup,
     PersonSelector,
     find_person,
     find_rows,
@@ -207,12 +208,12 @@ def forget_person(
     Raises PersonNotFoundError, PersonStillActiveError, ErasureConflictError.
     """
     person = find_person(selector)
-    _check_nothing_is_open(person)
+    check_nothing_is_open(person)
     with transaction.atomic():
         if not dry_run:
             _delete_registrations(person, by)
             person = find_person(selector)  # with the payments that record the deletions
-            _check_nothing_is_open(person)  # and with those that began meanwhile
+            check_nothing_is_open(person)  # and with those that began meanwhile
         report = _erase_rows(person, dry_run=dry_run)
         report |= {
             "merchant": selector.merchant.pk.hex,
@@ -261,10 +262,10 @@ def forget_again(
     }
     with transaction.atomic():
         person = find_rows(merchant, seeds)
-        _check_nothing_is_open(person)
+        check_nothing_is_open(person)
         _delete_registrations(person, by)
         person = find_rows(merchant, seeds)
-        _check_nothing_is_open(person)
+        check_nothing_is_open(person)
         report = _erase_rows(person, dry_run=False)
         report["seal"] = seal_report(merchant, report["ids"])
         facts = {name: report[name] for name in ("erasedRows", "keptRows")}
@@ -273,7 +274,8 @@ def forget_again(
     return report | {"merchant": merchant.pk.hex, "kind": "again", "shown": ""}
 
 
-def _check_nothing_is_open(person: FoundPerson) -> None:
+def check_nothing_is_open(person: FoundPerson) -> None:
+    """Raises PersonStillActiveError where something of the person is not finished."""
     if matters := list_open_matters(person):
         raise PersonStillActiveError(matters)
 
@@ -309,30 +311,47 @@ def _erase_rows(person: FoundPerson, *, dry_run: bool) -> dict[str, Any]:
         rows = load_rows(person, table)
         held = _count_held(rows, table, limit)
         free = _select_free(rows, table, limit) if table.held_since else rows
-        lines += _report_table(table, free, held)
+        lines += _report_table(table, free.count(), held)
         if not dry_run:
             _erase_table(table, free)
     lines.reverse()
+    ids = {
+        label: sorted(_format_key(key) for key in person.ids(label)) for label in REPEATED_MODELS if person.ids(label)
+    }
+    return {**_sum_lines(lines), "ids": ids}
+
+
+def preview_found_rows(person: FoundPerson, lookup: KeyLookup) -> dict[str, Any]:
+    """The report of what was found of a person so far, without ids; changes nothing."""
+    limit = clock.merchant_now(person.merchant) - MANDATE_PROOF_RETENTION
+    lines: list[dict[str, Any]] = []
+    for table in PERSONAL_DATA:
+        number, held = len(person.ids(table.model)), 0
+        if not table.links or not number:
+            continue
+        if table.held_since:
+            free = _select_free(load_rows(person, table), table, limit)
+            number = len(lookup(table.model, lambda free=free: set(free.values_list("pk", flat=True))))
+            held = len(person.ids(table.model)) - number
+        lines += _report_table(table, number, held)
+    return _sum_lines(lines)
+
+
+def _sum_lines(lines: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "at": clock.format_timestamp(clock.real_now()),
         "lines": lines,
         "erasedRows": sum(line["rows"] for line in lines if line["done"] in _ERASES),
         "keptRows": sum(line["rows"] for line in lines if line["done"] not in _ERASES),
-        "ids": {
-            label: sorted(_format_key(key) for key in person.ids(label))
-            for label in REPEATED_MODELS
-            if person.ids(label)
-        },
     }
 
 
 _ERASES: Final = frozenset({Erasing.ERASE.name, Erasing.FILTER.name, Erasing.DELETE.name})
 
 
-def _report_table(table: PersonalTable, free: models.QuerySet[Any], held: int) -> list[dict[str, Any]]:
+def _report_table(table: PersonalTable, number: int, held: int) -> list[dict[str, Any]]:
     """One line per column: rows, what was done, and the reason of what stayed."""
     lines = []
-    number = free.count()
     for column in table.columns:
         line = {"model": table.model, "column": column.name, "done": column.erasing.name}
         if column.reason is not None:

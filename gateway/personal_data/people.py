@@ -9,8 +9,9 @@ Source: docs/decisions/0102.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -46,6 +47,8 @@ PersonKind = ErasureRequest.Kind
 MAX_PERSON_PAYMENTS: Final = 10_000
 """More than one shopper makes: an address that a shop gives everybody, for example."""
 MAX_PERSON_VALUE_CHARS: Final = 128
+MAX_PREVIEWED_ROWS: Final = 20_000
+"""Of the merchant's newest rows, those that are looked through where all of them take too long for a page."""
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     PersonKind.EMAIL: ("customer.email", "shipping.customer.email", "shipping.email"),
     PersonKind.PHONE: (
@@ -77,6 +80,17 @@ WHERE r.entity_id = ANY(%(entities)s::uuid[]) AND jsonb_typeof(r.parameters) = '
     WHERE sent.pair ->> 0 = ANY(%(parameters)s::text[]) AND lower(sent.pair ->> 1) = ANY(%(names)s::text[])
 )
 """
+
+
+KeyFinder = Callable[[], set[Any]]
+KeyLookup = Callable[..., set[Any]]
+"""Carries out a statement that may read all rows of a merchant: ``lookup(label, find, *fewer)`` with the label of the
+model and what finds its keys; each of ``fewer`` (KeyFinder) finds some of them with less work. Returns the keys."""
+
+
+def find_all_keys(_label: str, find: KeyFinder, *_fewer: KeyFinder) -> set[Any]:
+    """The lookup of an erasure: however long it takes."""
+    return find()
 
 
 class PersonNotFoundError(Exception):
@@ -122,9 +136,10 @@ def mask_person_value(value: str) -> str:
     return f"{local[:1]}•••{at}{domain}" if at else f"{value[:1]}•••"
 
 
-def find_person(selector: PersonSelector) -> FoundPerson:
-    """All rows of the table of personal data that are the person's. Raises PersonNotFoundError."""
-    seeds = _find_seeds(selector)
+def find_person(selector: PersonSelector, lookup: KeyLookup = find_all_keys) -> FoundPerson:
+    """All rows of the table of personal data that are the person's; with another ``lookup`` those that it finds.
+    Raises PersonNotFoundError."""
+    seeds = _find_seeds(selector, lookup)
     payments = seeds[PAYMENTS] | _find_job_payments(seeds.get(JOBS, set()))
     payments = _expand_payments(selector.merchant, payments, seeds[REGISTRATIONS])
     _check_one_person(payments)
@@ -134,11 +149,14 @@ def find_person(selector: PersonSelector) -> FoundPerson:
     payments = _expand_payments(selector.merchant, payments, registrations)
     _check_one_person(payments)
     named = {selector.kind: {selector.value.lower()}} if selector.kind in _PARAMETERS else {}
-    return find_rows(selector.merchant, {**seeds, PAYMENTS: payments, REGISTRATIONS: registrations}, named)
+    return find_rows(selector.merchant, {**seeds, PAYMENTS: payments, REGISTRATIONS: registrations}, named, lookup)
 
 
 def find_rows(
-    merchant: Merchant, seeds: Mapping[str, set[Any]], named: Mapping[str, set[str]] = MappingProxyType({})
+    merchant: Merchant,
+    seeds: Mapping[str, set[Any]],
+    named: Mapping[str, set[str]] = MappingProxyType({}),
+    lookup: KeyLookup = find_all_keys,
 ) -> FoundPerson:
     """The rows that hang on ``seeds`` (label → keys) by the links of the table. ``named``: kind → the person's values,
     in lower case, by which requests without a payment are found; without an e-mail address in it, the addresses of the
@@ -146,12 +164,14 @@ def find_rows(
     if PersonKind.EMAIL not in named:
         named = {**named, PersonKind.EMAIL: _read_emails(seeds)}
     found: dict[str, frozenset[Any]] = {label: frozenset(keys) for label, keys in seeds.items()}
-    found[REQUESTS] = frozenset(_find_logged_requests(merchant, named))
+    found[REQUESTS] = frozenset(lookup(REQUESTS, lambda: _find_logged_requests(merchant, named)))
     found[MANDATES] = frozenset(_find_mandates(merchant, seeds.get(PAYMENTS, set()), seeds.get(REGISTRATIONS, set())))
     for table in PERSONAL_DATA:
         if table.links:
-            found[table.model] = frozenset(_linked_rows(table, found).values_list("pk", flat=True))
-    if not any(found.values()):
+            linked = _linked_rows(table, found).values_list("pk", flat=True)
+            known: KeyFinder = partial(set, found.get(table.model, frozenset()))
+            found[table.model] = frozenset(lookup(table.model, partial(set, linked), known))
+    if not any(found.values()) and lookup is find_all_keys:
         raise PersonNotFoundError(_("Nothing is stored of this person at this merchant."))
     return FoundPerson(merchant=merchant, rows=found)
 
@@ -164,7 +184,7 @@ def load_rows(person: FoundPerson, table: PersonalTable) -> models.QuerySet[Any]
     return rows
 
 
-def _find_seeds(selector: PersonSelector) -> dict[str, set[Any]]:
+def _find_seeds(selector: PersonSelector, lookup: KeyLookup) -> dict[str, set[Any]]:
     seeds: dict[str, set[Any]] = {PAYMENTS: set(), REGISTRATIONS: set()}
     if selector.kind in (PersonKind.PAYMENT, PersonKind.REGISTRATION):
         model, label = (Payment, PAYMENTS) if selector.kind == PersonKind.PAYMENT else (Registration, REGISTRATIONS)
@@ -179,12 +199,22 @@ def _find_seeds(selector: PersonSelector) -> dict[str, set[Any]]:
         # Follow-ups have no key, but hang on the first payments. Those have it of customer.email only: to look for
         # an address of shipping would read all payments of the merchant.
         payments = payments.filter(email_key=build_email_key(selector.merchant.pk, selector.value))
-    seeds[PAYMENTS] = set(payments.filter(named).values_list("pk", flat=True)[: MAX_PERSON_PAYMENTS + 1])
+    seeds[PAYMENTS] = lookup(PAYMENTS, *_list_seed_finders(payments, named, MAX_PERSON_PAYMENTS + 1))
     for label, document in _DOCUMENTS.items():
         rows = apps.get_model(label)._default_manager.filter(merchant=selector.merchant)
         named = _names_in(selector, document, flat=label in _FLAT)
-        seeds[label] = set(rows.filter(named).values_list("pk", flat=True))
+        seeds[label] = lookup(label, *_list_seed_finders(rows, named))
     return seeds
+
+
+def _list_seed_finders(rows: models.QuerySet[Any], named: Q, most: int | None = None) -> tuple[KeyFinder, KeyFinder]:
+    """What finds those of the merchant's rows that name the person, and what finds them among the newest alone."""
+    newest = rows.model._default_manager.filter(pk__in=rows.order_by("-pk").values("pk")[:MAX_PREVIEWED_ROWS])
+    return partial(_load_keys, rows.filter(named), most), partial(_load_keys, newest.filter(named), most)
+
+
+def _load_keys(rows: models.QuerySet[Any], most: int | None) -> set[Any]:
+    return set(rows.values_list("pk", flat=True)[:most])
 
 
 def _names_in(selector: PersonSelector, document: str, *, flat: bool = False) -> Q:

@@ -37,6 +37,7 @@ from gateway.portal.openapi_examples import add_answer_examples
 from gateway.portal.sample_code import format_sample, list_sample_languages
 from gateway.portal.samples import API_SAMPLES, SAMPLE_BASE_URL, SAMPLES_BY_ENDPOINT, ApiSample
 from gateway.portal.search import find_request_page, search_docs
+from gateway.portal.search_budget import SEARCH_RETRY_AFTER_S, spend_search
 from gateway.portal.self_test_checks import build_check_key
 
 RESOURCE_PATH: Final = re.compile(
@@ -166,9 +167,20 @@ def search_view(request: HttpRequest) -> HttpResponse:
     query = request.GET.get("q", "")
     if address := find_request_page(query):
         return HttpResponseRedirect(address)
+    if refused := _refuse_search(query):
+        return refused
     return render_docs_page(
         request, "docs/search.html", "search", query=query, found=search_docs(query, live=settings.IS_LIVE)
     )
+
+
+def _refuse_search(query: str) -> HttpResponse | None:
+    """The refusal of a search while this process has searched as much as it may; None: go ahead."""
+    if not query.strip() or spend_search():
+        return None
+    refusal = JsonResponse({"found": [], "message": "Too many searches at a time: try again in a second."}, status=429)
+    refusal["Retry-After"] = str(SEARCH_RETRY_AFTER_S)
+    return refusal
 
 
 @require_safe
@@ -183,6 +195,8 @@ def search_json_view(request: HttpRequest) -> HttpResponse:
             "url": address,
         }
         return JsonResponse({"found": [hit]})
+    if refused := _refuse_search(query):
+        return refused
     found = search_docs(query, live=settings.IS_LIVE)
     hits = [{"title": e.title, "kind": e.kind, "text": e.text, "url": e.url} for e in found]
     return JsonResponse({"found": hits})

@@ -28,6 +28,8 @@ from django.db.migrations.executor import MigrationExecutor
 from django.test import Client, override_settings
 from django.urls import reverse
 
+from config.doctor import standby_part
+from config.doctor.findings import DoctorQuestion, FindingLevel
 from config.launcher.schema_snapshot import apply_snapshot
 from config.navigation import list_page_titles
 from gateway.access import audit_log
@@ -40,8 +42,10 @@ from gateway.db.statement import WriteStatement, execute_sql, read_sql
 from gateway.models import Division, Payment, Psp, RequestLog
 from gateway.payments import transaction_query
 from tests.running.servers import Cluster, Server, eventually
+from tests.support import books
 from tests.support.fixtures import Shop, open_shop
 from tests.support.office import signed_in
+from tests.support.ports import free_port
 
 ROUTER = "gateway.db.standby.StandbyRouter"
 READS_NOTHING = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET ", "SELECT pg_wal_lsn_diff")
@@ -54,6 +58,8 @@ class Pair:
     primary: Server
     standby: Server
     shop: Shop
+    elsewhere: dict[str, Any]
+    """The settings of a connection to another cluster: that of all other tests."""
     sent: dict[str, list[str]] = field(default_factory=dict)
 
     @contextmanager
@@ -104,7 +110,7 @@ def servers(django_db_blocker: Any) -> Iterator[Any]:
             emit_post_migrate_signal(verbosity=0, interactive=False, db=DEFAULT_DB_ALIAS)
             shop = open_shop(Division.objects.create(name="Division", psp=Psp.objects.create(name="PSP")), "Shop")
             shop.api.pay()
-            yield Pair(primary=primary, standby=follower, shop=shop)
+            yield Pair(primary=primary, standby=follower, shop=shop, elsewhere=usual.settings_dict)
         finally:
             if connections[DEFAULT_DB_ALIAS] is not usual:
                 for alias in (DEFAULT_DB_ALIAS, standby.STANDBY_ALIAS):
@@ -197,12 +203,42 @@ def test_lists_and_reports_of_the_api_are_read_from_the_standby(pair: Pair, path
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+0000", answer.headers["X-As-Of"])
 
 
-def test_one_settlement_is_read_from_the_standby(pair: Pair) -> None:
+ONE_SETTLEMENT = (
+    "/v1/reports/reconciliations", "/reports/v1/reconciliations/aggregations",
+    "/reports/v2/reconciliations/aggregations",
+)  # fmt: skip
+
+
+def settle(shop: Shop) -> str:
+    """A settlement with one line; returns its id."""
+    institute = books.institute()
+    one = books.settlement(shop, institute)
+    books.record(one, books.file_of(institute))
+    return str(one.id.hex)
+
+
+@pytest.mark.parametrize("path", ONE_SETTLEMENT)
+def test_one_settlement_is_read_from_the_standby(pair: Pair, path: str) -> None:
+    settled = settle(pair.shop)
+    pair.catch_up()
     with pair.watch() as sent:
-        answer = pair.shop.api.get(f"/v1/reports/reconciliations/{'0' * 32}")
-    assert answer.status == 404
+        answer = pair.shop.api.get(f"{path}/{settled}")
+    assert answer.status == 200
+    assert "X-As-Of" in answer.headers
     assert sent["standby"]
     assert not [sql for sql in sent["default"] if names_books(sql)]
+
+
+@pytest.mark.parametrize("path", ONE_SETTLEMENT)
+def test_a_settlement_that_the_standby_lacks_is_found_on_the_primary(behind: Pair, path: str) -> None:
+    settled = settle(behind.shop)
+    with behind.watch() as sent:
+        answer = behind.shop.api.get(f"{path}/{settled}")
+        none = behind.shop.api.get(f"{path}/{'0' * 32}")
+    assert sent["standby"]
+    assert (answer.status, answer.body["id"], none.status) == (200, settled, 404)
+    assert "X-As-Of" not in answer.headers
+    assert "X-As-Of" not in none.headers
 
 
 def test_lists_and_searches_of_the_back_office_are_read_from_the_standby(pair: Pair, office: Client) -> None:
@@ -388,6 +424,83 @@ def test_a_server_that_is_no_standby_is_not_read(pair: Pair) -> None:
     finally:
         connections["standby"].close()
         connections["standby"] = right
+
+
+# --- what the doctor says of it -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def led_to(where: Any) -> Iterator[None]:
+    """Context in which GATEWAY_STANDBY_URL leads to another connection's server."""
+    right = connections["standby"]
+    connections["standby"] = type(right)(where, "standby")
+    try:
+        yield
+    finally:
+        connections["standby"].close()
+        connections["standby"] = right
+
+
+def examine_standby() -> tuple[list[str], dict[str, str]]:
+    """Returns (what is well, what is not → the line that mends it)."""
+    found = list(standby_part.examine_standby(DoctorQuestion(network=False)))
+    faults = {about: mend for level, about, mend in found if level is FindingLevel.WARNING}
+    assert all(faults.values())
+    return [about for level, about, _ in found if level is FindingLevel.OK], faults
+
+
+def test_the_doctor_finds_a_standby_that_keeps_up(pair: Pair) -> None:
+    well, faults = examine_standby()
+    assert faults == {}
+    assert well == [
+        "The standby answers.", "It is a standby.", "It takes no writes.", "It follows this database.",
+        "It keeps up: at most 600 s behind.",
+    ]  # fmt: skip
+
+
+def test_the_doctor_says_that_replay_is_paused(behind: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standby_part, "MAX_REPLAY_WAIT_S", 0.0)
+    behind.shop.api.pay()
+    with override_settings(GATEWAY_STANDBY_MAX_LAG_S=0.0):
+        _, faults = examine_standby()
+    (about,) = faults
+    assert "more than 0 s behind" in about
+    assert faults[about] == "On the standby: SELECT pg_wal_replay_resume()."
+
+
+def test_the_doctor_says_that_the_address_leads_to_the_primary(pair: Pair) -> None:
+    with led_to(connections["default"].settings_dict):
+        well, faults = examine_standby()
+    assert well == ["The standby answers.", "It follows this database."]
+    assert [about.rpartition(" ")[2] for about in faults] == ["it.", "writes."]
+    assert all("target_session_attrs=standby" in mend for mend in faults.values())
+
+
+def test_the_doctor_says_that_it_is_another_database_or_cluster(pair: Pair) -> None:
+    with led_to({**connections["standby"].settings_dict, "NAME": "postgres"}):
+        _, faults = examine_standby()
+    assert faults == {
+        "GATEWAY_STANDBY_URL names the database postgres, DATABASE_URL tollhouse.": "GATEWAY_STANDBY_URL: …/tollhouse"
+    }
+    with led_to(pair.elsewhere):
+        _, faults = examine_standby()
+    assert any(about.startswith("The standby is of another cluster") for about in faults)
+
+
+def test_the_doctor_says_that_it_does_not_answer_and_tells_no_password(pair: Pair) -> None:
+    secret = {"PORT": str(free_port()), "PASSWORD": "geheim"}
+    with led_to({**connections["standby"].settings_dict, **secret}):
+        well, faults = examine_standby()
+    assert well == []
+    (about,) = faults
+    assert about.startswith("The standby does not answer: ConnectionTimeout") or "OperationalError" in about
+    assert "geheim" not in str(faults)
+
+
+def test_without_the_setting_the_doctor_looks_at_no_standby() -> None:
+    with override_settings(GATEWAY_STANDBY_URL=""):
+        ((level, _about, _mend),) = standby_part.examine_standby(DoctorQuestion())
+    assert level is FindingLevel.SKIPPED
 
 
 # --- what threads and processes share -------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from config.doctor.backup_part import examine_backups
 from config.doctor.findings import DoctorFinding, DoctorPart, DoctorQuestion, FindingLevel
 from config.doctor.machine_part import examine_units
 from gateway.core import clock
-from gateway.models import AcquirerAccount, OpenPayment, Payment, Status, TimerRun, WebhookEndpoint
+from gateway.models import AcquirerAccount, ErasureRequest, OpenPayment, Payment, Status, TimerRun, WebhookEndpoint
 from gateway.portal import guides
 from gateway.timers import registry
 from gateway.timers.table_partitions import keep_partitions
@@ -176,6 +176,24 @@ def test_a_payment_that_stays_in_doubt_is_an_error(shop: Shop) -> None:
     Payment.objects.filter(pk=payment.pk).update(status=Status.IN_DOUBT, created_at=old)
     OpenPayment.objects.create(payment=payment, recover_at=old)
     assert [about for about in faults("queues") if "in doubt for 7 minutes" in about]
+
+
+def test_a_request_to_be_forgotten_that_waits_is_told_with_its_command(shop: Shop) -> None:
+    def ask(state: str, days: int) -> ErasureRequest:
+        asked_at = clock.real_now() - timedelta(days=days, hours=1)
+        return ErasureRequest.objects.create(
+            merchant=shop.merchant, kind="payment", value="", shown="x", reason="r", state=state, asked_at=asked_at
+        )
+
+    ask("ASKED", 6), ask("REJECTED", 30)
+    assert faults("queues") == {}
+    ask("ASKED", 9)
+    about = "1 requests to erase a shopper's data wait, the oldest for 9 days."
+    assert faults("queues") == {about: FindingLevel.WARNING}
+    assert "a second person" in next(one.mend for one in examine("queues") if one.about == about)
+    approved = ask("APPROVED", 8)
+    (one,) = (one for one in examine("queues") if one.about.startswith("2 requests"))
+    assert one.mend == f"tollhouse manage forget_shopper --request {approved.pk.hex}"
 
 
 def test_a_receiver_that_is_paused_is_counted(shop: Shop) -> None:

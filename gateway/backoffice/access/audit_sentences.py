@@ -50,6 +50,8 @@ _SENTENCES: Final[Mapping[str, Any]] = {
     "forget shopper": lazy("%(actor)s erased a shopper's data at %(what)s"),
     "export shopper": lazy("%(actor)s exported a shopper's data at %(what)s"),
     "erasure asked": lazy("%(actor)s asked to erase the data of %(what)s"),
+    "erasure approved": lazy("%(actor)s approved erasing the data of %(what)s"),
+    "erasure approval lapsed": lazy("The approval to erase the data of %(what)s lapsed: nobody carried it out"),
     "erasure carried out": lazy("%(actor)s approved and erased the data of %(what)s"),
     "erasure rejected": lazy("%(actor)s rejected erasing the data of %(what)s"),
     "erasure withdrawn": lazy("%(actor)s withdrew the request to erase the data of %(what)s"),

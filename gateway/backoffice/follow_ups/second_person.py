@@ -13,7 +13,8 @@ MAX_SHOWN_OF_A_KIND: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRequest:
-    """One request that somebody else made. ``address``: the page that decides it."""
+    """One request that somebody else made. ``address``: the page that decides it. ``is_late``: it has waited too long
+    for what it is."""
 
     kind: str
     what: str
@@ -21,6 +22,7 @@ class WaitingRequest:
     asked_by: str
     asked_at: datetime
     address: str
+    is_late: bool = False
 
 
 RequestSource = Callable[[Any], Iterable[WaitingRequest]]

@@ -10,6 +10,8 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
+MIN_STATEMENT_TIMEOUT_MS = 100
+"""A shorter one would cancel the statements that end a savepoint, too, and leave the transaction of no use."""
 _TRANSACTION_WORDS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
@@ -20,7 +22,7 @@ class PageTooSlowError(Exception):
 @contextmanager
 def limit_page_time(seconds: float) -> Iterator[None]:
     """A transaction that is rolled back if it takes longer: no statement starts after ``seconds``, and none takes
-    longer than that. Raises PageTooSlowError."""
+    longer than that. Within another such limit it is a part, which may be given up alone. Raises PageTooSlowError."""
     until = time.monotonic() + seconds
 
     def check(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
@@ -30,13 +32,20 @@ def limit_page_time(seconds: float) -> Iterator[None]:
 
     try:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}")
+            before = _limit_statements(str(max(MIN_STATEMENT_TIMEOUT_MS, int(seconds * 1000))))
             with connection.execute_wrapper(check):
                 yield
-            with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL statement_timeout = DEFAULT")
+            _limit_statements(before)
     except OperationalError as fault:
         if isinstance(fault.__cause__, QueryCanceled):
             raise PageTooSlowError from None
         raise
+
+
+def _limit_statements(timeout: str) -> str:
+    """Set the timeout of the transaction's statements; returns the one before."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        before: str = cursor.fetchone()[0]
+        cursor.execute("SELECT set_config('statement_timeout', %s, TRUE)", [timeout])
+    return before

@@ -35,12 +35,15 @@ from gateway.backoffice.kit.entity_names import (
 )
 from gateway.backoffice.personal_data import erasure_requests
 from gateway.backoffice.personal_data.erasure_requests import (
+    ERASURE_APPROVAL_LIFETIME,
     MAX_ERASURE_REASON_CHARS,
+    OPEN_ERASURE_STATES,
     ErasureClerk,
     ErasureRefusedError,
     ErasureState,
 )
 from gateway.backoffice.sign_in import session
+from gateway.core import clock
 from gateway.models import ErasureRequest, Merchant
 from gateway.personal_data.export import dump_export
 from gateway.personal_data.people import (
@@ -122,6 +125,10 @@ class ErasureRequestAdmin(ReadOnlyPage):
             "original": row,
             "erasure": row,
             "pill": _PILLS[ErasureState(row.state)],
+            "at_least": row.report.get("atLeast", False),
+            "cut": [_TITLES.get(label, label) for label in row.report.get("cut", [])],
+            "is_late": erasure_requests.is_erasure_late(row, clock.real_now()),
+            "lapses_at": row.decided_at + ERASURE_APPROVAL_LIFETIME if approved and row.decided_at else None,
             "erased": _render_lines(row.report, kept=False),
             "kept": _render_lines(row.report, kept=True),
             "waiting": waiting or approved,
@@ -162,8 +169,8 @@ class ErasureRequestAdmin(ReadOnlyPage):
             messages.error(request, str(fault))
             return back
         messages.success(request, _("Asked. A second person decides it."))
-        if not row.report:
-            messages.info(request, _("It takes longer than a page may to say what would be erased."))
+        if row.report.get("atLeast"):
+            messages.info(request, _("To count all that would be erased takes longer than a page may."))
         return redirect(_page_of(row))
 
     def decide_view(self, request: HttpRequest, erasure: Any) -> HttpResponse:
@@ -198,20 +205,25 @@ _STEPS: Final[Mapping[str, Callable[..., ErasureRequest]]] = {
 
 
 def list_erasure_requests(user: Any) -> list[WaitingRequest]:
-    """Requests of others that ``user`` may decide, for the page of approvals."""
+    """Requests of others that ``user`` may decide, for the page of approvals; also those that were approved and wait
+    for the command, which may still be rejected."""
     scope = permissions.find_access_scope(user, "gateway.change_erasurerequest")
     if not scope:
         return []
-    rows = ErasureRequest.objects.filter(scope.where("merchant", None), state=ErasureState.ASKED)
+    rows = ErasureRequest.objects.filter(scope.where("merchant", None), state__in=OPEN_ERASURE_STATES)
     rows = rows.exclude(asked_by=user.pk).select_related("merchant").order_by("asked_at")[:MAX_SHOWN_OF_A_KIND]
+    now = clock.real_now()
     return [
         WaitingRequest(
-            kind=_("Erase a shopper's data"),
+            kind=_("Erase a shopper's data (approved, waits for the command)")
+            if row.state == ErasureState.APPROVED
+            else _("Erase a shopper's data"),
             what=f"{row.get_kind_display()} {row.shown}",
             merchant=row.merchant.name,
             asked_by=row.asked_by_name,
             asked_at=row.asked_at,
             address=_page_of(row),
+            is_late=erasure_requests.is_erasure_late(row, now),
         )
         for row in rows
     ]
@@ -221,11 +233,11 @@ register_request_source("erasures", list_erasure_requests)
 
 
 def count_waiting_erasures(user: Any) -> int:
-    """Number of requests of others that ``user`` may decide, up to MAX_SHOWN_ERASURES."""
+    """Number of requests of others that ``user`` may decide, carried out or not, up to MAX_SHOWN_ERASURES."""
     scope = permissions.find_access_scope(user, "gateway.change_erasurerequest")
     if not scope:
         return 0
-    rows = ErasureRequest.objects.filter(state=ErasureState.ASKED).exclude(asked_by=user.pk)
+    rows = ErasureRequest.objects.filter(state__in=OPEN_ERASURE_STATES).exclude(asked_by=user.pk)
     if not scope.everything:
         rows = rows.filter(scope.where("merchant", None))
     return int(rows.order_by()[:MAX_SHOWN_ERASURES].count())

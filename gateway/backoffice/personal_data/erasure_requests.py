@@ -1,13 +1,15 @@
 """Four eyes for erasing a shopper's data: one person asks, an independent second one approves, and then it is erased.
 
 Each step is a compare-and-set with its audit entry. The person's e-mail or telephone number is stored until the request
-ends, and masked afterwards. Source: docs/decisions/0102, 0053 and 0110.
+ends, and masked afterwards. An approval that nobody carries out lapses: the request waits for a second person again.
+Source: docs/decisions/0102, 0053, 0110 and 0117.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -17,20 +19,27 @@ from gateway.access import audit_log
 from gateway.access.permissions import RowOwner
 from gateway.backoffice.access.independence import list_common_actors, load_handling_ties
 from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
+from gateway.backoffice.personal_data.erasure_previews import preview_erasure_in_part
 from gateway.core import clock
 from gateway.core.masking import mask_note
-from gateway.models import ErasureRequest
+from gateway.models import ErasureRequest, Merchant
 from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, forget_person
 from gateway.personal_data.export import export_person
 from gateway.personal_data.people import PersonNotFoundError, PersonSelector, mask_person_value, parse_person
+from gateway.timers.registry import Timer
 
 MAX_ERASURE_REASON_CHARS: Final = 500
 MAX_ERASURE_PAGE_S: Final = 25
 """No statement starts later or takes longer, so that the answer comes before a proxy gives up at 75 s."""
+MAX_ERASURE_WAIT: Final = timedelta(days=7)
+"""A request that waits for longer is late: a shopper has to be answered within a month (GDPR, article 12.3)."""
+ERASURE_APPROVAL_LIFETIME: Final = timedelta(days=14)
+"""An approval that was not carried out until then has to be given again."""
+BY_TIME: Final = audit_log.Actor(name="erasure approvals")
 ErasureState = ErasureRequest.State
 
 
-_OPEN_STATES: Final = (ErasureState.ASKED, ErasureState.APPROVED)
+OPEN_ERASURE_STATES: Final = (ErasureState.ASKED, ErasureState.APPROVED)
 
 
 class ErasureRefusedError(Exception):
@@ -50,11 +59,17 @@ class ErasureClerk:
 
 
 def preview_erasure(selector: PersonSelector, *, by: ErasureClerk) -> dict[str, Any]:
-    """The report as it would be; {} where it takes longer than a page may. Raises ErasureRefusedError."""
+    """The report as it would be, or the part of it that is found in a page's time. Raises ErasureRefusedError."""
     try:
         return _forget(selector, by, dry_run=True)
     except ErasureTooSlowError:
-        return {}
+        pass
+    try:
+        return preview_erasure_in_part(selector)
+    except PersonStillActiveError as fault:
+        raise ErasureRefusedError(describe_open_matters(fault)) from None
+    except PersonNotFoundError as fault:
+        raise ErasureRefusedError(str(fault)) from None
 
 
 def request_erasure(selector: PersonSelector, reason: str, *, by: ErasureClerk) -> ErasureRequest:
@@ -98,14 +113,19 @@ def explain_decision_refusal(row: ErasureRequest, user: int) -> str:
 
 
 def approve_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
-    """Erase what was asked for; what takes longer than a page may is left approved, for the command. Raises
-    ErasureRefusedError; the request stays then."""
+    """Erase what was asked for; what takes longer than a page may is left approved, for the command. Nobody approves
+    what was not shown: a request without a preview is given one first. Raises ErasureRefusedError; the request stays
+    then."""
     if why := explain_decision_refusal(row, by.user):
         raise ErasureRefusedError(why)
     try:
         selector = parse_person(row.merchant, row.kind, row.value)
     except PersonNotFoundError as fault:
         raise ErasureRefusedError(str(fault)) from None
+    if not row.report:
+        waiting = ErasureRequest.objects.filter(pk=row.pk, state=ErasureState.ASKED)
+        waiting.update(report=preview_erasure(selector, by=by))
+        raise ErasureRefusedError(_("The page did not show what would be erased; now it does. Look, then approve."))
     try:
         with transaction.atomic():
             report = _forget(selector, by, dry_run=False)
@@ -120,6 +140,9 @@ def carry_out_erasure(row: ErasureRequest) -> dict[str, Any]:
     ErasureRefusedError for a request that is not approved, and what forget_person raises."""
     if row.state != ErasureState.APPROVED:
         raise ErasureRefusedError(f"the request is not approved: {row.get_state_display()}")
+    if is_erasure_lapsed(row, clock.real_now()):
+        days = ERASURE_APPROVAL_LIFETIME.days
+        raise ErasureRefusedError(f"the approval is older than {days} days: it has to be approved again")
     selector = parse_person(row.merchant, row.kind, row.value)
     by = audit_log.COMMAND_LINE_ACTOR
     with transaction.atomic():
@@ -132,18 +155,54 @@ def carry_out_erasure(row: ErasureRequest) -> dict[str, Any]:
     return report
 
 
+def find_late_erasures() -> tuple[ErasureRequest, ...]:
+    """Requests that have waited too long for a second person or the command, the oldest first."""
+    since = clock.real_now() - MAX_ERASURE_WAIT
+    rows = ErasureRequest.objects.filter(state__in=OPEN_ERASURE_STATES, asked_at__lt=since)
+    return tuple(rows.defer("report").order_by("asked_at", "pk"))
+
+
+def is_erasure_late(row: ErasureRequest, now: datetime) -> bool:
+    """Whether an open request has waited too long."""
+    return row.state in OPEN_ERASURE_STATES and row.asked_at < now - MAX_ERASURE_WAIT
+
+
+def is_erasure_lapsed(row: ErasureRequest, now: datetime) -> bool:
+    """Whether an approval is too old to be carried out."""
+    decided = row.decided_at
+    return row.state == ErasureState.APPROVED and decided is not None and decided <= now - ERASURE_APPROVAL_LIFETIME
+
+
+def lapse_old_approvals(_merchant: Merchant | None = None) -> int:
+    """Have requests whose approval was not carried out in time wait for a second person again; returns how many. The
+    shopper's request does not end by that."""
+    old = clock.real_now() - ERASURE_APPROVAL_LIFETIME
+    approved = ErasureRequest.objects.filter(state=ErasureState.APPROVED, decided_at__lte=old)
+    lapsed = 0
+    for row in approved.order_by("pk"):
+        with transaction.atomic():
+            same = approved.filter(pk=row.pk, decided_at=row.decided_at)
+            nobody = {"decided_by": None, "decided_by_name": "", "decided_at": None}
+            if not same.update(state=ErasureState.ASKED, **nobody):
+                continue  # carried out or ended meanwhile
+            row.refresh_from_db()
+            _record(BY_TIME, "erasure approval lapsed", row)
+        lapsed += 1
+    return lapsed
+
+
 def reject_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
     """End the request without erasing. Raises ErasureRefusedError."""
     if row.asked_by_id == by.user:
         raise ErasureRefusedError(_("You asked for this, so somebody else decides it."))
-    return _end(row, _OPEN_STATES, ErasureState.REJECTED, "erasure rejected", {"report": {}}, by)
+    return _end(row, OPEN_ERASURE_STATES, ErasureState.REJECTED, "erasure rejected", {"report": {}}, by)
 
 
 def withdraw_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest:
     """Take one's own request back. Raises ErasureRefusedError."""
     if row.asked_by_id != by.user:
         raise ErasureRefusedError(_("Who asked for it withdraws it."))
-    return _end(row, _OPEN_STATES, ErasureState.WITHDRAWN, "erasure withdrawn", {"report": {}}, by)
+    return _end(row, OPEN_ERASURE_STATES, ErasureState.WITHDRAWN, "erasure withdrawn", {"report": {}}, by)
 
 
 def describe_open_matters(fault: PersonStillActiveError) -> str:
@@ -199,3 +258,11 @@ def _end(
 def _record(by: audit_log.Actor, action: str, row: ErasureRequest) -> None:
     facts = {"kind": row.kind, "shown": row.shown, "reason": row.reason, "state": row.state}
     audit_log.record_audit_entry(by, action, row, after=facts)
+
+
+TIMER: Final = Timer(
+    name="erasure approvals",
+    run=lapse_old_approvals,
+    every_s=3600.0,
+    about="Ask again for approvals to erase a shopper's data that were not carried out within 14 days.",
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -14,9 +15,11 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
 from gateway.backoffice.kit.time_limit import PageTooSlowError, limit_page_time
-from gateway.backoffice.personal_data import erasure_requests
+from gateway.backoffice.personal_data import erasure_previews, erasure_request_pages, erasure_requests
 from gateway.core import clock
+from gateway.db.statement import execute_sql
 from gateway.models import AuditEntry, ErasureRequest, Merchant, Payment, Role, UserHandling
+from gateway.personal_data import people
 from tests.support.database import places_of
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
@@ -207,7 +210,7 @@ def test_what_takes_too_long_for_a_page_is_approved_there_and_erased_by_the_comm
     shop: Shop, paid: str, slow: None
 ) -> None:
     row = asked(shop, person("asker", Role.CLERK, shop.merchant))
-    assert row.report == {}, "to say what would be erased takes as long"
+    assert row.report["atLeast"], "to count what would be erased takes as long"
     with pytest.raises(CommandError, match="waits for a second person"):
         carry_out(row)
     second = signed_in(person("second", Role.MANAGER, shop.merchant))
@@ -254,6 +257,170 @@ def test_an_approved_request_can_be_stopped_before_the_command(
     with pytest.raises(CommandError, match="not approved"):
         carry_out(row)
     assert Payment.objects.filter(request__customer__email=EMAIL).exists()
+
+
+def count_payments(report: dict[str, Any]) -> int:
+    return max((line["rows"] for line in report["lines"] if line["model"] == "gateway.Payment"), default=0)
+
+
+def read_as_second(shop: Shop, row: ErasureRequest) -> str:
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    return second.get(f"{LIST}{row.pk}/change/").content.decode()
+
+
+def test_who_approves_sees_at_least_what_could_be_counted(
+    shop: Shop, paid: str, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look through the request log takes too long; payments and what hangs on them are counted."""
+    monkeypatch.setattr(people, "_LOGGED", "SELECT NULL::uuid FROM pg_sleep(600)")
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_LOOKUP_S", 0.2)
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_LOOKUPS_S", 600.0)
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_S", 600.0)
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    assert (row.report["cut"], count_payments(row.report)) == (["gateway.RequestLog"], 1)
+    page = read_as_second(shop, row)
+    for words in ("Counted in part", "What would be erased", "≥ 1", "Not looked through to the end: Request log."):
+        assert words in page
+    assert "Approve and erase" in page
+
+
+def test_a_person_is_looked_for_among_the_newest_payments_where_all_take_too_long(
+    shop: Shop, paid: str, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a telephone number, which has no key: the older of two payments is not among the newest."""
+    for _ in range(2):
+        shop.api.pay(customer__givenName="Zaphira", customer__surname="Quixley", customer__phone="+49 30 1234567")
+    look_at_all = people._list_seed_finders
+
+    def look_slowly(*arguments: Any) -> Any:
+        _all, newest = look_at_all(*arguments)
+        return lambda: {name for (name,) in execute_sql("SELECT pg_sleep(600)", [])}, newest
+
+    monkeypatch.setattr(people, "_list_seed_finders", look_slowly)
+    monkeypatch.setattr(people, "MAX_PREVIEWED_ROWS", 1)
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_LOOKUP_S", 0.2)
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_LOOKUPS_S", 600.0)
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_S", 600.0)
+    client = signed_in(person("asker", Role.CLERK, shop.merchant))
+    client.post(ASK, form(shop, kind="phone", value="+49 30 1234567"))
+    row = ErasureRequest.objects.get()
+    assert count_payments(row.report) == 1
+    assert "gateway.Payment" in row.report["cut"]
+
+
+def test_where_nothing_can_be_counted_the_page_says_so(
+    shop: Shop, paid: str, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure_previews, "MAX_PREVIEW_S", 0)
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    assert "Nothing was found in that time." in read_as_second(shop, row)
+
+
+def test_when_the_time_of_all_lookups_is_over_nothing_more_is_asked(shop: Shop) -> None:
+    lookup = erasure_previews.BoundedLookup(until=0.0)
+
+    def fail() -> set[Any]:
+        raise AssertionError("it was asked")
+
+    assert (lookup("gateway.Payment", fail, fail), lookup.cut) == (set(), ["gateway.Payment"])
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001])
+def test_a_limit_that_is_over_leaves_the_transaction_usable(shop: Shop, seconds: float) -> None:
+    """Ending a savepoint is a statement, too, and must not be what is cancelled."""
+    for _ in range(5):
+        with pytest.raises(PageTooSlowError), limit_page_time(600), limit_page_time(seconds):
+            execute_sql("SELECT pg_sleep(600)", [])
+        assert execute_sql("SELECT 1", []) == [(1,)]
+
+
+def test_what_is_open_is_told_where_counting_takes_too_long(shop: Shop, paid: str, slow: None) -> None:
+    held = shop.api.pay(paymentType="PA", customer__givenName="Zoe", customer__surname="Q", customer__email=EMAIL)
+    client = signed_in(person("asker", Role.CLERK, shop.merchant))
+    assert held.id in client.post(ASK, form(shop), follow=True).content.decode()
+    assert not ErasureRequest.objects.exists()
+
+
+def test_nobody_approves_what_the_page_did_not_show(shop: Shop, paid: str) -> None:
+    row = asked(shop, person("asker", Role.CLERK, shop.merchant))
+    ErasureRequest.objects.update(report={})
+    second = signed_in(person("second", Role.MANAGER, shop.merchant))
+    page = decide(second, row, "approve").content.decode()
+    assert "now it does" in page
+    assert "What would be erased" in page
+    row.refresh_from_db()
+    assert row.state == "ASKED"
+    decide(second, row, "approve")
+    row.refresh_from_db()
+    assert row.state == "DONE"
+
+
+# --- an approval that waits ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def approved(shop: Shop, paid: str, slow: None) -> ErasureRequest:
+    row = asked(shop, person("asker", Role.MANAGER, shop.merchant))
+    decide(signed_in(person("second", Role.MANAGER, shop.merchant)), row, "approve")
+    row.refresh_from_db()
+    assert row.state == "APPROVED"
+    return row
+
+
+def age(row: ErasureRequest, days: float) -> None:
+    then = clock.real_now() - timedelta(days=days)
+    ErasureRequest.objects.filter(pk=row.pk).update(asked_at=then, decided_at=then)
+    row.refresh_from_db()
+
+
+def test_an_approval_stands_until_its_fourteenth_day(shop: Shop, approved: ErasureRequest, paid: str) -> None:
+    age(approved, 13.9)
+    assert erasure_requests.lapse_old_approvals() == 0
+    assert carry_out(approved)["ids"]["gateway.Payment"] == [paid]
+
+
+def test_an_approval_that_nobody_carried_out_has_to_be_given_again(shop: Shop, approved: ErasureRequest) -> None:
+    """The command refuses it at once, the timer asks again, and the request keeps whom it is about."""
+    age(approved, 14)
+    with pytest.raises(CommandError, match="older than 14 days"):
+        carry_out(approved)
+    assert erasure_requests.lapse_old_approvals() == 1
+    assert erasure_requests.lapse_old_approvals() == 0
+    approved.refresh_from_db()
+    assert (approved.state, approved.value, approved.decided_by, approved.decided_at) == ("ASKED", EMAIL, None, None)
+    with pytest.raises(CommandError, match="waits for a second person"):
+        carry_out(approved)
+    entry = AuditEntry.objects.get(action="erasure approval lapsed")
+    assert (entry.actor, entry.subject_id) == ("erasure approvals", str(approved.pk))
+    decide(signed_in(person("third", Role.MANAGER, shop.merchant)), approved, "approve")
+    assert carry_out(approved)
+    assert Payment.objects.filter(request__customer__email=EMAIL).count() == 0
+
+
+def test_the_page_says_when_an_approval_lapses_and_that_it_is_late(shop: Shop, approved: ErasureRequest) -> None:
+    page = read_again(shop, approved)
+    assert "the approval lapses on" in page
+    assert "waited for more than a week" not in page
+    age(approved, 8)
+    assert "waited for more than a week" in read_again(shop, approved)
+
+
+def read_again(shop: Shop, row: ErasureRequest) -> str:
+    return signed_in(User.objects.get(username="second")).get(f"{LIST}{row.pk}/change/").content.decode()
+
+
+def test_what_waits_for_the_command_stands_in_the_queue_and_is_counted(shop: Shop, approved: ErasureRequest) -> None:
+    """For who may still reject it; not for who asked."""
+    queue = "/admin/gateway/approval/"
+    second, asker = User.objects.get(username="second"), User.objects.get(username="asker")
+    page = signed_in(second).get(queue).content.decode()
+    assert "approved, waits for the command" in page
+    assert f"{LIST}{approved.pk}/change/" in page
+    assert ">late<" not in page
+    assert erasure_request_pages.count_waiting_erasures(second) == 1
+    assert "waits for the command" not in signed_in(asker).get(queue).content.decode()
+    age(approved, 8)
+    assert ">late<" in signed_in(second).get(queue).content.decode()
 
 
 def test_an_export_that_takes_too_long_names_the_command(shop: Shop, paid: str, slow: None) -> None:

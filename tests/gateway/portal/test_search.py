@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
+import pytest
+from django.test import Client
+
+from gateway.portal import search, search_budget, views
 from gateway.portal.search import list_search_entries, search_docs
 
 FOUND = {
@@ -61,3 +68,105 @@ def test_a_query_of_many_words_costs_what_few_cost() -> None:
     found = [one.url for one in search_docs(letters, live=False)]
     assert found
     assert [one.url for one in search_docs(f"{letters} nosuchword", live=False)] == found
+
+
+# --- what a stranger's search costs ---------------------------------------------------------------------------------
+
+HOSTILE = (
+    "e", "a e i o n r s t", "the a of to in and is that", "payment payments card cards id type", "refnud amonut paymnt",
+    "c.a.r.d", "% & ¤", "0 1 2 3 4 5 6 7", "q" * 100, "paymentpaymentpaymentpa", "a" * 24 + " " + "b" * 24, "000.100",
+    "-" * 100, "e" * 5_000, "ee ea er es en et", "merchanttransactionid",
+)  # fmt: skip
+"""Letters that every entry has, the docs' most frequent words, words that are nearly spelt as others, long ones."""
+MAX_STEPS = 24_000
+"""Lines of Python that one search may run: of 300 entries, each looked at for eight words. Looking at each of the docs'
+entries took from 28,000 to 160,000 for these queries."""
+
+
+def count_steps(query: str) -> int:
+    """Lines that the search and the comparison of words run, which do not depend on the machine."""
+    steps, before = 0, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _value: Any) -> Any:
+        nonlocal steps
+        if not frame.f_code.co_filename.endswith(("portal/search.py", "difflib.py")):
+            return None
+        steps += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        search_docs(query, live=False)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_a_search_costs_no_more_than_its_bound_whatever_is_asked(query: str) -> None:
+    search.load_search_index(live=False)
+    steps = count_steps(query)
+    assert 0 < steps <= MAX_STEPS
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_few_entries_and_few_words_are_compared(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored, compared = 0, 0
+    score, compare = search._score_entry, search.get_close_matches
+
+    def count_score(*arguments: Any) -> int:
+        nonlocal scored
+        scored += 1
+        return score(*arguments)
+
+    def count_compared(word: str, words: list[str], **options: Any) -> list[str]:
+        nonlocal compared
+        compared += len(words)
+        return compare(word, words, **options)
+
+    monkeypatch.setattr(search, "_score_entry", count_score)
+    monkeypatch.setattr(search, "get_close_matches", count_compared)
+    search_docs(query, live=False)
+    assert scored <= 2 * search.MAX_SCORED_ENTRIES
+    assert compared <= search.MAX_CORRECTED_WORDS * search.MAX_COMPARED_WORDS
+
+
+def test_the_index_is_made_once() -> None:
+    first = search.load_search_index(live=False)
+    search_docs("refund", live=False)
+    assert search.load_search_index(live=False) is first
+    assert search.load_search_index(live=True) is not first
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No time passes, and all searches of this process are used up."""
+    monkeypatch.setattr(search_budget.time, "monotonic", lambda: 1_000.0)
+    search_budget.spend_search()
+    search_budget.SEARCH_BUDGET.left = 0.0
+    yield
+    search_budget.SEARCH_BUDGET.refill()
+
+
+@pytest.mark.parametrize("path", ["/docs/search", "/docs/search.json"])
+def test_too_many_searches_are_refused_before_anything_is_looked_up(
+    spent: None, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> Any:
+        raise AssertionError("it was looked up")
+
+    monkeypatch.setattr(views, "search_docs", fail)
+    answer = Client().get(path, {"q": "refund"})
+    assert (answer.status_code, answer["Retry-After"], answer.json()["found"]) == (429, "1", [])
+
+
+def test_searches_come_at_once_and_are_earned_again() -> None:
+    budget = search_budget.DocsSearchBudget(counted_at=50.0)
+    assert [budget.spend(50.0) for _ in range(search_budget.MAX_SEARCHES_AT_ONCE + 1)].count(True) == 60
+    assert not budget.spend(50.04)
+    assert budget.spend(50.11)
+    assert [budget.spend(500.0) for _ in range(100)].count(True) == 60
+
+
+def test_the_page_without_a_query_is_not_counted(spent: None) -> None:
+    assert Client().get("/docs/search").status_code == 200
