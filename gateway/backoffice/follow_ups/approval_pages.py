@@ -95,6 +95,8 @@ class ApprovalAdmin(ReadOnlyPage):
         made = Payment.objects.filter(pk=row.follow_up).first() if row.follow_up else None
         open_ = row.state == Approval.State.ASKED and row.expires_at > clock.real_now()
         own = row.asked_by_id == request.user.pk
+        may_decide = open_ and not own and self.may(request, DECIDE_APPROVAL_PERMISSION, row)
+        by = clerk_from_request(request, target, DECIDE_APPROVAL_PERMISSION) if may_decide else None
         context = {
             **self.admin_site.each_context(request),
             "title": f"{_(OPERATIONS[row.payment_type].title)} {format_money(row.amount, row.currency)}",
@@ -119,7 +121,8 @@ class ApprovalAdmin(ReadOnlyPage):
             "made_address": build_payment_page_url(made.pk) if made else "",
             "result": result_codes.find_result_code(row.result_code).description if row.result_code else "",
             "advice": get_developer_advice(row.result_code) if row.result_code else "",
-            "may_decide": open_ and not own and self.may(request, DECIDE_APPROVAL_PERMISSION, row),
+            "may_decide": may_decide,
+            "why_not": approvals.explain_approver_refusal(row, by) if by else "",
             "may_withdraw": open_ and own,
             "own": own,
             "expired": row.state == Approval.State.ASKED and not open_,

@@ -84,7 +84,7 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
         if approve:
             # Locked, so that a person decides one request at a time and the sum has what they approved before.
             ClerkLimitCounter.objects.select_for_update().get(pk=count.pk)
-            if why := _explain_approver_refusal(before, by):
+            if why := explain_approver_refusal(before, by):
                 raise FollowUpNotPossibleError(why)
         changes: dict[str, Any] = {
             "state": Approval.State.APPROVED if approve else Approval.State.REJECTED,
@@ -115,7 +115,7 @@ def decide_approval(request: UUID, *, approve: bool, note: str, by: Clerk) -> Ap
     return execute_approval(row, by.actor) if approve else row
 
 
-def _explain_approver_refusal(row: Approval, by: Clerk) -> str:
+def explain_approver_refusal(row: Approval, by: Clerk) -> str:
     """Why ``by`` cannot approve this; "" if they can. The compare-and-set itself refuses the one who asked."""
     if row.asked_by_id == by.user or row.state != Approval.State.ASKED:
         return ""

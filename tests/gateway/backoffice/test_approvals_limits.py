@@ -16,6 +16,7 @@ from gateway.core import identifiers
 from gateway.models import Approval, Payment
 from tests.gateway.backoffice.test_approvals import asked, clerk
 from tests.support.fixtures import Shop
+from tests.support.office import person, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -66,3 +67,16 @@ def test_what_was_moved_on_another_payment_counts_for_the_day_and_not_for_the_pa
     with pytest.raises(FollowUpNotPossibleError, match="24 hours"):
         approvals.decide_approval(row.pk, approve=True, note="", by=clerk("mia", None, "59.99"))
     assert approvals.decide_approval(row.pk, approve=True, note="", by=clerk("max", "50.00")).state == "DONE"
+
+
+@pytest.mark.parametrize(("limit", "may"), [("55.00", True), ("49.99", False)])
+def test_the_page_offers_to_approve_only_what_is_within_the_readers_own_limit(
+    shop: Shop, limit: str, may: bool
+) -> None:
+    """Told before the press, not after it; rejecting needs no limit."""
+    row = asked(shop, clerk("clara", "20.00"))
+    reader = signed_in(person("max", "manager", shop.merchant, four_eyes_above=limit))
+    page = reader.get(f"/admin/gateway/approval/{row.pk}/change/").content.decode()
+    assert ('value="approve"' in page) is may
+    assert ("above your own limit of 49.99 EUR" in page) is not may
+    assert 'value="reject"' in page
