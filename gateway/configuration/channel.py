@@ -18,7 +18,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "maskCardData": "mask_card_data",
     "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
-    "reversalHours": "reversal_hours",
+    "partialApprovals": "partial_approvals", "reversalHours": "reversal_hours",
 }  # fmt: skip
 """Document → column."""
 
@@ -69,6 +69,7 @@ _CHANNEL: Final = d.object_shape(
     authorizationKind=d.optional_member(d.choice_shape(*Channel.AuthorizationKind.values)),
     authorizationDays=d.optional_member(_authorization_days),
     expiredCaptures=d.optional_member(d.choice_shape(*Channel.ExpiredCaptures.values)),
+    partialApprovals=d.optional_member(d.choice_shape(*Channel.PartialApprovals.values)),
     reversalHours=d.optional_member(d.integer_shape(0, MAX_REVERSAL_HOURS)),
 )
 

@@ -58,8 +58,8 @@ class ConnectorAccount:
 
 
 class ReversalReason(enum.StrEnum):
-    """Why a payment is reversed: the merchant asked, its answer did not come in time, or its approval was refused
-    (the issuer's address or security code answer did not satisfy the rule set)."""
+    """Why a payment is reversed: the merchant asked (or takes no approval in part), its answer did not come in time, or
+    its approval was refused (the issuer's address or security code answer did not satisfy the rule set)."""
 
     CUSTOMER = "customer"
     TIMEOUT = "timeout"
@@ -271,12 +271,15 @@ class RequestTooLateError(OutcomeUnknownError):
 
 
 class ApprovalNotVoidedError(OutcomeUnknownError):
-    """An approval that we refuse was to be voided, and the void is not confirmed. ``code``: of the decline;
-    ``connector_tx_id``: of the approval, for the void's repeat."""
+    """An approval that we refuse was to be voided, and the void is not confirmed. ``code``, ``details``: of the
+    decline; ``connector_tx_id``: of the approval, for the void's repeat."""
 
-    def __init__(self, unknown: OutcomeUnknownError, code: str, connector_tx_id: str = "") -> None:
+    def __init__(
+        self, unknown: OutcomeUnknownError, code: str, details: Mapping[str, str], connector_tx_id: str = ""
+    ) -> None:
         super().__init__(str(unknown), unknown.sent, connector_tx_id=connector_tx_id or unknown.connector_tx_id)
         self.code = code
+        self.details = details
 
 
 class VoidRefusedError(OutcomeUnknownError):

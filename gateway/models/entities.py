@@ -179,6 +179,12 @@ class Channel(Entity):
         REFUSE = "refuse", _("refused; the rest is released at expiry")
         RENEW = "renew", _("the authorization is renewed first; nothing is released at expiry")
 
+    class PartialApprovals(models.TextChoices):
+        """What becomes of a payment that is approved for less than was asked for."""
+
+        ACCEPT = "accept", _("accepted: the payment is approved with what was granted")
+        DECLINE = "decline", _("reversed at once: the payment is declined")
+
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="channels")
     position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
@@ -228,6 +234,9 @@ class Channel(Entity):
     )
     expired_captures = models.CharField(
         max_length=6, choices=ExpiredCaptures, default=ExpiredCaptures.REFUSE, db_default=ExpiredCaptures.REFUSE
+    )
+    partial_approvals = models.CharField(
+        max_length=7, choices=PartialApprovals, default=PartialApprovals.ACCEPT, db_default=PartialApprovals.ACCEPT
     )
     reversal_hours = models.PositiveSmallIntegerField(
         default=DEFAULT_REVERSAL_HOURS,

@@ -67,7 +67,13 @@ from gateway.payments.refusal import (
     build_unsendable_refusal,
 )
 from gateway.payments.reversal_border import is_beyond_reversal
-from gateway.payments.risk_screening import ScreeningPlan, plan_follow_up_screening, screen_follow_up
+from gateway.payments.risk_screening import (
+    ScreeningPlan,
+    plan_follow_up_screening,
+    refuses_partial_approvals,
+    screen_follow_up,
+)
+from gateway.payments.stored_answer import PrivateFacts
 from gateway.payments.stored_request import build_stored_request
 from gateway.vault.sealing import VaultError
 
@@ -423,6 +429,9 @@ def build_follow_up(
     echo, answer = apply_target_descriptor(build_stored_request(parameters), target)
     if text := REFUSAL_TEXTS.get(decision.code):
         answer = answer | {"resultDetails": {"ExtendedDescription": text}}
+    if operation.code == "RB":
+        whole_only = refuses_partial_approvals(request.channel or target.channel)
+        answer = answer | PrivateFacts(whole_amount_only=whole_only).as_json()
     return build_new_row(
         Payment,
         id=request.payment,

@@ -258,7 +258,12 @@ def build_payment(request: PaymentRequest, chosen_route: Route, refusals: tuple[
     if request.detected:
         answer["brandResult"] = request.brand
     agreement_references = _get_agreement_references(request)
-    answer |= PrivateFacts(agreement_references=agreement_references, renews_card=request.renews_card).as_json()
+    answer |= PrivateFacts(
+        agreement_references=agreement_references,
+        renews_card=request.renews_card,
+        whole_amount_only=request.payment_type in ("DB", "PA")
+        and risk_screening.refuses_partial_approvals(request.channel),
+    ).as_json()
     # A registration charges nothing: the descriptor is that of the payments made with it later.
     channel_default = request.channel.descriptor if request.payment_type != REGISTRATION_PAYMENT_TYPE else None
     displayed_default = resolve_default_descriptor(request.channel, request.merchant)
@@ -397,8 +402,8 @@ def submit_payment(
 
     Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route; cascade:
     one that its issuer declined, too, where its rule wants it. An approval that fails the AVS/CVV policy of the
-    payment's rule set is voided at once, at the acquirer that gave it. ``since``: time.perf_counter() when the first
-    acquirer was called, where this is not the first.
+    payment's rule set, or is for less than its channel takes, is voided at once, at the acquirer that gave it.
+    ``since``: time.perf_counter() when the first acquirer was called, where this is not the first.
     """
     submitted_at = since if since is not None else time.perf_counter()
     declined: Declined | None = None
@@ -460,7 +465,9 @@ def _submit_to_acquirer(
         if verdict.outcome is RiskOutcome.DECLINE:
             reply = risk_screening.void_refused_approval(connector, acquirer_request, reply, verdict)
     except ApprovalNotVoidedError as unknown:
-        payment.answer = payment.answer | PrivateFacts(refused_code=unknown.code).as_json()
+        payment.answer = (
+            payment.answer | PrivateFacts(refused_code=unknown.code, refused_details=unknown.details).as_json()
+        )
         return unknown
     except OutcomeUnknownError as unknown:
         return unknown

@@ -300,8 +300,8 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
 
 
 def resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Payment) -> InquiryResult:
-    """Inquire about the outcome of ``request``, and void it if it never arrived, if it was approved but fails the
-    AVS/CVV policy of the payment's rule set, or if a void was tried before (one under way may still arrive after what
+    """Inquire about the outcome of ``request``, and void it if it never arrived, if it was approved but is refused
+    (:func:`risk_screening.evaluate_approval`), or if a void was tried before (one under way may still arrive after what
     is found now). A payment that was completed meanwhile is not voided. Writes nothing but
     ``OpenPayment.void_attempted``.
     """
@@ -335,8 +335,8 @@ def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pa
     if not _mark_void_attempted(payment):
         return InquiryResult(exchanges=[first], reply=None)
     # A void that was sent before is repeated with what it said.
-    refused_code = read_private_facts(payment.answer).refused_code
-    reason = ReversalReason.SUSPECTED_FRAUD if refused_code else ReversalReason.TIMEOUT
+    kept = read_private_facts(payment.answer)
+    reason = risk_screening.get_reversal_reason(kept.refused_code)
     started = time.perf_counter()
     try:
         voided = connector.void(replace(request, reversal_reason=reason))
@@ -347,8 +347,8 @@ def _resolve_outcome(connector: Connector, request: AcquirerRequest, payment: Pa
     except OutcomeUnknownError as unknown:
         return InquiryResult(exchanges=[first, _build_unknown_exchange("void", unknown, started)], reply=None)
     second = _build_exchange("void", voided.sent, voided.received, started)
-    code = refused_code or TIMEOUT_REVERSED_CODE
-    return InquiryResult(exchanges=[first, second], reply=replace(voided, code=code, approved=None))
+    code, details = kept.refused_code or TIMEOUT_REVERSED_CODE, {**voided.details, **kept.refused_details}
+    return InquiryResult(exchanges=[first, second], reply=replace(voided, code=code, approved=None, details=details))
 
 
 def _prefer_earlier_decline(payment: Payment, result: InquiryResult) -> InquiryResult:
@@ -373,7 +373,7 @@ def _void_late_approval(connector: Connector, request: AcquirerRequest) -> Inqui
 def _void_refused_approval(
     connector: Connector, request: AcquirerRequest, found: AcquirerReply, verdict: RiskVerdict, first: InquiryExchange
 ) -> InquiryResult:
-    """Void an approval that fails the AVS/CVV policy of the payment's rule set."""
+    """Void an approval that fails the AVS/CVV policy of the rule set, or is for less than its channel takes."""
     started = time.perf_counter()
     try:
         voided = risk_screening.void_refused_approval(connector, request, found, verdict)

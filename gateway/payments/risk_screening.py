@@ -31,7 +31,7 @@ from gateway.connectors.port import (
 from gateway.connectors.simulator.cards import is_published_test_card
 from gateway.core import brands, clock, result_codes
 from gateway.db.statement import WriteStatement
-from gateway.models import Payment
+from gateway.models import Channel, Payment
 from gateway.payments.outcomes import Declined
 from gateway.payments.payment_request import PaymentRequest, RequestOrigin
 from gateway.payments.refusal import CHANNEL_NOT_CONFIGURED_CODE, RequestRefusedError
@@ -40,7 +40,7 @@ from gateway.payments.stored_answer import ApprovalPolicy, PrivateFacts, get_sho
 from gateway.risk import card_testing, risk_store
 from gateway.risk import evaluation as risk
 from gateway.risk.card_testing import CardTestingWatch
-from gateway.risk.evaluation import RiskOutcome, RiskVerdict
+from gateway.risk.evaluation import RiskOutcome, RiskReason, RiskVerdict
 from gateway.risk.fields import RiskSubject, build_risk_subject
 from gateway.risk.retry_rules import RetryWatch, resolve_network
 from gateway.risk.risk_store import LoadedRuleSet, UnknownRuleSetError
@@ -52,6 +52,11 @@ _SCHEME_MODES: Final = frozenset({"", result_codes.EXTERNAL_TEST_MODE})
 """Live, and tests with a processor. The simulator has no scheme: its cards and amounts always give their code."""
 _ASKING_TYPES: Final = frozenset({REGISTRATION_PAYMENT_TYPE, "PA", "DB"})
 """First payments that ask the issuer for an authorization."""
+PARTIAL_APPROVAL_REFUSED_CODE: Final = "800.100.155"
+"""Too little credit: why an issuer approves less than it was asked for."""
+PARTIAL_APPROVAL_DETAIL: Final = "PartialApproval"
+"""Member of resultDetails of a payment that was declined so: what was granted of what."""
+_TAKEN_BACK: Final = "takenBack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +97,9 @@ class ScreeningPlan:
         if self.watch is not None:
             self.watch.count(write, reply.code)
         # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
-        if self.retries is not None and reply.sent and not reply.retryable_elsewhere:
+        # Nor is an approval that we took back a decline of the issuer.
+        judged = reply.sent and not reply.retryable_elsewhere and _TAKEN_BACK not in reply.received
+        if self.retries is not None and judged:
             self.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
 
 
@@ -303,12 +310,30 @@ def _build_risk_answer(payment: Payment, verdict: RiskVerdict, rules: RuleSet) -
 # --- after the acquirer -------------------------------------------------------------------------------------------
 
 
+def refuses_partial_approvals(channel: Channel) -> bool:
+    """Whether a debit, a preauthorization or a rebill of this channel is declined where less than its amount is
+    approved. Increments and renewals are not concerned: they raise by what is granted."""
+    return channel.partial_approvals == Channel.PartialApprovals.DECLINE
+
+
 def evaluate_approval(payment: Payment, reply: AcquirerReply) -> RiskVerdict:
-    """The verdict on an acquirer's approval by the AVS/CVV policy and review code of the payment's rule set."""
-    policy = read_private_facts(payment.answer).approval_policy
-    if policy is None or reply.approved is None or not result_codes.is_approved(reply.code):
+    """The verdict on an acquirer's approval by the AVS/CVV policy and review code of the payment's rule set, and by
+    whether its channel takes less than the whole amount."""
+    kept = read_private_facts(payment.answer)
+    policy, whole_only = kept.approval_policy, kept.whole_amount_only
+    if (policy is None and not whole_only) or reply.approved is None or not result_codes.is_approved(reply.code):
         return risk.UNCHECKED_VERDICT
-    verdict = risk.evaluate_acquirer_checks(RuleSet(avs=policy.avs, cvv=policy.cvv), reply.avs, reply.cvv)
+    verdict = risk.UNCHECKED_VERDICT
+    if policy is not None:
+        verdict = risk.evaluate_acquirer_checks(RuleSet(avs=policy.avs, cvv=policy.cvv), reply.avs, reply.cvv)
+    if verdict.outcome is RiskOutcome.DECLINE:
+        return verdict
+    if whole_only and reply.approved < payment.money:
+        why = f"approved for {reply.approved.text()} of {payment.money.text()} {payment.currency}"
+        reason = RiskReason(rule="partial approvals", why=why, verdict="decline")
+        return RiskVerdict(outcome=RiskOutcome.DECLINE, code=PARTIAL_APPROVAL_REFUSED_CODE, reasons=(reason,))
+    if policy is None:
+        return verdict
     if verdict.outcome is RiskOutcome.ACCEPT and policy.review:
         return RiskVerdict(outcome=RiskOutcome.REVIEW, code=policy.review)
     return verdict
@@ -325,20 +350,30 @@ def apply_review_code(payment: Payment, reply: AcquirerReply) -> AcquirerReply:
 def void_refused_approval(
     connector: Connector, asked: AcquirerRequest, reply: AcquirerReply, verdict: RiskVerdict
 ) -> AcquirerReply:
-    """Void an approval that fails the AVS/CVV policy and return the decline. Raises ApprovalNotVoidedError if the void
-    is not confirmed: the payment is then IN_DOUBT, and recovery voids it with the same reason and code."""
+    """Void an approval that :func:`evaluate_approval` refuses and return the decline. Raises ApprovalNotVoidedError if
+    the void is not confirmed: the payment is then IN_DOUBT, and recovery voids it with the same reason and code."""
     # What identifies the approval, and the amount that it granted, come from its answer.
     asked = replace(asked, known_transaction_id=reply.connector_tx_id or asked.known_transaction_id)
+    name = PARTIAL_APPROVAL_DETAIL if verdict.code == PARTIAL_APPROVAL_REFUSED_CODE else "RiskReason"
+    details = {**reply.details, name: f"{verdict.reasons[0].why}; the approval was reversed"}
     try:
-        voided = connector.void(replace(asked, reversal_reason=ReversalReason.SUSPECTED_FRAUD))
+        voided = connector.void(replace(asked, reversal_reason=get_reversal_reason(verdict.code)))
     except VoidRefusedError:
         raise
     except OutcomeUnknownError as unknown:
-        raise ApprovalNotVoidedError(unknown, verdict.code, reply.connector_tx_id) from unknown
+        raise ApprovalNotVoidedError(unknown, verdict.code, details, reply.connector_tx_id) from unknown
     return replace(
         reply,
         code=verdict.code,
         approved=None,
-        received={**reply.received, "takenBack": dict(voided.received)},
-        details={**reply.details, "RiskReason": f"{verdict.reasons[0].why}; the approval was reversed"},
+        received={**reply.received, _TAKEN_BACK: dict(voided.received)},
+        details=details,
     )
+
+
+def get_reversal_reason(refused_code: str) -> ReversalReason:
+    """Why an approval is voided. ``refused_code``: of the decline that it becomes; '' where its answer did not come."""
+    if not refused_code:
+        return ReversalReason.TIMEOUT
+    refused_part = refused_code == PARTIAL_APPROVAL_REFUSED_CODE
+    return ReversalReason.CUSTOMER if refused_part else ReversalReason.SUSPECTED_FRAUD

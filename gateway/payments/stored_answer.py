@@ -18,6 +18,8 @@ _AGREEMENT_REFERENCES: Final = "agreed"
 _APPROVAL_POLICY: Final = "riskAfter"
 _NETWORK_REFERENCE: Final = "networkReference"
 _REFUSED_CODE: Final = "refusedApproval"
+_REFUSED_DETAILS: Final = "refusedDetails"
+_WHOLE_AMOUNT_ONLY: Final = "wholeAmountOnly"
 _RENEWS_CARD: Final = "renewsCard"
 _RETURN_REASON: Final = "returnReason"
 _ATTEMPT: Final = "attempt"
@@ -51,18 +53,22 @@ class PrivateFacts:
     ``agreement_references``: parameters of the agreement for the acquirer, sent once the shopper is back and repeated
     when the payment is reversed. ``approval_policy``: what its approval has to meet; None if no rule set screened it.
     ``network_reference``: the card scheme's reference of a payment that created a registration, for agreements that are
-    made with the registration later. ``refused_code``: the code of the decline, of an approval that failed the policy
-    and whose void is not confirmed yet. ``attempt``: which authentication it is at, 2 after a soft decline
-    (gateway.payments.step_up); attempts at acquirers are counted by :func:`get_attempt_number`. ``exemption``: the one
-    that its channel's rules asked for (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the
-    payment's result if the present one was not made; None for the first attempt. ``renews_card``: it is paid with a new
-    expiry date of its stored card, which its approval writes into the registration.
+    made with the registration later. ``refused_code``, ``refused_details``: code and resultDetails of the decline, of
+    an approval that failed the policy and whose void is not confirmed yet. ``whole_amount_only``: an approval for less
+    than the amount is refused like one that fails the policy (``Channel.partial_approvals`` as the payment began).
+    ``attempt``: which authentication it is at, 2 after a soft decline (gateway.payments.step_up); attempts at acquirers
+    are counted by :func:`get_attempt_number`. ``exemption``: the one that its channel's rules asked for
+    (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the payment's result if the present one
+    was not made; None for the first attempt. ``renews_card``: it is paid with a new expiry date of its stored card,
+    which its approval writes into the registration.
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
     approval_policy: ApprovalPolicy | None = None
     network_reference: str = ""
     refused_code: str = ""
+    refused_details: Mapping[str, str] = field(default_factory=dict)
+    whole_amount_only: bool = False
     renews_card: bool = False
     attempt: int = 1
     exemption: str = ""
@@ -74,6 +80,8 @@ class PrivateFacts:
             _AGREEMENT_REFERENCES: dict(self.agreement_references),
             _NETWORK_REFERENCE: self.network_reference,
             _REFUSED_CODE: self.refused_code,
+            _REFUSED_DETAILS: dict(self.refused_details),
+            _WHOLE_AMOUNT_ONLY: self.whole_amount_only,
             _RENEWS_CARD: self.renews_card,
             _ATTEMPT: self.attempt if self.attempt > 1 else None,
             _EXEMPTION: self.exemption,
@@ -94,6 +102,8 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         approval_policy=ApprovalPolicy(**policy) if policy else None,
         network_reference=answer.get(_NETWORK_REFERENCE, ""),
         refused_code=answer.get(_REFUSED_CODE, ""),
+        refused_details=answer.get(_REFUSED_DETAILS, {}),
+        whole_amount_only=answer.get(_WHOLE_AMOUNT_ONLY, False),
         renews_card=answer.get(_RENEWS_CARD, False),
         attempt=answer.get(_ATTEMPT, 1),
         exemption=answer.get(_EXEMPTION, ""),

@@ -45,7 +45,7 @@ _CHANNEL: Final = {
     "descriptor": "descriptor",
     "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
-    "reversalHours": "reversal_hours",
+    "partialApprovals": "partial_approvals", "reversalHours": "reversal_hours",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -113,6 +113,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "authorization_kind",
             "authorization_days",
             "expired_captures",
+            "partial_approvals",
             "reversal_hours",
             "agreement_ids",
             "external_references",
@@ -130,6 +131,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
         labels = {
             "authorization_kind": gettext_lazy("what a PA says of its amount"),
             "expired_captures": gettext_lazy("a capture after expiry"),
+            "partial_approvals": gettext_lazy("an approval for less than was asked for"),
             "reversal_hours": gettext_lazy("hours that a debit may be reversed"),
         }
 
@@ -191,7 +193,10 @@ class ChannelAdmin(MerchantPage):
     fieldsets = (
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
         (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
-        (gettext_lazy("What it takes"), {"fields": ("brands", "currencies", "three_d_secure", "cvv_required")}),
+        (
+            gettext_lazy("What it takes"),
+            {"fields": ("brands", "currencies", "three_d_secure", "cvv_required", "partial_approvals")},
+        ),
         (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
         (
             gettext_lazy("How long authorizations and reversals last"),

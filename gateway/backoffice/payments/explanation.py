@@ -25,6 +25,7 @@ from gateway.payments.chain_amounts import Chain
 from gateway.payments.chain_states import ChainStatus
 from gateway.payments.fraud_liability import FraudLiability, resolve_fraud_liability
 from gateway.payments.rendering import resolve_result_code
+from gateway.payments.risk_screening import PARTIAL_APPROVAL_DETAIL
 from gateway.risk.evaluation import RiskOutcome
 
 
@@ -167,6 +168,8 @@ def explain_payment(
     elif authentication is not None and authentication.code and authentication.code == payment.result_code:
         who = DecisionMaker.AUTHENTICATION
         more.append(_describe_authentication(authentication))
+    elif payment.status == Status.DECLINED and PARTIAL_APPROVAL_DETAIL in payment.answer.get("resultDetails", {}):
+        who, happened = DecisionMaker.SETUP, _PART_NOT_TAKEN
     elif payment.status == Status.DECLINED and not was_asked and code == ACQUIRER_UNREACHABLE:
         happened = _LEFT_ALONE
     elif payment.status == Status.DECLINED and not was_asked and who in (DecisionMaker.ISSUER, DecisionMaker.ACQUIRER):
@@ -206,6 +209,9 @@ FRAUD_LIABILITY_TEXTS: Final[Mapping[FraudLiability, str]] = MappingProxyType(
 )
 """Liability → its sentence. A test asks for every one."""
 
+_PART_NOT_TAKEN: Final = (
+    "The bank approved only a part of the amount, which this channel does not take: the approval was reversed."
+)
 _LEFT_ALONE: Final = (
     "Nothing was sent: the account at the acquirer was left alone after failures, or too many payments waited for it "
     "already, and no other account could take it. The acquirers' health tells which."
@@ -247,6 +253,7 @@ def _list_acquirer_messages(payment: Payment) -> list[str]:
     named = (
         ("The acquirer's own code", details.get("AcquirerResponse")),
         ("Merchant advice code", details.get("MerchantAdviceCode")),
+        ("Approved in part", details.get(PARTIAL_APPROVAL_DETAIL)),
         ("Address check (AVS)", AVS_RESULT_TEXTS.get(payment.answer.get("avs", ""))),
         ("Security code (CVV)", CVV_RESULT_TEXTS.get(payment.answer.get("cvv", ""), payment.answer.get("cvv"))),
     )

@@ -83,6 +83,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
         "authorization_kind": "ESTIMATED",
         "authorization_days": "",
         "expired_captures": "refuse",
+        "partial_approvals": "accept",
         "reversal_hours": "24",
     } | changes
 

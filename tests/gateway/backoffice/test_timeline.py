@@ -16,7 +16,7 @@ from gateway.backoffice.payments.timeline import PaymentStory, build_payment_sto
 from gateway.connectors.circuit import ACQUIRER_UNREACHABLE
 from gateway.core import result_codes
 from gateway.core.result_codes import ResultFamily
-from gateway.models import Payment, RiskSet, ThreeDSecureConfiguration
+from gateway.models import Channel, Payment, RiskSet, ThreeDSecureConfiguration
 from gateway.payments.states import LifecycleEvent
 from tests.support.fixtures import Shop
 from tests.support.threeds import Shopper, buy
@@ -118,6 +118,16 @@ def test_a_payment_that_a_breaker_or_bulkhead_kept_back_says_so() -> None:
         "Nothing was sent: the account at the acquirer"
     )
     assert "could not be reached" in explain_payment(payment, was_asked=True).happened
+
+
+@pytest.mark.django_db
+def test_an_approval_in_part_that_a_channel_does_not_take_is_told_as_its_setting(shop: Shop) -> None:
+    """The bank approved: it is not the one who said no."""
+    Channel.objects.filter(pk=shop.channel.pk).update(partial_approvals=Channel.PartialApprovals.DECLINE)
+    ours = told(shop.api.pay(card__number="4000050000000007").id).why
+    assert (ours.who, ours.money) == (DecisionMaker.SETUP, "No money moved.")
+    assert ours.happened.startswith("The bank approved only a part of the amount")
+    assert "Approved in part: approved for 46.00 of 92.00 EUR; the approval was reversed" in ours.more
 
 
 @pytest.mark.django_db
