@@ -284,6 +284,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "partial_approvals",
+                    models.CharField(
+                        choices=[
+                            ("accept", "accepted: the payment is approved with what was granted"),
+                            ("decline", "reversed at once: the payment is declined"),
+                        ],
+                        db_default="accept",
+                        default="accept",
+                        max_length=7,
+                    ),
+                ),
+                (
                     "reversal_hours",
                     models.PositiveSmallIntegerField(
                         db_default=24, default=24, validators=[django.core.validators.MaxValueValidator(8760)]
