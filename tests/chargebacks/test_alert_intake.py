@@ -69,7 +69,7 @@ def test_a_signed_alert_is_recorded_once_and_its_state_is_told(shop: Shop) -> No
 
 
 def test_the_alert_that_the_docs_show_is_taken(shop: Shop) -> None:
-    """chargebacks.md."""
+    """The example in docs/chargebacks.md."""
     payment = paid(shop)
     shown = json.loads(read_block("chargebacks.md", "Alerts and inquiries before it", "json"))
     assert len(shown.pop("paymentId")) == len(payment.id.hex)
