@@ -27,7 +27,7 @@ LINT_JAVASCRIPT := if [ -x $(WIDGET)/node_modules/.bin/eslint ] && command -v np
 	npm --prefix $(WIDGET) run --silent lint; \
 	else echo "Not checked: eslint and tsc are not installed (npm ci --ignore-scripts in $(WIDGET))."; fi
 
-.PHONY: help run shop test test-fast fuzz mutants bench faults external lint format types javascript lock clients release advisories manage shell clean venv venv-test
+.PHONY: help run shop test test-fast fuzz mutants bench faults external lint format types javascript lock clients cut release advisories manage shell clean venv venv-test
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ lock: venv-test ## write the lock files anew from pyproject.toml (ARGS=--upgrade
 
 clients: venv-test ## write the generated models of the packages in clients/ anew
 	@exec $(BIN)/python -m config.clients
+
+cut: venv-test ## CHANGELOG.md: what is unreleased becomes the version of pyproject.toml
+	@exec $(BIN)/python -m config.release.changelog
 
 release: venv-test ## write dist/: wheel, sdist, SBOM, lock, client packages, checksums; and prove them (ARGS=--unproven: do not)
 	@exec $(BIN)/python -m config.release $(ARGS)

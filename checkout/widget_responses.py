@@ -81,6 +81,7 @@ def render_form_config(
         "dir": languages.text_direction(locale),
         "texts": _select_texts(locale, is_card_alone=is_card_alone, has_address=bool(billing)),
         "brands": [render_brand(brands.PAYMENT_BRANDS[code]) for code in offer.brands],
+        "brandOrder": row.channel.accepted_brand_order,
         "cvvRequired": row.channel.cvv_required,
         "createRegistration": row.kind == Checkout.Kind.PAYMENT and may_offer_storing(prepared),
         "registrations": registrations,

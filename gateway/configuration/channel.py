@@ -9,11 +9,12 @@ from zoneinfo import available_timezones
 from gateway.configuration.section import ConfigurationSection, ConfigurationTarget
 from gateway.core import document as d
 from gateway.core.authorization_validity import EVERY_OTHER_BRAND, MAX_AUTHORIZATION_DAYS
-from gateway.core.brands import PAYMENT_BRANDS
+from gateway.core.brands import CARD_BRANDS, PAYMENT_BRANDS
 from gateway.models import MAX_DESCRIPTOR_CHARS, MAX_REVERSAL_HOURS, THROTTLED_OPERATIONS, Channel
 
 _NAMES: Final[Mapping[str, str]] = {
-    "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
+    "name": "name", "active": "active", "position": "position", "brands": "brands",
+    "brandOrder": "brand_order", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
     "maskCardData": "mask_card_data",
     "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
@@ -59,6 +60,7 @@ _CHANNEL: Final = d.object_shape(
     active=d.optional_member(d.boolean_shape),
     position=d.optional_member(d.integer_shape(0, 32_767)),
     brands=d.optional_member(d.list_shape(d.choice_shape(*PAYMENT_BRANDS), most=len(PAYMENT_BRANDS), distinct=True)),
+    brandOrder=d.optional_member(d.list_shape(d.choice_shape(*CARD_BRANDS), most=len(CARD_BRANDS), distinct=True)),
     currencies=d.optional_member(d.list_shape(d.currency_shape, most=200, distinct=True)),
     parameters=d.optional_member(d.choice_shape(*Channel.Parameters.values)),
     cvvRequired=d.optional_member(d.boolean_shape),

@@ -7,7 +7,7 @@ Source: Part A, Basic payment (paymentBrand); Part B, Query (paymentMethods), Pa
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -162,9 +162,24 @@ def detect_brands_by_prefix(prefix: str, length: int) -> tuple[str, ...]:
     return tuple(code for *_, code in sorted(matches))
 
 
-def detect_brand(pan: str) -> str | None:
-    """The best match of `detect_brands`, or None."""
-    return next(iter(detect_brands(pan)), None)
+def detect_brand(pan: str, order: Sequence[str] = ()) -> str | None:
+    """The best match of `detect_brands`, or None. Of a co-badged card it is the first in ``order`` that the card
+    carries: the merchant's preference, for payments whose request names no brand."""
+    best = next(iter(detect_brands(pan)), None)
+    if not order:
+        return best
+    carried = detect_carried_brands(pan)
+    return next((code for code in order if code in carried), best)
+
+
+def detect_carried_brands(pan: str) -> tuple[str, ...]:
+    """The best match of `detect_brands` and those of the others that one card may carry beside it. The hosted field of
+    the number decides the same way."""
+    best, *others = detect_brands(pan) or ("",)
+    if not best:
+        return ()
+    beside = CARD_BRANDS[best].beside
+    return (best, *(code for code in others if code in beside or best in CARD_BRANDS[code].beside))
 
 
 def prefix_fits_brand(code: str, prefix: str, length: int) -> bool:

@@ -6,6 +6,7 @@ Source: PCI DSS 4.0.1, 3.4.1 and 3.5.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -54,6 +55,7 @@ class CardNumber:
         return self.is_luhn or (card is not None and not card.luhn)
 
 
-def detect_brand_of_number(number: Secret | None) -> str | None:
-    """The brand detected from a number; None if none matches or there is no number."""
-    return brands.detect_brand(number.reveal()) if number is not None else None
+def detect_brand_of_number(number: Secret | None, order: Sequence[str] = ()) -> str | None:
+    """The brand detected from a number, of a co-badged card's the first in ``order``; None if none matches or there is
+    no number."""
+    return brands.detect_brand(number.reveal(), order) if number is not None else None

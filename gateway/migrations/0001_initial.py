@@ -148,6 +148,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "brand_order",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=32), blank=True, db_default=[], default=list, size=None
+                    ),
+                ),
+                (
                     "parameters",
                     models.CharField(
                         choices=[

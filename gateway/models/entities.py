@@ -146,9 +146,10 @@ def validate_authorization_days(value: Any) -> None:
 class Channel(Entity):
     """One integration of a merchant: what it accepts, and how strictly requests are read.
 
-    ``brands``/``currencies``: empty means all. ``limits``: operation → {limit, window_s}, null = unlimited; an
-    operation that is not listed follows ``*``, then the settings' default. ``descriptor``: statement descriptor of
-    payments that are sent without one; empty: the merchant's name (gateway.payments.descriptors).
+    ``brands``/``currencies``: empty means all. ``brand_order``: which brand of a co-badged card goes first; brands that
+    it lacks come after. ``limits``: operation → {limit, window_s}, null = unlimited; an operation that is not listed
+    follows ``*``, then the settings' default. ``descriptor``: statement descriptor of payments that are sent without
+    one; empty: the merchant's name (gateway.payments.descriptors).
     ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
     brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
     0 = until it is settled. ``exemptions``: which exemptions from strong authentication are asked for, as the section
@@ -189,6 +190,7 @@ class Channel(Entity):
     position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
     currencies = ArrayField(models.CharField(max_length=3), default=list, blank=True)
+    brand_order = ArrayField(models.CharField(max_length=32), default=list, db_default=[], blank=True)
     parameters = models.CharField(max_length=8, choices=Parameters, default=Parameters.NORMAL)
     three_d_secure = models.BooleanField("3-D Secure", default=False)
     cvv_required = models.BooleanField("CVV required", default=False)
@@ -258,6 +260,11 @@ class Channel(Entity):
     class Meta:
         ordering = ["merchant_id", "position", "created_at"]
         triggers = guards.never_deleted()
+
+    @property
+    def accepted_brand_order(self) -> list[str]:
+        """``brand_order`` without the brands that the channel does not take."""
+        return [code for code in self.brand_order if not self.brands or code in self.brands]
 
 
 class AcquirerAccount(models.Model):

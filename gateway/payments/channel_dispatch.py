@@ -16,13 +16,14 @@ def choose_channel(merchant: Merchant, pairs: Iterable[tuple[str, str | Secret]]
     """The merchant's first active channel, by position, that takes the brand and the currency that were sent.
 
     ``pairs``: the raw parameters. The channel is chosen before they are validated, since it says how strict validation
-    is; a brand that was not sent is detected from the card number. None when no channel takes the payment.
+    is; a brand that was not sent is detected from the card number, of a co-badged card's by the channel's own brand
+    order. None when no channel takes the payment.
     """
     sent = dict(pairs)
-    number = sent.get("card.number")
-    brand = sent.get("paymentBrand") or detect_brand_of_number(number if isinstance(number, Secret) else None)
+    number = number if isinstance(number := sent.get("card.number"), Secret) else None
     currency = sent.get("currency")
     for channel in Channel.objects.filter(merchant=merchant, active=True).order_by("position", "created_at"):
+        brand = sent.get("paymentBrand") or detect_brand_of_number(number, channel.accepted_brand_order)
         if (not channel.brands or brand in channel.brands) and (
             not channel.currencies or currency in channel.currencies
         ):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from gateway.models import Division, Psp
+from gateway.models import Channel, Division, Payment, Psp
 from tests.browser.conftest import picture
 from tests.browser.widget import GOOD, Widget, checkout, held, let_go
 from tests.support.client import Api
@@ -73,6 +73,41 @@ def test_a_co_badged_card_offers_a_choice(form: Widget) -> None:
     choice.get_by_text("Carte Bancaire").click()
     expect(form.page.locator(".wpwl-badge .wpwl-brand-CARTEBANCAIRE")).to_be_visible()
     picture(form.page, "co-badged")
+
+
+def test_the_merchants_brand_is_chosen_until_the_shopper_chooses(form: Widget) -> None:
+    """The channel's order first, and both brands in sight."""
+    Channel.objects.update(brand_order=["CARTEBANCAIRE", "VISA"])
+    form.page.reload()
+    form.ready().fill("4970100000000154")
+    choice = form.page.get_by_role("group", name="Your card works with two networks")
+    expect(choice.get_by_label("Carte Bancaire")).to_be_checked()
+    expect(choice.get_by_role("radio")).to_have_count(2)
+    choice.get_by_text("Visa").click()
+    form.press()
+    form.lands()
+    assert Payment.objects.get().brand == "VISA"
+
+
+def test_without_a_choice_the_merchants_brand_is_paid_with(form: Widget) -> None:
+    Channel.objects.update(brand_order=["CARTEBANCAIRE", "VISA"])
+    form.page.reload()
+    form.ready().fill("4970100000000154").press()
+    form.lands()
+    assert Payment.objects.get().brand == "CARTEBANCAIRE"
+
+
+def test_a_card_too_long_for_the_merchants_brand_is_right_with_the_other(form: Widget) -> None:
+    """Nineteen digits can be typed: only the scheme has such cards."""
+    Channel.objects.update(brand_order=["CARTEBANCAIRE", "VISA"])
+    form.page.reload()
+    form.ready().fill("4970100000000000017")
+    form.press()
+    expect(form.hint("cardNumber")).to_have_text("Check the card number.")
+    form.page.get_by_role("group", name="Your card works with two networks").get_by_text("Visa").click()
+    form.press()
+    form.lands()
+    assert Payment.objects.get().brand == "VISA"
 
 
 def test_errors_are_told_linked_and_focused(form: Widget) -> None:

@@ -13,6 +13,7 @@ from gateway.core.brands import (
     PAYMENT_METHODS,
     detect_brand,
     detect_brands,
+    detect_carried_brands,
     find_issuer,
     prefix_fits_brand,
 )
@@ -237,3 +238,38 @@ def test_the_table_is_the_file_the_widget_reads() -> None:
     table = json.loads((Path(brands.__file__).parents[1] / "data" / "brands.json").read_text(encoding="utf-8"))
     assert [row["code"] for row in table["cards"]] == list(CARD_BRANDS)
     assert {row["code"] for row in table["cards"] + table["others"]} == set(PAYMENT_BRANDS)
+
+
+@pytest.mark.parametrize(
+    ("number", "carried"),
+    [
+        ("4970100000000154", ("VISA", "CARTEBANCAIRE")),
+        ("5131000000000001", ("MASTER", "CARTEBANCAIRE")),
+        ("4026000000000002", ("VISA", "VISAELECTRON")),
+        ("4970100000000000017", ("VISA",)),  # 19 digits: no card of Carte Bancaire
+        ("4011780000000006", ("ELO",)),  # in Visa's range, but no card is both
+        ("4200000000000000", ("VISA",)),
+        ("0000000000000000", ()),
+    ],
+)
+def test_a_card_carries_its_best_match_and_what_stands_beside_it(number: str, carried: tuple[str, ...]) -> None:
+    assert detect_carried_brands(number) == carried
+
+
+@pytest.mark.parametrize(
+    ("order", "brand"),
+    [
+        ((), "VISA"),
+        (("CARTEBANCAIRE", "VISA"), "CARTEBANCAIRE"),
+        (("VISA", "CARTEBANCAIRE"), "VISA"),
+        (("MASTER", "CARTEBANCAIRE"), "CARTEBANCAIRE"),
+        (("MASTER", "AMEX"), "VISA"),
+    ],
+)
+def test_a_merchants_order_chooses_among_the_brands_of_a_card(order: tuple[str, ...], brand: str) -> None:
+    assert detect_brand("4970100000000154", order) == brand
+
+
+def test_an_order_gives_no_card_a_brand_that_it_lacks() -> None:
+    assert detect_brand("4200000000000000", ("CARTEBANCAIRE", "MADA", "MASTER")) == "VISA"
+    assert detect_brand("0000000000000000", ("CARTEBANCAIRE",)) is None

@@ -16,12 +16,26 @@ import pytest
 
 from config.installed import command
 from config.release import proof
-from config.release.__main__ import RELEASE_ROOT, write_release
+from config.release.__main__ import RELEASE_ROOT, read_release_version, write_release
+from config.release.changelog import list_migrations
 from config.release.server_package import SERVER_PACKAGE, build_server_wheel
 from gateway.portal.client_packages import list_client_packages
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE_S: Final = 300
+WANTED: Final = (
+    "checkout/widget/dist/paymentWidgets.js",
+    "config/locale/de/LC_MESSAGES/django.mo",
+    "config/locale/fr/LC_MESSAGES/django.mo",
+    "config/launcher/schema.sql",
+    "gateway/data/brands.json",
+    "static/docs.css",
+    "templates/admin/base_site.html",
+    "templates/pay/base.html",
+    "docs/README.md",
+    "CHANGELOG.md",
+)
+"""A file of each kind that the product reads and Python does not import."""
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +75,24 @@ def test_it_has_the_same_bytes_each_time_and_no_tests() -> None:
     tops = {one.split("/")[1] for one in names if one.startswith(f"{SERVER_PACKAGE}/")}
     assert {"config", "gateway", "checkout", "reporting", "chargebacks", "templates", "static", "docs"} <= tops
     assert not {"tests", "var", "node_modules"} & tops
-    assert f"{SERVER_PACKAGE}/checkout/widget/dist/paymentWidgets.js" in names
-    assert any(one.endswith("locale/de/LC_MESSAGES/django.mo") for one in names)
+    for name in WANTED:
+        assert f"{SERVER_PACKAGE}/{name}" in names
+    made = {one.removeprefix(f"{SERVER_PACKAGE}/") for one in names if "/migrations/0" in one}
+    assert {f"{Path(one).parents[1].name}.{Path(one).stem}" for one in made} == set(list_migrations(ROOT))
+    assert [one for one in names if one.endswith(".po") and f"{one.removesuffix('po')}mo" not in names] == []
+
+
+def test_pages_and_examples_name_the_release_that_is_made() -> None:
+    """The version stands in pyproject.toml; what a reader copies has the same one."""
+    version = read_release_version(ROOT)
+    files = [path for path in (ROOT / "docs").rglob("*") if path.suffix in {".md", ".yaml", ""} and path.is_file()]
+    named = {
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in [*files, ROOT / "README.md"]
+        for found in re.findall(r"\btollhouse[-:](\d+\.\d+\.\d+)\b", path.read_text())
+    }
+    assert {one for one in named if not one.endswith(f": {version}")} == set()
+    assert f"docs/running.md: {version}" in named
 
 
 def test_what_git_does_not_know_is_not_packed(tmp_path: Path) -> None:
@@ -88,7 +118,7 @@ def test_what_git_does_not_know_is_not_packed(tmp_path: Path) -> None:
 def test_the_command_says_what_it_can_do(installed: Path, tmp_path: Path) -> None:
     told = say(installed, tmp_path, "help")
     assert (told.returncode, "  worker " in told.stdout) == (0, True)
-    assert say(installed, tmp_path, "--version").stdout == "0.1.0\n"
+    assert say(installed, tmp_path, "--version").stdout == f"{read_release_version(ROOT)}\n"
     unknown = say(installed, tmp_path, "nonsense")
     assert (unknown.returncode, "no command 'nonsense'" in unknown.stderr) == (2, True)
 

@@ -214,7 +214,7 @@ export function cardPart(view, codes) {
     }
     brandChanged();
   }
-  // A card that carries two brands: the shopper has the choice, the first is chosen.
+  // A card that carries two brands: the shopper has the choice, the merchant's first is chosen.
   /** @param {string[]} found */
   function offerChoice(found) {
     const group = freshId("brand");
@@ -232,7 +232,7 @@ export function cardPart(view, codes) {
     const { t } = view;
     const options = pageOptions();
     part.number.rename(t("cardNumber"));
-    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code }) => code) });
+    part.number.dress(t("cardNumber"), "1234 1234 1234 1234", { brands: own.map(({ code }) => code), order: config.brandOrder || [] });
     part.expiry.rename(t("expiryDate"));
     part.expiry.input.placeholder = t("expiryHint");
     part.cvv.rename(t("cvv"));

@@ -86,6 +86,8 @@ export interface Config {
   registrations?: Saved[];
   wallets?: Record<string, Wallet>;
   billing: string[];
+  /** Which brand of a co-badged card goes first. */
+  brandOrder?: string[];
   cvvRequired?: boolean;
   createRegistration?: boolean;
   threeDSecure?: boolean;

@@ -40,7 +40,8 @@ from gateway.threeds.server_setup import (
 
 MAX_SHOWN_CODES: Final = 6
 _CHANNEL: Final = {
-    "name": "name", "active": "active", "position": "position", "brands": "brands", "currencies": "currencies",
+    "name": "name", "active": "active", "position": "position", "brands": "brands",
+    "brandOrder": "brand_order", "currencies": "currencies",
     "parameters": "parameters", "cvvRequired": "cvv_required", "refuseDuplicates": "refuse_duplicates",
     "descriptor": "descriptor",
     "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
@@ -103,6 +104,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "position",
             "time_zone",
             "brands",
+            "brand_order",
             "currencies",
             "parameters",
             "three_d_secure",
@@ -125,10 +127,15 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
         )
         help_texts = {
             "brands": gettext_lazy("Codes such as VISA,MASTER, with commas; empty: all."),
+            "brand_order": gettext_lazy(
+                "CARTEBANCAIRE,VISA: which brand of a card with two is chosen until the shopper chooses. "
+                "Empty: the scheme."
+            ),
             "currencies": gettext_lazy("Codes such as EUR,USD, with commas; empty: all."),
             "reversal_hours": gettext_lazy("Later a debit or capture is refunded. 0: until it is settled."),
         }
         labels = {
+            "brand_order": gettext_lazy("brand order of co-badged cards"),
             "authorization_kind": gettext_lazy("what a PA says of its amount"),
             "expired_captures": gettext_lazy("a capture after expiry"),
             "partial_approvals": gettext_lazy("an approval for less than was asked for"),
@@ -137,7 +144,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        use_one_line_inputs(self, "brands", "currencies")
+        use_one_line_inputs(self, "brands", "brand_order", "currencies")
         composite_field.capitalize_labels(self)
 
     def clean(self) -> dict[str, Any]:
@@ -195,7 +202,7 @@ class ChannelAdmin(MerchantPage):
         (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
         (
             gettext_lazy("What it takes"),
-            {"fields": ("brands", "currencies", "three_d_secure", "cvv_required", "partial_approvals")},
+            {"fields": ("brands", "brand_order", "currencies", "three_d_secure", "cvv_required", "partial_approvals")},
         ),
         (gettext_lazy("What statements say"), {"fields": ("descriptor",)}),
         (

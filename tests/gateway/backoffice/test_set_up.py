@@ -73,6 +73,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
         "active": "on",
         "position": "100",
         "brands": "",
+        "brand_order": "",
         "currencies": "",
         "parameters": "normal",
         "agreement_ids": "none",
@@ -92,6 +93,7 @@ def channel_form(shop: Shop, **changes: str) -> dict[str, str]:
     "changes, words",
     [
         ({"brands": "VISSA"}, "did you mean VISA?"),
+        ({"brand_order": "VISA,GIROPAY"}, "must be one of"),
         ({"currencies": "EUX"}, "ISO 4217"),
         ({"limits.paymnt.mode": "none"}, "paymnt"),
         ({"limits.payment.mode": "own", "limits.payment.limit": "0", "limits.payment.window_s": "1"}, "payment.limit"),

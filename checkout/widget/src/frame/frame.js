@@ -16,6 +16,8 @@ const MOST_DIGITS = 19;
 const KNOWN = CARD_BRANDS;
 /** @type {CardBrand[]} */
 let brands = [];
+/** @type {string[]} */
+let order = [];
 let only = "";
 // The shopper is in the field, or has left it since the last digit: before that nobody is told whether it is right.
 let inside = false;
@@ -35,7 +37,11 @@ const digitsOf = (text) =>
 const prefixOf = (ranges, digits) =>
   Math.max(0, ...ranges.filter(([low, high]) => digits.length >= low.length && low <= digits.slice(0, low.length) && digits.slice(0, low.length) <= high).map(([low]) => low.length));
 
-// Offered brands of a number, the best first: the most specific range, schemes before those that share their numbers.
+/** @param {string} code */
+const rankOf = (code) => (order.includes(code) ? order.indexOf(code) : order.length);
+
+// Offered brands of a number, the best first: the most specific range, schemes before those that share their numbers. Of
+// those that one card carries, the merchant's order goes first.
 /** @param {string} digits */
 function brandsOf(digits) {
   const found = brands
@@ -44,7 +50,9 @@ function brandsOf(digits) {
     .sort((a, b) => Number(a.brand.afterScheme || 0) - Number(b.brand.afterScheme || 0) || b.prefix - a.prefix || a.at - b.at)
     .map((one) => one.brand);
   const [best, ...rest] = found;
-  return best ? [best, ...rest.filter((one) => (best.beside || []).includes(one.code) || (one.beside || []).includes(best.code))] : [];
+  if (!best) return [];
+  const beside = rest.filter((one) => (best.beside || []).includes(one.code) || (one.beside || []).includes(best.code));
+  return [best, ...beside].sort((a, b) => rankOf(a.code) - rankOf(b.code));
 }
 
 /** @param {string} digits */
@@ -103,7 +111,8 @@ function tidy(event) {
     digits = digits.slice(0, at) + digits.slice(at + 1);
     place = Math.max(0, at);
   }
-  const most = isNumber ? Math.max(...(brandsOf(digits)[0] || { lengths: [MOST_DIGITS] }).lengths) : Math.max(...lengths);
+  const longest = brandsOf(digits).flatMap((brand) => brand.lengths);
+  const most = isNumber ? Math.max(...(longest.length ? longest : [MOST_DIGITS])) : Math.max(...lengths);
   digits = digits.slice(0, most);
   const shown = grouped(digits);
   if (shown !== input.value) input.value = shown;
@@ -221,6 +230,7 @@ const heard = {
     input.setAttribute("aria-label", message.label);
     input.placeholder = message.placeholder;
     if (message.brands) {
+      order = message.order || [];
       const offered = message.brands.map((/** @type {any} */ one) => one.code || one);
       brands = offered.map((/** @type {string} */ code) => KNOWN.find((one) => one.code === code)).filter(Boolean);
     }
