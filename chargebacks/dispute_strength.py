@@ -51,6 +51,7 @@ PROOFS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "shopper": ("checks", noop("What identifies the shopper")),
         "same_address": ("delivery", noop("Billing and delivery address")),
         "order": ("order", noop("The order as it was sent with the payment")),
+        "receipt": ("order", noop("The receipt of the payment page")),
         "tracking": ("delivery", noop("Carrier and tracking number")),
         "authorization": ("authorization", noop("The issuer authorized the payment")),
         "mandate": ("mandate", noop("The mandate, its reference and date")),
@@ -65,6 +66,7 @@ PROOFS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """What the gateway can find → item of the checklist, and what it is."""
 _STRIPE = "https://docs.stripe.com/disputes/categories"
 _STRIPE_CE3 = "https://docs.stripe.com/disputes/api/visa-ce3"
+_STRIPE_EVIDENCE = "https://docs.stripe.com/api/disputes/evidence_object"
 _ECI = "https://www.checkout.com/docs/developer-resources/codes/eci-values"
 _BRAINTREE = "https://developer.paypal.com/braintree/docs/guides/disputes/evidence-requirements/"
 _BLUESNAP = "https://support.bluesnap.com/docs/visa-chargeback-reason-codes"
@@ -115,6 +117,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("shopper", _H, _BLUESNAP),
             ("tracking", _H, _BLUESNAP),
             ("order", _H, _BLUESNAP),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:checks", _H, _BLUESNAP),
             ("file:order", _H, _BLUESNAP),
         ),
@@ -125,6 +128,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("file:messages", _S, _STRIPE),
             ("same_address", _H, _BLUESNAP),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
             ("file:terms", _H, _STRIPE),
         ),
@@ -134,6 +138,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("file:messages", _S, _STRIPE),
             ("file:terms", _S, _STRIPE),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
         ),
         "twice": _rows(
@@ -142,6 +147,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("file:separate", _S, _STRIPE),
             ("file:order", _S, _STRIPE),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
         ),
         "credit": _rows(
             *_REFUNDED,
@@ -149,6 +155,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("file:terms", _S, _STRIPE),
             ("file:messages", _S, _STRIPE),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
         ),
         "bank": _rows(
@@ -159,6 +166,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("authorization", _S, _STRIPE),
             ("file:account", _H, _SEPA),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
         ),
         "dispute": _rows(
@@ -171,6 +179,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("mandate_mail", _H, _SEPA),
             ("tracking", _H, _BLUESNAP),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
         ),
         "amount": _rows(
@@ -180,6 +189,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("authorization", _S, _STRIPE),
             ("file:messages", _H, _STRIPE),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
         ),
         "authorization": _rows(
             *_REFUNDED,
@@ -188,6 +198,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("authenticated", _H, _ECI),
             ("file:authentication", _H, _ECI),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
             ("file:order", _H, _STRIPE),
         ),
         "other": _rows(
@@ -196,6 +207,7 @@ STRENGTH_TABLE: Final[Mapping[str, Sequence[StrengthRow]]] = MappingProxyType(
             ("file:order", _S, _STRIPE),
             ("file:other", _H, _STRIPE),
             ("order", _H, _STRIPE),
+            ("receipt", _H, _STRIPE_EVIDENCE),
         ),
     }
 )

@@ -21,6 +21,7 @@ from chargebacks.models import Chargeback
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
 from gateway.models import MandateMail, Payment, Status
+from gateway.payments.payment_receipts import find_shown_receipt
 from gateway.threeds.authentications import find_authentication_of_payment
 
 MAX_EARLIER_COUNTED: Final = 100
@@ -57,6 +58,7 @@ def gather_evidence(case: Chargeback, earlier: Sequence[EarlierPayment] | None =
         *_find_acquirer_checks(first),
         *_find_shopper(first),
         *_find_order(first),
+        *_find_receipt(first),
         *_find_delivery(first),
         *_find_authorization(first),
         *_find_mandate(first, disputed),
@@ -117,6 +119,16 @@ def _find_order(first: Payment) -> Iterator[RecordedProof]:
         words.append(ngettext("%d item in the cart", "%d items in the cart", len(items)) % len(items))
     if words:
         yield RecordedProof(proof="order", value=", ".join(words))
+
+
+def _find_receipt(first: Payment) -> Iterator[RecordedProof]:
+    receipt = find_shown_receipt(first)
+    if receipt is not None:
+        words = [_("there for 24 hours after the payment")]
+        if receipt.mails:
+            mailed = ngettext("%d mail, as the shopper asked", "%d mails, as the shopper asked", receipt.mails)
+            words.append(mailed % receipt.mails)
+        yield RecordedProof(proof="receipt", value=", ".join(words))
 
 
 def _find_delivery(first: Payment) -> Iterator[RecordedProof]:

@@ -12,6 +12,7 @@ from django.utils import translation
 
 from chargebacks.compelling_evidence import EarlierPayment
 from chargebacks.dispute_strength import PROOFS, gather_counted
+from chargebacks.disputed_orders import choose_order_number
 from chargebacks.evidence import list_case_items
 from chargebacks.evidence_checklist import describe_reason
 from chargebacks.gathered_evidence import RecordedProof
@@ -19,8 +20,10 @@ from chargebacks.models import Chargeback
 from chargebacks.payment_details import describe_disputed_payment
 from chargebacks.stages import DisputeStage, describe_scheme_reason, find_stage_rule
 from gateway.core import identifiers
+from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
-from gateway.models import Payment
+from gateway.models import Payment, Status
+from gateway.payments.payment_receipts import find_shown_receipt
 
 PacketSection = tuple[str, Sequence[tuple[str, str]]]
 """A heading and its rows of name and value."""
@@ -44,6 +47,8 @@ def list_packet_sections(
             ("The payment", _list_payment_rows(disputed, first)),
             ("What was known when it was made", describe_disputed_payment(disputed)),
         ]
+        if receipts := _list_receipt_rows(first):
+            sections.append(("Receipts", receipts))
         if earlier:
             sections.append(
                 ("Earlier undisputed payments with the same card", [_render_earlier(one) for one in earlier])
@@ -51,6 +56,20 @@ def list_packet_sections(
         if rows := [(PROOFS[one.proof][1], one.value) for one in proofs if one.supports]:
             sections.append(("What the gateway recorded", rows))
         return sections
+
+
+def _list_receipt_rows(first: Payment) -> list[tuple[str, str]]:
+    """What the receipt of the payment page said, and the receipts of money (RC) of the chain."""
+    shown = find_shown_receipt(first)
+    rows = [] if shown is None else [(mask_text(name), mask_text(value)) for name, value in shown.facts]
+    if shown is not None:
+        mailed = f"; mails that the shopper asked for: {shown.mails}" if shown.mails else ""
+        rows.append(("Where", f"on the payment page for 24 hours{mailed}"))
+    received = Payment.objects.filter(chain=first.chain, payment_type="RC", status=Status.APPROVED)
+    for one in received.order_by("created_at"):
+        money = f"{format_amount(one.amount)} {one.currency}"
+        rows.append(("Money received", f"{one.created_at:%Y-%m-%d %H:%M} UTC, {money}, {one.id.hex}"))
+    return rows
 
 
 def _render_earlier(one: EarlierPayment) -> tuple[str, str]:
@@ -98,7 +117,7 @@ def _list_payment_rows(disputed: Payment, first: Payment) -> list[tuple[str, str
         ("When", f"{disputed.created_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("Brand", disputed.brand),
         ("Card", f"ending in {card['last4Digits']}" if card.get("last4Digits") else "none"),
-        ("Order", first.merchant_transaction_id or "none"),
+        ("Order", choose_order_number(disputed, first) or "none"),
         ("Invoice", first.merchant_invoice_id or "none"),
         ("Our id", disputed.id.hex),
         ("Short id", identifiers.format_short_id(disputed.number)),

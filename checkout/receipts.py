@@ -19,6 +19,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 
+from checkout import session
 from checkout.models import Checkout, ReceiptMail
 from gateway.catalogue.endpoints import CREATE_CHECKOUT_ENDPOINT
 from gateway.catalogue.nesting import nest_entries
@@ -26,7 +27,8 @@ from gateway.core import brands, clock, languages
 from gateway.core.identifiers import format_short_id
 from gateway.core.local_amounts import format_local_amount
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant, Payment
+from gateway.models import Merchant, Payment, Status
+from gateway.payments.payment_receipts import ShownReceipt
 from gateway.timers.registry import Timer
 
 RECEIPT_RETENTION: Final = timedelta(hours=24)
@@ -115,6 +117,20 @@ def build_receipt(row: Checkout, payment: Payment, t: Mapping[str, str], languag
 def is_receipt_shown(payment: Payment, now: datetime) -> bool:
     """Whether the page still shows the receipt of an approved payment at ``now``, by the merchant's clock."""
     return payment.completed_at is not None and now < payment.completed_at + RECEIPT_RETENTION
+
+
+def find_receipt_of_payment(payment: Payment) -> ShownReceipt | None:
+    """The receipt that the hosted payment page showed of an approved payment, in English; None for any other one."""
+    if payment.status != Status.APPROVED:
+        return None
+    row = Checkout.objects.select_related("merchant").filter(payment=payment, kind=Checkout.Kind.PAYMENT).first()
+    if row is None or not session.has_payment_page(row):
+        return None
+    t = languages.load_mail_texts("en")
+    receipt = build_receipt(row, payment, t, "en")
+    lines = tuple((f"{line.quantity} × {line.name}", line.total) for line in receipt.lines)
+    mails = row.receipt_mails.filter(state=ReceiptMail.State.SENT).count()
+    return ShownReceipt(facts=((t["amount"], receipt.amount), *receipt.facts, *lines), mails=mails)
 
 
 # --- mails -----------------------------------------------------------------------------------------------------------

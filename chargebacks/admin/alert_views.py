@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as lazy
 from chargebacks import alerts
 from chargebacks.admin.manual_entry import SELECTABLE_REASONS
 from chargebacks.alerts import AlertFacts, AlertNotPossibleError
+from chargebacks.disputed_orders import find_order_numbers
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, describe_reason
 from chargebacks.models import Chargeback, DisputeAlert
 from gateway.access import permissions
@@ -33,7 +34,7 @@ from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.sign_in import session
 from gateway.core import clock
-from gateway.core.masking import mask_note
+from gateway.core.masking import mask_note, mask_text
 from gateway.core.money import format_amount, parse_amount
 from gateway.models import Payment
 
@@ -62,12 +63,13 @@ def list_alerts_view(page: ModelAdmin[Chargeback], request: HttpRequest) -> Http
     if chosen == "open":
         rows = rows.filter(state__in=_OPEN)
     pages = keyset.read_keyset_page(rows, ALERT_ORDER, request.GET, [("list", chosen)])
+    orders = find_order_numbers(pages.rows)
     context = {
         **page.admin_site.each_context(request),
         "title": _("Alerts before disputes"),
         "opts": page.opts,
         "lists": [(name, title, name == chosen) for name, title in (("open", _("To decide")), ("all", _("All")))],
-        "rows": [_render_row(row) for row in pages.rows],
+        "rows": [{**_render_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows],
         "pages": pages,
     }
     return TemplateResponse(request, "admin/books/alerts.html", context)

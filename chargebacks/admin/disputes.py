@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
@@ -31,6 +32,7 @@ from chargebacks import cases, deadlines, evidence, evidence_images, ledger, pac
 from chargebacks.admin import alert_views, contact_pages, formatting, manual_entry, rule_draft
 from chargebacks.compelling_evidence import find_earlier_payments
 from chargebacks.dispute_strength import PROOFS, gather_counted, measure_strength
+from chargebacks.disputed_orders import choose_order_number, find_order_numbers, match_disputes
 from chargebacks.evidence import EvidenceRejectedError
 from chargebacks.evidence_checklist import CHECKLIST_ITEMS, RECORDED_ITEM, describe_reason
 from chargebacks.models import Chargeback, Evidence
@@ -49,9 +51,10 @@ from gateway.background import queue
 from gateway.backoffice.kit import charts, keyset, saved_views
 from gateway.backoffice.kit.base import ReadOnlyPage, actor_from_request
 from gateway.backoffice.kit.formatting import format_money
+from gateway.backoffice.payments import payment_search
 from gateway.backoffice.sign_in import session
 from gateway.core import clock, identifiers
-from gateway.core.masking import mask_note
+from gateway.core.masking import contains_card_number, mask_note, mask_text
 from gateway.models import Payment
 from gateway.payments.refusal import RequestRefusedError
 
@@ -105,22 +108,36 @@ class ChargebackAdmin(ReadOnlyPage):
         if not self.has_view_permission(request):
             raise PermissionDenied
         own, reason = self.get_queryset(request), request.GET.get("reason", "").replace("\0", "")
-        chosen = request.GET.get("list", "all" if reason else "open")
+        text = request.GET.get("q", "").strip()[: payment_search.MAX_SEARCH_CHARS].replace("\0", "")
+        if contains_card_number(text):
+            # Neither the page nor its address may repeat the number.
+            messages.warning(request, _(payment_search.FULL_CARD_NUMBER_TEXT))
+            return redirect(reverse("admin:chargebacks_chargeback_changelist"))
+        chosen = request.GET.get("list", "all" if reason or text else "open")
         chosen = chosen if chosen in DISPUTE_LISTS else "open"
         rows = own.select_related("merchant").filter(state__in=DISPUTE_LISTS[chosen][1])
         rows = rows.filter(reason_code=reason) if reason else rows
+        rows = rows.filter(match_disputes(text)) if text else rows
         # Open disputes are ordered by deadline, all others newest first.
         order = URGENCY_ORDER if chosen == "open" else DISPUTE_ORDER
-        kept = [("list", chosen), *([("reason", reason)] if reason else [])]
-        pages = keyset.read_keyset_page(rows, order, request.GET, kept)
+        narrowed = [(name, value) for name, value in (("reason", reason), ("q", text)) if value]
+        pages = keyset.read_keyset_page(rows, order, request.GET, [("list", chosen), *narrowed])
+        orders = find_order_numbers(pages.rows)
         context = {
             **self.admin_site.each_context(request),
             "title": _("Disputes"),
             "opts": self.opts,
             "chosen": chosen,
-            "lists": [(name, title, name == chosen) for name, (title, _states) in DISPUTE_LISTS.items()],
+            "lists": [
+                (f"?{urlencode([('list', name), *narrowed])}", title, name == chosen)
+                for name, (title, _states) in DISPUTE_LISTS.items()
+            ],
             "reason": reason,
-            "rows": [formatting.render_case_row(row) for row in pages.rows],
+            "without_reason": f"?{urlencode([('list', chosen), *narrowed[1:]])}",
+            "q": text,
+            "rows": [
+                {**formatting.render_case_row(row), "order": mask_text(orders.get(row.pk, ""))} for row in pages.rows
+            ],
             "pages": pages,
             "picture": _draw_chart(own),
             "views": saved_views.build_view_panel(request.user, self.opts.label_lower, request.GET),
@@ -138,6 +155,7 @@ class ChargebackAdmin(ReadOnlyPage):
         case = self._get_case(request, unquote(object_id))
         self.record(request, "view", case)
         disputed = Payment.objects.select_related("merchant", "channel").get(pk=case.disputed)
+        first = disputed if disputed.chain == disputed.pk else Payment.objects.get(pk=disputed.chain)
         open_ = case.state == DisputeState.OPEN and clock.merchant_now(case.merchant) < case.due_at
         files = list(case.evidence.order_by("added_at"))
         earlier = find_earlier_payments(case)
@@ -156,6 +174,7 @@ class ChargebackAdmin(ReadOnlyPage):
             "case": formatting.render_case_row(case),
             "row": case,
             "disputed": disputed,
+            "order": mask_text(choose_order_number(disputed, first)),
             "proofs": describe_disputed_payment(disputed),
             "events": formatting.render_case_events(case),
             "limits": evidence.describe_evidence_limits(),

@@ -37,7 +37,7 @@ from gateway.backoffice.payments.payment_search import (
     limit_search_time,
     parse_search_term,
 )
-from gateway.core import identifiers
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.models import Payment
 from gateway.payments.refusal import RequestRefusedError
@@ -54,7 +54,6 @@ _Read = TypeVar("_Read")
 MAX_COUNTED_EXCEPTIONS: Final = 99
 MAX_SHOWN_EXCEPTIONS: Final = 100
 MAX_SHOWN_CANDIDATES: Final = 20
-MAX_MERCHANT_CHOICES: Final = 50
 MAX_SHOWN_DIFFERENCES: Final = 5
 _STAMP_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_STAMP_DIGITS: Final = 17
@@ -177,19 +176,18 @@ class SettlementRecordAdmin(ReadOnlyPage):
 
     def _list_missing_payments(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Payments of the user's merchants that their institute should have settled by now."""
-        merchants = permissions.list_permitted_merchants(request.user, "reporting.view_settlementrecord").order_by(
-            "name"
-        )
-        institutes = list(ClearingInstitute.objects.filter(active=True))
-        found: list[dict[str, Any]] = []
-        for merchant in merchants[:MAX_MERCHANT_CHOICES]:
-            for institute in institutes:
-                left = MAX_SHOWN_EXCEPTIONS - len(found)
-                found += [
-                    {**_render_payment_facts(one), "institute": institute, "merchant": merchant}
-                    for one in missing_settlements.list_overdue_payments(institute, merchant)[:left]
-                ]
-        return found
+        permitted = permissions.list_permitted_merchants(request.user, "reporting.view_settlementrecord")
+        merchants, now = list(permitted.values_list("pk", flat=True)), clock.real_now()
+        found = [
+            (one, institute)
+            for institute in ClearingInstitute.objects.filter(active=True)
+            for one in missing_settlements.list_oldest_overdue_payments(institute, merchants, now, MAX_SHOWN_EXCEPTIONS)
+        ]
+        found.sort(key=lambda pair: (pair[0].created_at, pair[0].pk))
+        return [
+            {**_render_payment_facts(one), "institute": institute, "merchant": one.merchant}
+            for one, institute in found[:MAX_SHOWN_EXCEPTIONS]
+        ]
 
     def _changeable_records(
         self, request: HttpRequest, file: UUID | None, kept: Mapping[str, str]

@@ -51,14 +51,23 @@ WHERE p.created_at >= %(first)s AND p.created_at < %(last)s
     AND (%(merchant)s::uuid IS NULL OR p.merchant_id = %(merchant)s::uuid) AND {_UNSETTLED}
 ORDER BY p.created_at, p.id LIMIT %(most)s"""
 # Days are in the institute's time zone; today is by each merchant's clock.
+_DAYS_OF_MERCHANTS: Final = """
+SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant"""
+_OVERDUE: Final = f"""p.merchant_id = m.id
+        AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
+        AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}"""
+_OLDEST: Final = f"""
+SELECT p.id FROM ({_DAYS_OF_MERCHANTS} WHERE id = ANY(%(merchants)s::uuid[])) m
+CROSS JOIN LATERAL (
+    SELECT p.id, p.created_at FROM gateway_payment p WHERE {_OVERDUE} ORDER BY p.created_at, p.id LIMIT %(most)s
+) p
+ORDER BY p.created_at, p.id LIMIT %(most)s"""
 _COUNTED: Final = f"""
 SELECT m.id, m.today, p.currency, p.many, p.amount
-FROM (SELECT id, ((%(now)s + clock_offset) AT TIME ZONE %(zone)s)::date AS today FROM gateway_merchant) m
+FROM ({_DAYS_OF_MERCHANTS}) m
 CROSS JOIN LATERAL (
     SELECT p.currency, count(*) AS many, sum({_SIGNED_AMOUNT}) AS amount FROM gateway_payment p
-    WHERE p.merchant_id = m.id
-        AND p.created_at >= greatest(m.today - %(days)s - %(back)s - 1, %(since)s)::timestamp AT TIME ZONE %(zone)s
-        AND p.created_at < (m.today - %(days)s)::timestamp AT TIME ZONE %(zone)s AND {_UNSETTLED}
+    WHERE {_OVERDUE}
     GROUP BY p.currency
 ) p"""
 
@@ -104,20 +113,35 @@ def list_overdue_payments(institute: ClearingInstitute, merchant: Merchant) -> l
     return list_unsettled_payments(institute, first, last, merchant) if first <= last else []
 
 
-def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
-    """The same as :func:`list_overdue_payments`, counted for every merchant with any at ``now`` (real time): (merchant,
-    their day, currency, count, and what settling them adds to the payout)."""
-    zone = institute.zone
-    values: dict[str, Any] = {
+def list_oldest_overdue_payments(
+    institute: ClearingInstitute, merchants: Sequence[UUID], now: datetime, most: int
+) -> list[Payment]:
+    """The ``most`` oldest of what :func:`list_overdue_payments` lists for each of the merchants at ``now`` (real time),
+    by two queries however many merchants there are; each payment with its merchant."""
+    values = {**_bind_overdue(institute, now), "merchants": list(merchants), "most": most}
+    with connection.cursor() as cursor:
+        cursor.execute(_OLDEST, values)
+        found: list[UUID] = [ident for (ident,) in cursor.fetchall()]
+    by_id = Payment.objects.select_related("merchant").in_bulk(found)
+    return [by_id[ident] for ident in found]
+
+
+def _bind_overdue(institute: ClearingInstitute, now: datetime) -> dict[str, Any]:
+    return {
         "now": now,
         "zone": institute.time_zone,
         "days": institute.settles_within_days,
         "back": MISSING_LOOKBACK.days,
-        "since": institute.created_at.astimezone(zone).date(),
+        "since": institute.created_at.astimezone(institute.zone).date(),
         "connectors": list(institute.connectors),
         "kinds": list(SETTLED_PAYMENT_TYPES),
-        "away": list(_TYPES_PAID_AWAY),
     }
+
+
+def count_overdue_payments(institute: ClearingInstitute, now: datetime) -> list[tuple[UUID, date, str, int, Decimal]]:
+    """The same as :func:`list_overdue_payments`, counted for every merchant with any at ``now`` (real time): (merchant,
+    their day, currency, count, and what settling them adds to the payout)."""
+    values = {**_bind_overdue(institute, now), "away": list(_TYPES_PAID_AWAY)}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, values)
         found: list[tuple[UUID, date, str, int, Decimal]] = cursor.fetchall()

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pypdf import PdfReader
 
-from chargebacks import evidence, ledger
+from chargebacks import evidence, ledger, packet_pdf
 from chargebacks.dispute_strength import (
     FILE_PREFIX,
     KIND_TEXTS,
@@ -25,12 +25,15 @@ from chargebacks.evidence_checklist import CHECKLIST_ITEMS, find_reason_kind, li
 from chargebacks.gathered_evidence import gather_evidence
 from chargebacks.models import Chargeback
 from chargebacks.payment_details import describe_disputed_payment
+from checkout import receipts
+from checkout.models import Checkout
 from gateway.access.permissions import FULL_ACCESS
 from gateway.models import Authentication, Payment
 from reporting.approvals.figures import ApprovalPeriod, compute_figures
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import BY, payment_of
+from tests.support.shopper import open_checkout
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/chargebacks/chargeback/"
@@ -82,6 +85,57 @@ def test_a_delivery_with_tracking_is_found_and_a_file_of_it_decides(shop: Shop) 
     assert strength_of(case) == (8, "fair")
     evidence.add_evidence(case, "delivery", "proof.pdf", io.BytesIO(b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n"), BY)
     assert strength_of(case) == (10, "strong")
+
+
+def read_packet(case: Chargeback) -> str:
+    pages = PdfReader(io.BytesIO(packet_pdf.build_packet(case))).pages
+    return "\n".join(page.extract_text() for page in pages)
+
+
+def test_the_receipt_of_the_payment_page_is_evidence(shop: Shop) -> None:
+    cart = {"cart.items[0].name": "Tea", "cart.items[0].quantity": "2", "cart.items[0].price": "46.00"}
+    browser = open_checkout(shop.api, paymentPage="true", merchantTransactionId="order-4711", **cart)
+    assert browser.pay().status == 200
+    row = Checkout.objects.select_related("payment").get()
+    assert row.payment is not None
+    case = dispute(row.payment, "000.100.221")
+    assert {one.proof: one.value for one in gather_counted(case)}["receipt"] == "there for 24 hours after the payment"
+    for _number in range(2):
+        assert receipts.request_receipt_mail(row, "jane@mail.example", "de")
+    # Mails that were not sent are no evidence.
+    assert {one.proof: one.value for one in gather_counted(case)}["receipt"] == "there for 24 hours after the payment"
+    assert receipts.send_due_receipt_mails() == 2
+    found = {one.proof: one.value for one in gather_counted(case)}
+    assert found["receipt"] == "there for 24 hours after the payment, 2 mails, as the shopper asked"
+    packet = read_packet(case)
+    for words in (
+        "Receipts",
+        "order-4711",
+        "2 × Tea",
+        "mails that the shopper asked for: 2",
+        "The receipt of the payment page",
+    ):
+        assert words in " ".join(packet.split()), words
+    page = signed_in(person("clara", "clerk", shop.merchant)).get(f"{LIST}{case.pk}/change/").content.decode()
+    assert "2 mails, as the shopper asked" in page
+    assert "2 × Tea" in page
+
+
+def test_a_checkout_without_the_payment_page_had_no_receipt(shop: Shop) -> None:
+    assert open_checkout(shop.api, merchantTransactionId="order-4711").pay().status == 200
+    payment = Payment.objects.get()
+    case = dispute(payment, "000.100.221")
+    assert [one.proof for one in gather_counted(case)] == ["order"]
+    assert "Receipts" not in read_packet(case)
+
+
+def test_money_that_came_in_is_told_in_the_packet(shop: Shop) -> None:
+    first = shop.api.pay()
+    received = shop.api.follow(first.id, "RC", "92.00")
+    assert received.body["result"]["code"].startswith("000.100.1"), received
+    packet = read_packet(dispute(payment_of(first.id), "000.100.221"))
+    assert "Money received" in packet
+    assert payment_of(received.id).pk.hex in packet.replace("\n", "")
 
 
 def test_what_counts_for_one_reason_does_not_for_another(shop: Shop) -> None:

@@ -12,7 +12,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chargebacks import ledger
@@ -84,6 +86,74 @@ def test_a_dispute_tells_how_long_is_left_and_what_is_missing(clara: Client, cas
     shop.merchant.save(update_fields=["clock_offset"])
     assert "too late" in text(clara.get(LIST))
     assert 'value="submit"' not in text(clara.get(f"{LIST}{case.pk}/change/"))
+
+
+def dispute_of(shop: Shop, order: str, **more: str) -> Chargeback:
+    payment = payment_of(shop.api.pay(merchantTransactionId=order, **more).id)
+    return ledger.record_chargeback(payment, Decimal("92.00"), reason="000.100.221", by=BY)
+
+
+def test_a_dispute_shows_the_order_number_of_its_payment_and_is_found_by_it(clara: Client, shop: Shop) -> None:
+    wanted = dispute_of(shop, "order-4711", merchantInvoiceId="R-2030-17")
+    other = dispute_of(shop, "sale-9000")
+    page = text(clara.get(f"{LIST}{wanted.pk}/change/"))
+    assert "order-4711" in page
+    listed = text(clara.get(LIST))
+    assert "order-4711" in listed
+    assert "sale-9000" in listed
+    for asked in ("order-4711", "order-47", "R-2030-17", wanted.pk.hex, str(wanted.disputed)):
+        found = text(clara.get(LIST, {"q": asked}))
+        assert str(wanted.pk) in found, asked
+        assert str(other.pk) not in found, asked
+    # Below four characters the whole number is meant.
+    assert "No dispute found" in text(clara.get(LIST, {"q": "ord"}))
+    # A case that is over is found too.
+    do(clara, wanted, "accept", sure="yes")
+    assert str(wanted.pk) in text(clara.get(LIST, {"q": "order-4711"}))
+    assert "No dispute found" in text(clara.get(LIST, {"q": "order-4711", "list": "open"}))
+
+
+def test_the_order_number_of_a_disputed_capture_is_that_of_its_authorization(clara: Client, shop: Shop) -> None:
+    first = shop.api.pay(paymentType="PA", merchantTransactionId="order-4712")
+    capture = shop.api.follow(first.id, "CP", "92.00")
+    case = ledger.record_chargeback(payment_of(capture.id), Decimal("92.00"), reason="000.100.221", by=BY)
+    assert "order-4712" in text(clara.get(LIST))
+    assert "order-4712" in text(clara.get(f"{LIST}{case.pk}/change/"))
+    assert str(case.pk) in text(clara.get(LIST, {"q": "order-4712"}))
+
+
+def test_the_header_search_finds_a_dispute_by_the_order_number_for_those_who_may_see_it(
+    clara: Client, shop: Shop, stranger: Shop
+) -> None:
+    case = dispute_of(shop, "order-4711")
+    found = clara.get("/admin/search/", {"s": "order-4711", "extended": "1"})
+    assert str(case.pk) in text(found)
+    otto = signed_in(person("otto", "clerk", stranger.merchant))
+    for answer in (
+        otto.get(LIST, {"q": "order-4711"}),
+        otto.get("/admin/search/", {"s": "order-4711", "extended": "1"}),
+    ):
+        assert str(case.pk) not in text(answer)
+
+
+def test_a_card_number_is_not_looked_for_among_disputes(clara: Client, case: Chargeback) -> None:
+    refused = clara.get(LIST, {"q": "4200000000000000"}, follow=True)
+    assert "whole card number" in text(refused)
+    assert "4200000000000000" not in text(refused)
+
+
+def test_a_long_list_of_disputes_asks_for_the_order_numbers_at_once(clara: Client, shop: Shop) -> None:
+    def count_statements() -> int:
+        clara.get(LIST)  # caches
+        with CaptureQueriesContext(connection) as sent:
+            assert clara.get(LIST).status_code == 200
+        return len(sent)
+
+    dispute_of(shop, "order-number-1")
+    one = count_statements()
+    for number in range(2, 6):
+        dispute_of(shop, f"order-number-{number}")
+    assert count_statements() == one
 
 
 def test_evidence_is_added_submitted_once_and_decided(clara: Client, case: Chargeback) -> None:

@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.core import clock
@@ -78,6 +80,12 @@ def test_what_is_overdue_is_listed_and_counted_alike(shop: Shop, stranger: Shop,
     theirs = pay(stranger, theirs_at, currency="USD")
     assert [one.pk for one in missing_settlements.list_overdue_payments(of, shop.merchant)] == late
     assert [one.pk for one in missing_settlements.list_overdue_payments(of, stranger.merchant)] == [theirs.pk]
+    both = [shop.merchant.pk, stranger.merchant.pk]
+    oldest = missing_settlements.list_oldest_overdue_payments(of, both, now, 10)
+    assert {one.pk for one in oldest} == {*late, theirs.pk}
+    assert [one.created_at for one in oldest] == sorted(one.created_at for one in oldest)
+    assert missing_settlements.list_oldest_overdue_payments(of, both, now, 2) == oldest[:2]
+    assert [one.pk for one in missing_settlements.list_oldest_overdue_payments(of, both[:1], now, 10)] == late
     assert set(missing_settlements.count_overdue_payments(of, now)) == {
         (shop.merchant.pk, today, "EUR", 2, Decimal("20.00")),
         (stranger.merchant.pk, now.astimezone(of.zone).date(), "USD", 1, Decimal("92.00")),
@@ -201,3 +209,29 @@ def test_a_file_counts_for_the_day_it_came_there_unless_it_failed(shop: Shop, zo
     assert missing(midnight(of, days[0]) - SECOND) == missing(midnight(of, days[2] + DAY)) == days
     assert missing(midnight(of, days[1]), state=SettlementFile.State.FAILED) == days
     assert missing(midnight(of, days[1]), source=SettlementFile.Source.LEDGER) == days
+
+
+def test_the_page_of_missing_payments_asks_as_much_for_fifty_merchants_as_for_one(shop: Shop, stranger: Shop) -> None:
+    """And leaves none out: the oldest payments of all merchants are shown, whatever their names begin with."""
+    of = institute()
+    today = midnight(of, clock.real_now().date())
+    office = signed_in(User.objects.create_superuser("root"))
+    address = f"{reverse('admin:reporting_settlementrecord_changelist')}?list=missing"
+
+    def count_statements() -> int:
+        office.get(address)  # caches
+        with CaptureQueriesContext(connection) as sent:
+            assert office.get(address).status_code == 200
+        return len(sent)
+
+    pay(shop, today - 6 * DAY, merchantTransactionId="order-of-one")
+    before = count_statements()
+    Merchant.objects.bulk_create(
+        Merchant(name=f"A {number:02d}", division=shop.merchant.division) for number in range(60)
+    )
+    pay(stranger, today - 5 * DAY, merchantTransactionId="order-behind-sixty")
+    pay(shop, today - 4 * DAY, merchantTransactionId="order-of-two")
+    assert count_statements() == before
+    page = office.get(address).content.decode()
+    places = [page.index(order) for order in ("order-of-one", "order-behind-sixty", "order-of-two")]
+    assert places == sorted(places)

@@ -10,7 +10,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection, models, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -32,6 +32,7 @@ from gateway.vault.sealing import VaultError, configured_keyset
 KEY_COUNT_TIMEOUT_MS: Final = 8_000
 """Statement timeout of counting sealed values by key; above it, use the command line."""
 MAX_THROTTLE_ROWS: Final = 100
+MAX_SHOWN_CLOCKS: Final = 200
 CLOCK_UNIT_SECONDS: Final = {"minutes": 60, "hours": 3_600, "days": 86_400}
 
 
@@ -174,8 +175,16 @@ def handle_test_clock(site: Any, request: HttpRequest) -> HttpResponse:
             return _reset_clock(request, mine)
         if form.is_valid() and _advance_clock(request, form):
             return HttpResponseRedirect(reverse("admin:test_clock"))
-    rows = [{"merchant": each, "now": clock.merchant_now(each), "offset": each.clock_offset} for each in mine[:200]]
-    context = session.build_page_context(site, request, title=_("Test clock"), form=form, rows=rows)
+    # A clock that was moved can be reset here, wherever its merchant stands among the others.
+    moved_first = mine.order_by(models.Case(models.When(clock_offset=timedelta(0), then=1), default=0), "name")
+    listed = list(moved_first[: MAX_SHOWN_CLOCKS + 1])
+    rows = [
+        {"merchant": each, "now": clock.merchant_now(each), "offset": each.clock_offset}
+        for each in listed[:MAX_SHOWN_CLOCKS]
+    ]
+    context = session.build_page_context(
+        site, request, title=_("Test clock"), form=form, rows=rows, cut=len(listed) > len(rows), most=MAX_SHOWN_CLOCKS
+    )
     return TemplateResponse(request, "admin/test_clock.html", context)
 
 

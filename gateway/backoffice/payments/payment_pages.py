@@ -249,7 +249,7 @@ class PaymentAdmin(ReadOnlyPage):
             "status": (_("Single step"), [(value, build_state_pill(value)["text"]) for value in Status.values]),
             "period": (_("Period"), [(value, _(title)) for value, title in PERIODS.items()]),
             "type": (_("Type"), [(code, f"{code} {_format_type_title(code)}") for code in FILTER_PAYMENT_TYPES]),
-            "family": (_("Result"), [(family.value, family.value.replace("-", " ")) for family in ResultFamily]),
+            "family": (_("Result"), [(family.value, _(family.value.replace("-", " "))) for family in ResultFamily]),
             "brand": (_("Brand"), [(code, code) for code in sorted(brands.PAYMENT_BRANDS)]),
             "method": (
                 _("Method"),

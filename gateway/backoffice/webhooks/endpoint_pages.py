@@ -24,7 +24,7 @@ from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.sign_in import session
 from gateway.backoffice.webhooks import inspector_views, webhook_figures
 from gateway.backoffice.webhooks.delivery_pages import list_newest_deliveries
-from gateway.backoffice.webhooks.webhook_forms import EndpointForm, list_endpoint_owners
+from gateway.backoffice.webhooks.webhook_forms import EndpointForm, OfferedOwners, list_endpoint_owners
 from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import WebhookEndpoint
@@ -129,7 +129,7 @@ class WebhookEndpointAdmin(MerchantPage):
         if (ask := session.require_reauthentication(request)) is not None:
             return ask
         offered = list_endpoint_owners(request, ADD_ENDPOINT_PERMISSION)
-        form = EndpointForm(request.POST or None, offered=offered, initial={"kinds": list(DEFAULT_WEBHOOK_KINDS)})
+        form = EndpointForm(request.POST or None, offered=offered.rows, initial={"kinds": list(DEFAULT_WEBHOOK_KINDS)})
         if request.method == "POST" and form.is_valid():
             chosen, whose = form.cleaned_data, form.whose
             try:
@@ -147,7 +147,7 @@ class WebhookEndpointAdmin(MerchantPage):
                 return shown
             except InvalidEndpointError as fault:
                 form.add_error(None, str(fault))
-        return self._render_form(request, form, _("New webhook endpoint"))
+        return self._render_form(request, form, _("New webhook endpoint"), owners=offered)
 
     def edit_view(self, request: HttpRequest, endpoint: Any) -> HttpResponse:
         row = self._find_endpoint(request, str(endpoint), "change")
@@ -167,7 +167,13 @@ class WebhookEndpointAdmin(MerchantPage):
         return self._render_form(request, form, _("Change this endpoint"), row)
 
     def _render_form(
-        self, request: HttpRequest, form: EndpointForm, title: str, row: WebhookEndpoint | None = None
+        self,
+        request: HttpRequest,
+        form: EndpointForm,
+        title: str,
+        row: WebhookEndpoint | None = None,
+        *,
+        owners: OfferedOwners | None = None,
     ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
@@ -176,6 +182,7 @@ class WebhookEndpointAdmin(MerchantPage):
             "form": form,
             "original": row,
             "endpoint": row,
+            "owners": owners,
             "test": not settings.IS_LIVE,
         }
         return TemplateResponse(request, "admin/office/endpoint_form.html", context)

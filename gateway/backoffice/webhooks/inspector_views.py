@@ -19,7 +19,7 @@ from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.webhooks import webhook_samples
 from gateway.backoffice.webhooks.webhook_forms import (
     VERIFICATION_TITLES,
-    EndpointOwner,
+    OfferedOwners,
     VerifyWebhookForm,
     explain_verification,
 )
@@ -35,26 +35,25 @@ from gateway.notifications.signing import SigningKeys
 MAX_SHOWN_MESSAGES: Final = 50
 
 
-def open_inspector_view(
-    page: MerchantPage, request: HttpRequest, offered: list[tuple[str, str, EndpointOwner]]
-) -> HttpResponse:
+def open_inspector_view(page: MerchantPage, request: HttpRequest, offered: OfferedOwners) -> HttpResponse:
     """Open the inspector of a merchant or channel; create it if there is none."""
     back = redirect(reverse("admin:gateway_webhookendpoint_changelist"))
     if settings.IS_LIVE:
         raise Http404
-    chosen = {key: whose for key, _name, whose in offered}
+    chosen = {key: whose for key, _name, whose in offered.rows}
     if request.method != "POST":
         context = {
             **page.admin_site.each_context(request),
             "title": _("Use the built-in inspector"),
             "opts": page.opts,
-            "offered": offered,
+            "offered": offered.rows,
+            "owners": offered,
         }
         return TemplateResponse(request, "admin/office/inspector_new.html", context)
     whose, mode = chosen.get(request.POST.get("place", "")), request.POST.get("mode", "signed")
     if whose is None or mode not in ("signed", "encrypted"):
         messages.error(request, _("Choose a merchant or a channel, and a mode."))
-        return back
+        return redirect(request.get_full_path())
     try:
         row = endpoints.open_inspector(whose.merchant, whose.channel, mode, by=actor_from_request(request))
     except InvalidEndpointError as fault:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from gateway.access import permissions
+from gateway.backoffice.kit.entity_names import MAX_TYPED_NAME_CHARS
 from gateway.core.secret import Secret
 from gateway.models import Channel, Merchant, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
@@ -21,7 +22,9 @@ from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.notifications.message_verification import VerificationResult, VerificationVerdict
 
 MAX_OWNER_CHOICES: Final = 200
-"""Merchants and channels that a form offers."""
+"""Merchants, and as many channels, that a form offers; those of further merchants by a part of the name."""
+OWNER_NAME_PARAMETER: Final = "merchant"
+"""The query parameter with a part of the merchant's name."""
 MAX_WEBHOOK_SECRET_CHARS: Final = 128
 
 
@@ -33,22 +36,34 @@ class EndpointOwner:
     channel: Channel | None
 
 
-def list_endpoint_owners(request: HttpRequest, right: str) -> list[tuple[str, str, EndpointOwner]]:
-    """(key, name, owner) of merchants and channels on which the user has the permission ``right``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedOwners:
+    """What a form offers: (key, name, owner). ``name``: the part of a merchant's name that it was narrowed by; ``cut``:
+    there are more."""
+
+    rows: list[tuple[str, str, EndpointOwner]]
+    name: str
+    cut: bool
+
+
+def list_endpoint_owners(request: HttpRequest, right: str) -> OfferedOwners:
+    """Merchants and channels on which the user has the permission ``right``, of merchants of the name in the address if
+    there is one."""
+    name = request.GET.get(OWNER_NAME_PARAMETER, "").replace("\0", "").strip()[:MAX_TYPED_NAME_CHARS]
+    permitted = permissions.list_permitted_merchants(request.user, right)
+    merchants = list(permitted.filter(name__icontains=name).order_by("name")[: MAX_OWNER_CHOICES + 1])
+    within = permissions.list_permitted_channels(request.user, right).filter(merchant__name__icontains=name)
+    ordered = within.select_related("merchant").order_by("merchant__name", "position")
+    channels = list(ordered[: MAX_OWNER_CHOICES + 1])
     found = [
         (row.pk.hex, _("%s, all channels") % row.name, EndpointOwner(merchant=row, channel=None))
-        for row in permissions.list_permitted_merchants(request.user, right).order_by("name")[:MAX_OWNER_CHOICES]
+        for row in merchants[:MAX_OWNER_CHOICES]
     ]
-    channels = (
-        permissions.list_permitted_channels(request.user, right)
-        .select_related("merchant")
-        .order_by("merchant__name", "position")
-    )
     found += [
         (row.pk.hex, f"{row.merchant.name}: {row.name}", EndpointOwner(merchant=row.merchant, channel=row))
         for row in channels[:MAX_OWNER_CHOICES]
     ]
-    return found
+    return OfferedOwners(rows=found, name=name, cut=max(len(merchants), len(channels)) > MAX_OWNER_CHOICES)
 
 
 class EndpointForm(forms.Form):

@@ -14,11 +14,15 @@ from typing import NamedTuple
 
 import pytest
 from django.conf import settings
+from django.contrib import admin
 from django.contrib.auth.models import User
+from django.db.models import Model
 from django.test import Client
 from django.utils import translation
 
+from config.model_names import TRANSLATED_APPS
 from gateway.backoffice.kit.formatting import format_money, read_typed_amount
+from gateway.core.result_codes import ResultFamily
 from tests.support.office import signed_in
 
 ROOT = Path(__file__).parents[3]
@@ -203,3 +207,39 @@ def test_names_of_fields_are_kept_as_people_write_them_in_english() -> None:
     assert words.pop("", None) is not None
     assert {name: compiled.gettext(name) for name in words} == words
     assert words["ip"] == "IP address"
+
+
+def names_on_pages() -> set[str]:
+    """Names, help texts and choices of the fields that forms, lists and filters of the back office show."""
+    shown: dict[type[Model], set[str]] = {}
+    for model, page in admin.site._registry.items():
+        for one in (page, *page.inlines):
+            listed = [getattr(one, name, None) or () for name in ("list_display", "list_filter", "fields")]
+            listed += [options["fields"] for _title, options in one.fieldsets or ()]
+            named = [name for names in listed for name in names]
+            flat = {name for part in named for name in (part if isinstance(part, tuple) else (part,))}
+            shown.setdefault(getattr(one, "model", None) or model, set()).update(n for n in flat if isinstance(n, str))
+    found: set[str] = set()
+    with translation.override("en"):
+        for model, names in shown.items():
+            if model._meta.app_label in TRANSLATED_APPS:
+                for field in model._meta.local_fields:
+                    if field.name in names:
+                        found |= {str(field.verbose_name), str(field.help_text)}
+                        found |= {str(words) for _value, words in field.flatchoices}
+    return {one for one in found if re.search("[A-Za-z]", one)}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_field_on_a_page_has_its_name_in_the_catalogue(language: str) -> None:
+    """Names that the English catalogue writes in another way count as they stand there."""
+    with translation.override(language):
+        known = set(translation.trans_real.catalog()._catalog.keys())  # type: ignore[attr-defined]
+    english = {entry.texts[0] for entry in catalogue("en").values()}
+    assert sorted(names_on_pages() - known - english) == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_family_of_results_has_its_words(language: str) -> None:
+    """The filter of payments names the families."""
+    assert sorted({family.value.replace("-", " ") for family in ResultFamily} - catalogue(language).keys()) == []

@@ -470,6 +470,28 @@ def test_the_vaults_page_shows_ages_and_no_key(shop: Shop) -> None:
     assert tired.get("/admin/vault-keys/").status_code == 302
 
 
+def test_a_moved_clock_can_be_put_back_however_many_merchants_there_are(shop: Shop) -> None:
+    Merchant.objects.bulk_create(
+        Merchant(name=f"A {number:03d}", division=shop.merchant.division) for number in range(201)
+    )
+    staff = signed_in(person("staff", Role.PSP, shop.merchant.division.psp))
+    page = staff.get("/admin/test-clock/").content.decode()
+    assert "200 merchants are shown" in page
+    form = {"act": "move", "merchant": str(shop.merchant.pk), "number": "2", "unit": "days"}
+    answer = staff.post("/admin/test-clock/", form, follow=True).content.decode()
+    assert f'name="merchant" value="{shop.merchant.pk}"' in answer
+
+
+def test_what_a_clock_cannot_be_moved_by_is_told_beside_its_field(boss: Client, shop: Shop) -> None:
+    form = {"act": "move", "merchant": str(shop.merchant.pk), "number": "2", "unit": "days"}
+    for name, value in (("merchant", "x"), ("merchant", ""), ("number", "0"), ("number", "two"), ("unit", "years")):
+        answer = boss.post("/admin/test-clock/", form | {name: value})
+        assert answer.status_code == 200
+        assert list(answer.context["form"].errors) == [name], value
+        assert answer.context["form"]["number"].value() == (value if name == "number" else "2")
+    assert not Merchant.objects.get(pk=shop.merchant.pk).clock_offset
+
+
 def test_a_clock_is_moved_and_put_back_by_whoever_may(boss: Client, shop: Shop, stranger: Shop) -> None:
     """Clock of the test environment; the same verbs as /v1/test/clock."""
     form = {"act": "move", "merchant": str(shop.merchant.pk), "number": "2", "unit": "days"}

@@ -19,6 +19,7 @@ from gateway.models import (
     AuditEntry,
     BackgroundWork,
     InspectedWebhook,
+    Merchant,
     Role,
     WebhookDelivery,
     WebhookEndpoint,
@@ -58,6 +59,46 @@ def form(shop: Shop, **values: object) -> dict[str, object]:
         "secret": "",
         **values,
     }
+
+
+def test_an_endpoint_is_made_for_a_merchant_behind_two_hundred_others(shop: Shop) -> None:
+    """The form offers two hundred, and those of a name."""
+    Merchant.objects.bulk_create(
+        Merchant(name=f"A {number:03d}", division=shop.merchant.division) for number in range(201)
+    )
+    staff = signed_in(person("staff", Role.PSP, shop.merchant.division.psp))
+    for page in ("add/", "inspector/"):
+        shown = staff.get(f"{ENDPOINTS}{page}").content.decode()
+        assert "There are more merchants or channels" in shown, page
+        assert f'value="{shop.merchant.pk.hex}"' not in shown, page
+        narrowed = staff.get(f"{ENDPOINTS}{page}", {"merchant": shop.merchant.name.lower()}).content.decode()
+        assert f'value="{shop.merchant.pk.hex}"' in narrowed, page
+        assert "There are more merchants or channels" not in narrowed, page
+        assert (
+            "There is no merchant of this name"
+            in staff.get(f"{ENDPOINTS}{page}", {"merchant": "nobody"}).content.decode()
+        )
+    made = staff.post(f"{ENDPOINTS}add/?merchant={shop.merchant.name}", form(shop))
+    assert made.status_code == 200
+    assert WebhookEndpoint.objects.get().merchant_id == shop.merchant.pk
+
+
+def test_a_webhook_form_names_the_wrong_field_and_keeps_what_was_typed(dora: Client, shop: Shop) -> None:
+    typed = {"url": "https://shop.example/my-hooks", "kinds": ["PAYMENT"], "mode": "encrypted", "wrapper": "json"}
+    for name, value in (
+        ("url", ""), ("url", "ftp://shop.example"), ("url", "https://127.0.0.1:1/x" * 200), ("kinds", ["NO"]),
+        ("kinds", []), ("mode", "open"), ("wrapper", "xml"), ("place", "x"), ("secret", "short"),
+    ):  # fmt: skip
+        sent = form(shop, **typed) | {name: value}
+        answer = dora.post(f"{ENDPOINTS}add/", sent)
+        assert answer.status_code == 200
+        shown = answer.context["form"]
+        assert list(shown.errors) == [name], (name, value)
+        for kept in {"url", "kinds", "mode", "wrapper", "place"} - {name}:
+            assert shown[kept].value() == sent[kept], (name, kept)
+    assert not WebhookEndpoint.objects.exists()
+    back = dora.post(f"{ENDPOINTS}inspector/", {"place": "x", "mode": "signed"})
+    assert back["Location"] == f"{ENDPOINTS}inspector/"
 
 
 # --- the inspector --------------------------------------------------------------------------------------------------
