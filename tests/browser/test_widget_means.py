@@ -268,6 +268,112 @@ def test_the_second_wallet_asks_the_page(api: Api, site: str, shop_site: Shopfro
     assert result(api, checkout_id).body["amount"] == "95.00"
 
 
+TOTAL_AT = """
+  widgetOptions.%s = {
+    billingAddressRequired: true, billingAddressParameters: { format: "MIN" },
+    onPaymentDataChanged: ({ callbackTrigger }) => callbackTrigger === "%s" ? updateCheckout().then(() => (
+      { newTransactionInfo: { totalPrice: "95.00" } })) : {},
+  };
+"""
+
+
+@pytest.mark.parametrize("when", ["INITIALIZE", "SHIPPING_ADDRESS"])
+@pytest.mark.parametrize("wallet", ["1", "2", "3"])
+def test_a_new_total_is_paid_where_the_page_names_its_checkout(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open, wallet: str, when: str
+) -> None:
+    """A9.12, decision 0028: the id stands in the script's address; the shop updates the checkout while the sheet is
+    open, and the total that the sheet shows is paid."""
+    checkout_id = checkout(api)
+    widget = open_widget(390, 844)
+    page = widget.page
+    page.expose_function("updateCheckout", lambda: api.post(f"/v1/checkouts/{checkout_id}", {"amount": "95.00"}).code)
+    code = TOTAL_AT % (f"wallet{wallet}", when)
+    widget.open(shop_site.widget(site, checkout_id, brands=f"WALLET{wallet}", code=code))
+    page.get_by_role("button", name=f"Pay with Mobile wallet {wallet}").click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    sheet.get_by_label("Full name").fill("Jane")
+    sheet.get_by_label("Postcode").fill("00100")
+    sheet.get_by_label("Country").select_option("IT")
+    expect(sheet.locator(".wpwl-total")).to_contain_text("€95.00")
+    sheet.get_by_role("button", name=re.compile("Pay .*95")).click()
+    widget.lands()
+    assert paid() == [f"WALLET{wallet}"]
+    assert result(api, checkout_id).body["amount"] == "95.00"
+
+
+def test_leaving_a_field_by_pressing_pay_pays_the_total_of_the_button(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """A9.12: the press is a change of the field that it leaves, so the page is asked while "Pay" is pressed. The same
+    total is paid with that one press; another total is shown, and wants a press of its own."""
+    checkout_id = checkout(api)
+    code = """
+      window.total = "92.00"; window.answers = [];
+      widgetOptions.wallet2 = {
+        billingAddressRequired: true, billingAddressParameters: { format: "MIN" },
+        onPaymentDataChanged: ({ callbackTrigger }) => callbackTrigger === "INITIALIZE" ? {} : new Promise((done) => {
+          const answer = () => done({ newTransactionInfo: { totalPrice: window.total } });
+          window.hold ? answers.push(answer) : answer(); }),
+      };
+    """
+    widget = open_widget(390, 844)
+    page = widget.page
+    widget.open(shop_site.widget(site, checkout_id, brands="WALLET2", code=code))
+    page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+    sheet = page.locator(".wpwl-sheet-wallet")
+    pay = sheet.locator(".wpwl-button-pay")
+    sheet.get_by_label("Country").select_option("IT")
+    sheet.get_by_label("Full name").fill("Jane")
+    for total, postcode in (("95.00", "00100"), ("95.00", "00200")):
+        sheet.get_by_label("Postcode").focus()  # what was left before has its answer
+        expect(pay).to_have_attribute("aria-disabled", "false")
+        page.evaluate("(total) => { window.total = total; window.hold = true }", total)
+        sheet.get_by_label("Postcode").fill(postcode)
+        pay.click()
+        assert until(page, lambda: page.evaluate("answers.length") == 1)
+        assert paid() == []
+        if postcode == "00200":
+            assert api.post(f"/v1/checkouts/{checkout_id}", {"amount": total}).code == "000.200.101"
+        page.evaluate("window.hold = false; answers.splice(0).forEach((answer) => answer())")
+        if postcode == "00100":
+            expect(pay).to_have_text(re.compile("Pay .*95"))
+            expect(pay).to_have_attribute("aria-disabled", "false")
+            assert paid() == []
+    widget.lands()
+    assert paid() == ["WALLET2"]
+    assert result(api, checkout_id).body["amount"] == "95.00"
+
+
+def test_a_new_total_that_the_checkout_does_not_have_is_not_paid(
+    api: Api, site: str, shop_site: Shopfront, open_widget: Open
+) -> None:
+    """Decision 0028: the page shows another total and its server never sent it. The shopper is told, the page's
+    developer is, and the next press pays once the checkout has it."""
+    checkout_id = checkout(api)
+    code = "window.updateCheckout = () => Promise.resolve();" + TOTAL_AT % ("wallet2", "INITIALIZE")
+    widget = open_widget(390, 844)
+    page = widget.page
+    widget.open(shop_site.widget(site, checkout_id, brands="WALLET2", code=code))
+
+    def press() -> None:
+        page.get_by_role("button", name="Pay with Mobile wallet 2").click()
+        sheet = page.locator(".wpwl-sheet-wallet")
+        sheet.get_by_label("Full name").fill("Jane")
+        sheet.get_by_label("Postcode").fill("00100")
+        sheet.get_by_label("Country").select_option("IT")
+        sheet.get_by_role("button", name=re.compile("Pay .*95")).click()
+
+    press()
+    expect(page.locator(".wpwl-note-error")).to_contain_text("The amount has changed")
+    assert widget.says("The sheet showed 95.00", "92.00", "update the checkout")
+    assert paid() == []
+    assert api.post(f"/v1/checkouts/{checkout_id}", {"amount": "95.00"}).code == "000.200.101"
+    press()
+    widget.lands()
+    assert paid() == ["WALLET2"]
+
+
 def test_a_wallet_s_sheet_that_is_closed_leaves_the_other_ways(
     api: Api, site: str, shop_site: Shopfront, open_widget: Open
 ) -> None:

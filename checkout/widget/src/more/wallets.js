@@ -44,7 +44,7 @@ export async function pressWallet(view, part, brand) {
   let sheet;
   try {
     sheet = await (provider ? providerSheet(view, brand, provider) : walletSheet(view, brand, wallet));
-    if (sheet && !(await stillFor(view, sheet.amount))) {
+    if (sheet && !(await stillFor(view, brand, sheet.amount))) {
       sheet.complete(false);
       return back(view, part, "error", view.t("amountChanged"), "amount", { page: sheet.amount, checkout: view.config.checkout.amount });
     }
@@ -59,7 +59,8 @@ export async function pressWallet(view, part, brand) {
   if (sheet.popup) part.popup = sheet.popup;
   /** @type {Fields} */
   const fields = { ...commonFields(view), ...shopperParameters(), paymentBrand: brand.code };
-  if (sheet.token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = sheet.token;
+  const token = sheet.token || (view.config.wallets?.[brand.code]?.testTokens || [])[sheet.picked]?.token;
+  if (token) fields[`${SHEET_OF[brand.code]}.paymentToken`] = token;
   for (const name of view.config.billing) if (sheet.address[name]) fields[`billing.${name}`] = sheet.address[name];
   const sending = view.gateway.post(fields);
   callPage("onAfterSubmit", { brand: brand.code });
@@ -67,13 +68,17 @@ export async function pressWallet(view, part, brand) {
   await follow(view, part, sending);
 }
 
-// What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile.
-/** @param {View} view @param {string} amount */
-async function stillFor(view, amount) {
+// What the shopper agreed to in a sheet is what is charged. The shop may have changed the checkout meanwhile: the test
+// cards' tokens are read anew with its amount, since they are made for it.
+/** @param {View} view @param {OtherBrand} brand @param {string} amount */
+async function stillFor(view, brand, amount) {
   const same = () => !amount || !view.config.checkout.amount || Number(amount) === Number(view.config.checkout.amount);
   if (same()) return true;
-  const { status, body } = await view.gateway.config([], view.words.locale).catch(() => /** @type {any} */ ({}));
-  if (status === 200) Object.assign(view.config.checkout, body.checkout);
+  const { status, body } = await view.gateway.config([brand.code], view.words.locale).catch(() => /** @type {any} */ ({}));
+  if (status === 200) {
+    Object.assign(view.config.checkout, body.checkout);
+    view.config.wallets = { ...view.config.wallets, ...body.wallets };
+  }
   if (!same()) complain(`The sheet showed ${amount}, the checkout's amount is ${view.config.checkout.amount}: update the checkout before you show another total.`);
   return same();
 }
@@ -136,17 +141,18 @@ function walletSheet(view, brand, wallet) {
 
     const pay = h("button", { class: "wpwl-button wpwl-button-pay" }, h("span", { class: "wpwl-spinner", "aria-hidden": "true" }), h("span", { class: "wpwl-button-text" }));
     const showPay = () => (/** @type {Node} */ (pay.lastChild).textContent = isShop ? t("continueTo", { brand: view.words.label(brand) }) : t("pay", { amount: isolated(view.words.money(amount, currency)) }));
-    let working = false;
+    let asking = 0, paying = false, closed = false;
+    const showWork = () => {
+      pay.classList.toggle("wpwl-spinning", paying || asking > 0);
+      pay.setAttribute("aria-disabled", String(paying || asking > 0));
+    };
     /** @param {boolean} on */
     const work = (on) => {
-      working = on;
-      pay.classList.toggle("wpwl-spinning", on);
-      pay.setAttribute("aria-disabled", String(on));
+      paying = on;
+      showWork();
     };
     /** @param {string} trigger */
-    const changed = async (trigger) => {
-      if (typeof wishes.onPaymentDataChanged !== "function") return;
-      work(true);
+    const ask = async (trigger) => {
       try {
         const update = (await wishes.onPaymentDataChanged({ callbackTrigger: trigger, paymentMethodData: { type: "CARD" }, shippingAddress: wanted ? addressValues() : undefined })) || {};
         const price = update.newTransactionInfo || update;
@@ -159,17 +165,36 @@ function walletSheet(view, brand, wallet) {
       }
       showPrices();
       showPay();
-      work(false);
+      asking -= 1;
+      showWork();
+    };
+    // The page is asked one change after the other: an early answer that comes late would show an old total.
+    let asked = Promise.resolve();
+    /** @param {string} trigger */
+    const changed = (trigger) => {
+      if (typeof wishes.onPaymentDataChanged !== "function") return;
+      asking += 1;
+      showWork();
+      asked = asked.then(() => ask(trigger));
     };
 
     const form = h("form", { class: "wpwl-stack", novalidate: true, action: "#", onsubmit: async (event) => {
       event.preventDefault();
-      if (working) return;
+      if (paying) return;
       const wrong = address.map((field) => [field, view.t2(field.judge())]).filter(([field, text]) => { field.fail(text); return text; });
       if (wrong.length) return wrong[0][0].focus();
-      const popup = isShop ? window.open("about:blank", freshId("window"), "popup,width=480,height=720") : null;
-      const card = choices ? cards[Number(/** @type {HTMLInputElement} */ (form.querySelector(`[name="${picks}"]:checked`)).value)] : null;
       work(true);
+      // Leaving a field by pressing "Pay" is a change of it, too. Another total than the one on the button, or an error,
+      // wants another press.
+      if (asking) {
+        const agreed = amount;
+        while (asking) await asked;
+        if (closed) return;
+        if (amount !== agreed || !fault.hidden) return work(false);
+      }
+      const popup = isShop ? window.open("about:blank", freshId("window"), "popup,width=480,height=720") : null;
+      const picked = choices ? Number(/** @type {HTMLInputElement} */ (form.querySelector(`[name="${picks}"]:checked`)).value) : -1;
+      const card = cards[picked];
       if (typeof wishes.onPaymentAuthorized === "function") {
         let verdict;
         try {
@@ -190,7 +215,7 @@ function walletSheet(view, brand, wallet) {
       sheet.close("done");
       const at = wanted ? addressValues() : {};
       resolve({
-        popup, token: card && card.token, amount, complete: () => {},
+        popup, picked, amount, complete: () => {},
         address: { street1: at.address1, city: at.locality, postcode: at.postalCode, country: at.countryCode },
       });
     } }, h("p", { class: "wpwl-test" }, t("testSheet")),
@@ -199,7 +224,7 @@ function walletSheet(view, brand, wallet) {
     if (wanted) address.forEach((field) => field.control.addEventListener("change", () => changed("SHIPPING_ADDRESS")));
     showPrices();
     showPay();
-    const sheet = openSheet(view, { name: "wallet", title: view.words.label(brand), content: form, onClose: () => resolve(null) });
+    const sheet = openSheet(view, { name: "wallet", title: view.words.label(brand), content: form, onClose: () => { closed = true; resolve(null); } });
     const language = wishes.checkoutLanguage;
     if (language) sheet.dialog.dataset.language = language;
     changed("INITIALIZE");
