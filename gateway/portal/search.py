@@ -232,7 +232,9 @@ def _score_entry(entry: SearchEntry, query: str, words: list[tuple[str, str]]) -
         if not (found := _score_word(entry, title, word, begins)):
             return 0
         score += found
-    if title.startswith(query) or title.endswith(f".{query}"):
+    if title.startswith(query):
+        score += 21
+    elif title.endswith(f".{query}"):
         score += 20
     return score
 
@@ -256,20 +258,26 @@ def _score_word(entry: SearchEntry, title: str, word: str, begins: str) -> int:
 class SearchIndex:
     """All entries, and which of them have a word. ``words``: every word of the docs, sorted; ``numbers``: those of the
     entries that have it, the best first; ``before``: how many numbers the words before it have together. ``titles``:
-    title in lower case → numbers. ``pairs``: two letters → the title words that have them, for what is misspelt."""
+    title in lower case → numbers; ``names``: these titles, sorted. ``pairs``: two letters → the title words that have
+    them, for what is misspelt."""
 
     entries: tuple[SearchEntry, ...]
     words: tuple[str, ...]
     numbers: tuple[tuple[int, ...], ...]
     before: tuple[int, ...]
     titles: Mapping[str, tuple[int, ...]]
+    names: tuple[str, ...]
     pairs: Mapping[str, tuple[str, ...]]
 
     def choose_entries(self, query: str, words: list[tuple[str, str]], most: int) -> list[int]:
-        """At most ``most`` entries that may contain every word: those that are called so, and those that have a word
-        which begins as the rarest of the query does."""
+        """At most ``most`` entries that may contain every word: those that are called so or whose title begins so, and
+        those that have a word which begins as the rarest of the query does. "100.400.3" has three words, of which the
+        first says little."""
         chosen = dict.fromkeys(self.titles.get(query, ())[:most])
-        ranges = [self._find_range(part) for _, begins in words for part in begins.split()[:1]]
+        first, last = _find_range(self.names, query)
+        begun = chain.from_iterable(self.titles[name] for name in self.names[first : min(last, first + most)])
+        chosen |= dict.fromkeys(islice(begun, max(0, most // 2 - len(chosen))))
+        ranges = [_find_range(self.words, part) for _, begins in words for part in begins.split()]
         if ranges:
             first, last = min(ranges, key=lambda found: self.before[found[1]] - self.before[found[0]])
             # Each word's best before the second best of any, so that none of many words crowds the others out.
@@ -281,9 +289,10 @@ class SearchIndex:
                     break
         return list(chosen)
 
-    def _find_range(self, part: str) -> tuple[int, int]:
-        """The words that begin with ``part``: from the first to the one behind the last."""
-        return bisect_left(self.words, part), bisect_left(self.words, f"{part}{_LAST_CHARACTER}")
+
+def _find_range(ordered: tuple[str, ...], begins: str) -> tuple[int, int]:
+    """Those that begin with ``begins``: from the first to the one behind the last."""
+    return bisect_left(ordered, begins), bisect_left(ordered, f"{begins}{_LAST_CHARACTER}")
 
 
 def load_search_index(live: bool) -> SearchIndex:
@@ -320,6 +329,7 @@ def _build_search_index(live: bool) -> SearchIndex:
         numbers=numbers,
         before=tuple(accumulate((len(one) for one in numbers), initial=0)),
         titles={title: tuple(found) for title, found in titles.items()},
+        names=tuple(sorted(titles)),
         pairs={pair: tuple(found) for pair, found in pairs.items()},
     )
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
@@ -242,12 +243,28 @@ def update_rejected_mandates(orders: Mapping[UUID, Iterable[BankOrder]]) -> None
 
 def _take_back(mandate: SepaMandate, order: BankOrder) -> None:
     """The bank never settled the order: its sequence and amendment belong to the next one. What the mandate was before
-    that amendment is what the bank knows, also where it was amended again since."""
+    that amendment is what the bank knows, also where it was amended again since, unless the order before it was never
+    settled either."""
     if mandate.first_payment == order.pk:
         mandate.first_payment = None
-    mandate.amendment = {**mandate.amendment, **order.amendment}
+    if order.amendment:
+        older, newer = order.amendment, mandate.amendment
+        if _follows_unsettled_amendment(order):
+            older, newer = newer, older
+        mandate.amendment = {**newer, **older}
     if order.last and mandate.state_reason == SepaMandate.StateReason.FINAL:
         mandate.state, mandate.state_reason = State.ACTIVE, ""
+
+
+def _follows_unsettled_amendment(order: BankOrder) -> bool:
+    """Whether the bank has refused an amendment before this order's and settled nothing of the mandate since: the
+    mandate has that one again, and it is the older one."""
+    states = BankOrder.State
+    settled = Q(state__in=(states.BOOKED, states.RETURNED, states.WON_BACK))
+    refused = Q(state__in=(states.REJECTED, states.WITHDRAWN)) & ~Q(amendment={})
+    before = BankOrder.objects.filter(mandate=order.mandate_id, kind=order.kind, file__lt=order.file_id)
+    last = before.filter(settled | refused).order_by("-file", "-pk").values_list("state", flat=True).first()
+    return last in (states.REJECTED, states.WITHDRAWN)
 
 
 def _apply_reason(mandate: SepaMandate, reason: str) -> None:

@@ -46,7 +46,16 @@ VOID = frozenset({"input", "br", "img", "meta", "link", "hr", "path", "rect", "l
 PUBLISHED = frozenset(each.description for each in result_codes.RESULT_CODES.values())
 """Words of result codes: the API's own, the same in every language."""
 WIRE = frozenset(
-    {"amount", "currency", "holder", "key", "chargeback by hand", ", ".join(DEFAULT_WEBHOOK_KINDS), *WEBHOOK_KINDS}
+    {
+        "amount",
+        "bic",
+        "currency",
+        "holder",
+        "key",
+        "chargeback by hand",
+        ", ".join(DEFAULT_WEBHOOK_KINDS),
+        *WEBHOOK_KINDS,
+    }
 )
 """Names of the API, and what requests were logged as."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -26,6 +27,8 @@ FOUND = {
     "amonut": "/docs/reference/payment#amount",
     "refnud": "/docs/follow-ups#refund",
 }
+
+CODE = re.compile(r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}")
 
 
 def test_what_readers_type_is_found_first() -> None:
@@ -52,6 +55,17 @@ def test_every_section_of_the_guides_is_found_by_its_heading() -> None:
     assert len(sections) > 100
     for section in sections:
         assert section.url in {one.url for one in search_docs(section.title, live=False)}, section.title
+
+
+def test_a_result_code_is_found_while_it_is_typed() -> None:
+    """Its first number is that of hundreds of others."""
+    codes = [one for one in list_search_entries(live=False) if CODE.fullmatch(one.title)]
+    assert len(codes) > 300
+    for code in codes:
+        for typed in (code.title[:5], code.title[:7], code.title[:-1]):
+            found = search_docs(typed, live=False)
+            assert found, typed
+            assert found[0].title.startswith(typed), typed
 
 
 def test_nothing_is_found_of_what_is_like_no_word() -> None:

@@ -459,6 +459,27 @@ def test_a_mandate_that_was_amended_again_before_its_rejection_says_what_the_ban
     assert amended(laid_out(outbox)) == {"mandate": "M-A"}
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["the first one first", "the second one first"])
+def test_of_two_amended_collections_that_are_both_rejected_the_first_says_what_the_bank_knows(
+    banked: Shop, outbox: Path, order: tuple[int, int]
+) -> None:
+    sepa.debit(banked.api, **NAMED)
+    run(banked)
+    laid_out(outbox)
+    filed = []
+    for name in ("M-B", "M-C"):
+        mandates.amend_mandate(SepaMandate.objects.get(), reference=name)
+        paid = sepa.debit(banked.api, bankAccount__mandate__id=name).id
+        filed.append((run(banked).message_id, paid))
+        laid_out(outbox)
+    for which in order:
+        message, paid = filed[which]
+        sepa.take(sepa.status(message, orders={paid: ("RJCT", "AM04")}))
+    sepa.debit(banked.api, bankAccount__mandate__id="M-C")
+    run(banked)
+    assert amended(laid_out(outbox)) == {"mandate": "M-A"}
+
+
 def test_the_amendment_of_a_collection_that_was_returned_is_known_to_the_bank(banked: Shop, outbox: Path) -> None:
     sepa.debit(banked.api, **NAMED)
     run(banked)
