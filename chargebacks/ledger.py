@@ -249,11 +249,12 @@ def join_notice_to_payment(
 def check_not_recorded(marks: NoticeMarks) -> None:
     """Raise AlreadyRecordedError or DuplicateNoticeError if one of the marks is recorded already."""
     line, duplicate_key = marks
-    told = dict(AcquirerNotice.objects.filter(pk__in=[one for one in marks if one]).values_list("reference", "payment"))
-    if line in told:
-        raise AlreadyRecordedError(told[line])
-    if duplicate_key in told:
-        raise DuplicateNoticeError(told[duplicate_key])
+    notices = AcquirerNotice.objects.filter(pk__in=[one for one in marks if one])
+    recorded = dict(notices.values_list("reference", "payment"))
+    if line in recorded:
+        raise AlreadyRecordedError(recorded[line])
+    if duplicate_key in recorded:
+        raise DuplicateNoticeError(recorded[duplicate_key])
 
 
 def _insert_notices(write: WriteStatement, payment: UUID, marks: NoticeMarks) -> None:

@@ -328,8 +328,8 @@ def resolve_scheme_reason(code: str, description: str = "") -> SchemeReason | No
     reason = SCHEME_REASONS.get(code)
     if reason is None or code not in CARDHOLDER_DISPUTE_CODES:
         return reason
-    told = description.lower()
-    result = next((result for words, result in CARDHOLDER_DISPUTE_CONDITIONS if words in told), "")
+    text = description.lower()
+    result = next((result for words, result in CARDHOLDER_DISPUTE_CONDITIONS if words in text), "")
     return replace(reason, result=f"000.100.{result}") if result else reason
 
 

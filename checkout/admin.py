@@ -175,12 +175,22 @@ class OfferRuleAdmin(MerchantPage):
         "Without a rule every brand of the channel is offered. A rule hides brands, or puts them first, "
         "by amount, country or risk."
     )
-    list_display = ("name", "merchant", "channel", "position", "action", "brands", "told", "reason", "active")
+    list_display = (
+        "name",
+        "merchant",
+        "channel",
+        "position",
+        "action",
+        "brands",
+        "conditions_text",
+        "reason",
+        "active",
+    )
     list_filter = ("active", "action")
     list_select_related = ("merchant", "channel")
 
     @admin.display(description=gettext_lazy("conditions"))
-    def told(self, rule: OfferRule) -> str:
+    def conditions_text(self, rule: OfferRule) -> str:
         labels = {one.name: one.label for one in OFFER_CONDITION_INPUTS}
         return "; ".join(
             f"{labels.get(name, name)} {', '.join(map(str, value)) if isinstance(value, list) else value}"

@@ -75,17 +75,17 @@ def pay_checkout(row: Checkout, submission: CheckoutSubmission) -> Payment:
     """
     public_id = row.public_id
     for _ in range(MAX_CHECKOUT_UPDATE_TRIES):
-        standing = row.payment
-        if standing is None or standing.status == Status.DECLINED:
+        latest = row.payment
+        if latest is None or latest.status == Status.DECLINED:
             request = _build_request(row, submission)
             _release_transaction_id(row)
             try:
                 return process_payment(request)
             except ConcurrentPaymentUpdateError:
                 pass
-        elif standing.status != Status.PENDING:
-            return standing
-        elif (settled := _resolve_pending_payment(row, standing, submission)) is not None:
+        elif latest.status != Status.PENDING:
+            return latest
+        elif (settled := _resolve_pending_payment(row, latest, submission)) is not None:
             return settled
         row = session.find_open_checkout(public_id)
     raise RequestRefusedError(CONCURRENT_UPDATE_CODE)
@@ -181,15 +181,15 @@ def _release_transaction_id(row: Checkout) -> None:
         Payment.objects.filter(pk=row.payment.pk, status=Status.DECLINED).update(duplicate_guard=None)
 
 
-def _resolve_pending_payment(row: Checkout, standing: Payment, submission: CheckoutSubmission) -> Payment | None:
+def _resolve_pending_payment(row: Checkout, latest: Payment, submission: CheckoutSubmission) -> Payment | None:
     """Decide about a payment that waits for its shopper. Returns it if the same means is submitted again, or if it
     turns out to be approved; None if it was withdrawn and this submission may go on. Raises RequestRefusedError while
     its result is unknown."""
-    standing.merchant, standing.channel = row.merchant, row.channel
+    latest.merchant, latest.channel = row.merchant, row.channel
     request = _build_request(row, submission)
-    if _is_same_attempt(standing, request):
-        return standing
-    ended = shopper_return.withdraw_payment(standing, None)
+    if _is_same_attempt(latest, request):
+        return latest
+    ended = shopper_return.withdraw_payment(latest, None)
     if ended.status == Status.DECLINED:
         return None
     if ended.status == Status.PENDING:
@@ -200,21 +200,21 @@ def _resolve_pending_payment(row: Checkout, standing: Payment, submission: Check
     return ended
 
 
-def _is_same_attempt(standing: Payment, request: PaymentRequest) -> bool:
+def _is_same_attempt(latest: Payment, request: PaymentRequest) -> bool:
     """True for a double click, or the same means again: the shopper continues the existing payment."""
-    if standing.brand != request.brand or standing.registration != request.registration:
+    if latest.brand != request.brand or latest.registration != request.registration:
         return False
-    if request.means is None or standing.means_fingerprint is None:
-        return request.means is None and standing.means_fingerprint is None
-    if not current_vault().matches(request.means.account, standing.means_fingerprint):
+    if request.means is None or latest.means_fingerprint is None:
+        return request.means is None and latest.means_fingerprint is None
+    if not current_vault().matches(request.means.account, latest.means_fingerprint):
         return False
     # A date that the shopper corrects is another attempt: the payment that waits has the wrong one.
-    if _read_expiry(load_payment_means(standing)) != _read_expiry(request.means):
+    if _read_expiry(load_payment_means(latest)) != _read_expiry(request.means):
         return False
-    waiting = Suspension.objects.filter(pk=standing.pk).first()
+    waiting = Suspension.objects.filter(pk=latest.pk).first()
     if waiting is None:
         return False
-    held = current_vault().open(waiting.secrets_sealed, standing.id) if waiting.secrets_sealed is not None else None
+    held = current_vault().open(waiting.secrets_sealed, latest.id) if waiting.secrets_sealed is not None else None
     now = pack_one_time_secrets(request.means, request.parameters.secrets)
     return (held or Secret("")) == (now or Secret(""))
 

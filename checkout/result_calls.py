@@ -86,12 +86,12 @@ def make_due_result_calls(merchant: Merchant | None) -> int:
     made = 0
     with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_RESULT_CALLS, thread_name_prefix="result-call") as pool:
         for _ in range(MAX_ROUNDS_PER_RUN):
-            owed = claim_due_result_calls(clock.real_now(), merchant=merchant)
-            if not owed:
+            due_calls = claim_due_result_calls(clock.real_now(), merchant=merchant)
+            if not due_calls:
                 break
-            urls = _list_result_urls(owed)
-            asked = [(one, pool.submit(_make_call, url)) for one in owed if (url := urls.get(one.payment))]
-            for one in owed:
+            urls = _list_result_urls(due_calls)
+            asked = [(one, pool.submit(_make_call, url)) for one in due_calls if (url := urls.get(one.payment))]
+            for one in due_calls:
                 if not urls.get(one.payment):
                     ResultCall.objects.filter(pk=one.payment).delete()
             for one, future in asked:
@@ -125,14 +125,14 @@ def claim_due_result_calls(
     ]
 
 
-def _list_result_urls(owed: Sequence[DueResultCall]) -> dict[UUID, str]:
+def _list_result_urls(due_calls: Sequence[DueResultCall]) -> dict[UUID, str]:
     """Payment → address to call. Calls that come too late are left out."""
-    payments = Payment.objects.filter(pk__in=[one.payment for one in owed]).only("id", "request", "resource_path")
+    payments = Payment.objects.filter(pk__in=[one.payment for one in due_calls]).only("id", "request", "resource_path")
     found = {payment.pk: shopper_return.build_result_url(payment) or "" for payment in payments}
     now = clock.real_now()
     return {
         one.payment: found.get(one.payment, "")
-        for one in owed
+        for one in due_calls
         if now + one.clock_offset < one.due_at + RESULT_CALL_RETENTION
     }
 
@@ -143,10 +143,10 @@ def _make_call(url: str) -> outbound.CallOutcome:
 
 def _record_attempt(one: DueResultCall, outcome: outbound.CallOutcome) -> int:
     """Record the attempt, and delete the call or schedule its repetition."""
-    heard = outcome.status in ANSWERED_STATUSES
+    is_answered = outcome.status in ANSWERED_STATUSES
     now = clock.real_now() + one.clock_offset
     again = now + timedelta(seconds=RESULT_CALL_RETRY_DELAYS_S[min(one.attempt, len(RESULT_CALL_RETRY_DELAYS_S)) - 1])
-    over = heard or one.attempt > len(RESULT_CALL_RETRY_DELAYS_S) or again >= one.expires_at
+    over = is_answered or one.attempt > len(RESULT_CALL_RETRY_DELAYS_S) or again >= one.expires_at
     write = WriteStatement()
     write.insert(
         CallAttempt,
@@ -163,6 +163,6 @@ def _record_attempt(one: DueResultCall, outcome: outbound.CallOutcome) -> int:
     else:
         write.update_related(ResultCall, {"due_at": again, "lease_until": None}, {"payment_id": one.payment})
     write.run()
-    if over and not heard:
+    if over and not is_answered:
         log.warning("result_call_failed", payment=one.payment.hex, status=outcome.status, attempts=one.attempt)
     return 1

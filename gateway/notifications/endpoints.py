@@ -123,8 +123,8 @@ def validate_endpoint(url: str, *, mode: str, wrapper: str, kinds: Sequence[str]
         raise InvalidEndpointError("a wrapper is for encrypted endpoints only")
     unknown = [kind for kind in kinds if kind not in WEBHOOK_KINDS]
     if unknown or not kinds:
-        told = f"{unknown[0][:32]!r} is none" if unknown else "none was given"
-        raise InvalidEndpointError(f"the kinds are one or more of {', '.join(WEBHOOK_KINDS)}; {told}")
+        problem = f"{unknown[0][:32]!r} is none" if unknown else "none was given"
+        raise InvalidEndpointError(f"the kinds are one or more of {', '.join(WEBHOOK_KINDS)}; {problem}")
     if len(url) > MAX_ENDPOINT_URL_CHARS:
         raise InvalidEndpointError(f"the URL has at most {MAX_ENDPOINT_URL_CHARS:,} characters")
     if url == INSPECTOR_URL_PREFIX:

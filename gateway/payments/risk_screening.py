@@ -56,7 +56,7 @@ PARTIAL_APPROVAL_REFUSED_CODE: Final = "800.100.155"
 """Too little credit: why an issuer approves less than it was asked for."""
 PARTIAL_APPROVAL_DETAIL: Final = "PartialApproval"
 """Member of resultDetails of a payment that was declined so: what was granted of what."""
-_TAKEN_BACK: Final = "takenBack"
+_VOID_MEMBER: Final = "takenBack"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class ScreeningPlan:
             self.watch.count(write, reply.code)
         # A reply that another acquirer may be asked after is no issuer's, even where it stands for an earlier decline.
         # Nor is an approval that we took back a decline of the issuer.
-        judged = reply.sent and not reply.retryable_elsewhere and _TAKEN_BACK not in reply.received
+        judged = reply.sent and not reply.retryable_elsewhere and _VOID_MEMBER not in reply.received
         if self.retries is not None and judged:
             self.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
 
@@ -366,7 +366,7 @@ def void_refused_approval(
         reply,
         code=verdict.code,
         approved=None,
-        received={**reply.received, _TAKEN_BACK: dict(voided.received)},
+        received={**reply.received, _VOID_MEMBER: dict(voided.received)},
         details=details,
     )
 

@@ -123,8 +123,8 @@ def parse_person(merchant: Merchant, kind: str, value: str) -> PersonSelector:
     value = value.strip()
     shape, words = _SHAPES[kind]
     if len(value) > MAX_PERSON_VALUE_CHARS or not shape.fullmatch(value):
-        told = {"value": mask_person_value(value[:MAX_PERSON_VALUE_CHARS]), "words": words}
-        raise PersonNotFoundError(_("“%(value)s” is not %(words)s.") % told)
+        fields = {"value": mask_person_value(value[:MAX_PERSON_VALUE_CHARS]), "words": words}
+        raise PersonNotFoundError(_("“%(value)s” is not %(words)s.") % fields)
     return PersonSelector(merchant=merchant, kind=kind, value=value)
 
 

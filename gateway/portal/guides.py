@@ -80,21 +80,21 @@ class StatusPart:
 
 
 _STATE_WORDS: Final = {"ok": "All is well", "slow": "Some things are late", "down": "Payments may fail"}
-_kept_status: tuple[float, datetime, tuple[StatusPart, ...]] | None = None
+_cached_status: tuple[float, datetime, tuple[StatusPart, ...]] | None = None
 
 
 def read_status() -> tuple[datetime, tuple[StatusPart, ...]]:
     """When the parts were looked at, and their states; at most STATUS_KEPT_S old."""
-    global _kept_status
-    if _kept_status is None or time.monotonic() - _kept_status[0] > STATUS_KEPT_S:
-        _kept_status = (time.monotonic(), clock.real_now(), _check_status())
-    return _kept_status[1:]
+    global _cached_status
+    if _cached_status is None or time.monotonic() - _cached_status[0] > STATUS_KEPT_S:
+        _cached_status = (time.monotonic(), clock.real_now(), _check_status())
+    return _cached_status[1:]
 
 
 def forget_status() -> None:
     """Look at the parts anew with the next question."""
-    global _kept_status
-    _kept_status = None
+    global _cached_status
+    _cached_status = None
 
 
 def _check_status() -> tuple[StatusPart, ...]:

@@ -59,17 +59,17 @@ def handle_setup_event(event: EventContext) -> EventOutcome:
 
 
 def _check_declined_intent(
-    event: EventContext, first: Payment, intent: Mapping[str, Any], standing: str
+    event: EventContext, first: Payment, intent: Mapping[str, Any], own_status: str
 ) -> EventOutcome:
     """Flag an intent that holds money at the processor though its payment, or its attempt of it, is declined here
-    (``standing``); refunded money does not count."""
+    (``own_status``); refunded money does not count."""
     held = intent.get("status") == "requires_capture"
     if intent.get("status") == "succeeded" and (received := intent.get("amount_received")):
         refunds = list_objects(event.account, REFUNDS_PATH, [("payment_intent", event.row.object_id)])
         refunded = [refund.get("amount") for refund in refunds if refund.get("status") in ("succeeded", "pending")]
         held = sum(amount for amount in refunded if isinstance(amount, int)) < received
     if held:
-        return build_flagged_outcome(f"stands at the processor, {standing} here", payment=first.pk)
+        return build_flagged_outcome(f"stands at the processor, {own_status} here", payment=first.pk)
     return build_done_outcome(payment=first.pk)
 
 

@@ -63,10 +63,10 @@ def build_sample_settlement(
     scope: ReportScope, key: UUID, wanted: ReportQuery
 ) -> tuple[SettlementSummary, list[SettlementLine], int]:
     """The sample settlement of the day that ``key`` encodes; an id that was never handed out encodes a day, too."""
-    told_before = key.bytes[:12] == _prefix(scope)
+    is_sample = key.bytes[:12] == _prefix(scope)
     number = int.from_bytes(key.bytes[12:], "big")
     last = date.max.toordinal()
-    day = date.fromordinal(number) if told_before and 3 < number < last else _ANY + timedelta(days=number % 365)
+    day = date.fromordinal(number) if is_sample and 3 < number < last else _ANY + timedelta(days=number % 365)
     lines = _lines(scope, day, _names(scope))
     summary = _summary(day, key, lines, scope)
     chosen = [line for line in lines if wanted.record_type in ("", line.record_type)]

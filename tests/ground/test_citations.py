@@ -101,6 +101,23 @@ def test_a_decision_is_one() -> None:
     assert [where for where, match in cited(DECISION) if match[1] not in there] == []
 
 
+def test_a_decision_that_another_changes_says_so() -> None:
+    """Who opens the older page learns from its second line where it no longer holds."""
+    pages = {path.name[:4]: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "decisions").glob("0*.md")}
+    status = {
+        number: " ".join(text.partition("\n\n")[2].partition("\n\n")[0].split()) for number, text in pages.items()
+    }
+    changes = [
+        (number, changed)
+        for number, text in status.items()
+        for part in text.split("; ")
+        if part.startswith(("amends", "replaces"))
+        for changed in re.findall(r"(?<!\d)0\d{3}(?!-)", part)
+    ]
+    assert len(changes) > 5
+    assert [pair for pair in changes if pair[0] not in status[pair[1]]] == []
+
+
 def test_a_file_that_is_named_is_there() -> None:
     wrong = [where for where, match in cited(DOCUMENT) if not (ROOT / match[0].rstrip(".")).exists()]
     assert wrong == []

@@ -48,7 +48,7 @@ MAX_CIRCUIT_CHANGES_READ: Final = 500
 FAILED_OVER: Final = "LEFT"
 """The status counted at an account whose payment was sent to another account after a failure. An account that declined
 before a cascade counts a decline instead."""
-_TAKEN_BACK: Final = "VOIDED"
+_VOIDED: Final = "VOIDED"
 """The status counted at an account whose attempt was voided, so that the payment is the account's again that had
 declined it: the attempt was not decided there."""
 
@@ -67,7 +67,7 @@ SELECT connector, account, channel_id, date_trunc('hour', at, 'UTC'), status, co
 GROUP BY 1, 2, 3, 4, 5
 UNION ALL
 SELECT way ->> 'connector', way ->> 'account', channel_id, date_trunc('hour', at, 'UTC'),
-    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' WHEN way ? 'voided' THEN '{_TAKEN_BACK}'
+    CASE WHEN way ? 'declined' THEN '{Status.DECLINED}' WHEN way ? 'voided' THEN '{_VOIDED}'
         ELSE '{FAILED_OVER}' END, count(*)
 FROM recent, jsonb_array_elements(tried) AS way
 WHERE (way ->> 'connector', way ->> 'account') <> (connector, account)

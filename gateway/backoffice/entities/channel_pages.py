@@ -195,11 +195,11 @@ class ChannelAdmin(MerchantPage):
     search_fields = ("name", "merchant__name")
     search_help_text = gettext_lazy("Name of the channel or of its merchant")
     ordering = ("merchant", "position", "created_at")
-    readonly_fields = ("entity", "told_to", "files_go_to", "exemption_trial")
+    readonly_fields = ("entity", "notified_endpoints", "files_go_to", "exemption_trial")
     autocomplete_fields = ("merchant",)
     fieldsets = (
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
-        (gettext_lazy("Where its events and files go"), {"fields": ("told_to", "files_go_to")}),
+        (gettext_lazy("Where its events and files go"), {"fields": ("notified_endpoints", "files_go_to")}),
         (
             gettext_lazy("What it takes"),
             {"fields": ("brands", "brand_order", "currencies", "three_d_secure", "cvv_required", "partial_approvals")},
@@ -244,7 +244,7 @@ class ChannelAdmin(MerchantPage):
         ]
 
     @display(description=gettext_lazy("webhook endpoints"))
-    def told_to(self, channel: Channel) -> SafeString:
+    def notified_endpoints(self, channel: Channel) -> SafeString:
         """The webhook endpoints of this channel, and those of its merchant for all channels."""
         found = WebhookEndpoint.objects.filter(Q(channel=channel) | Q(channel=None), merchant=channel.merchant_id)
         rows = [

@@ -101,9 +101,9 @@ def mail_requests(rows: Sequence[Approval]) -> int:
     for row in rows:
         try:
             with translation.override(row.language or settings.LANGUAGE_CODE):
-                told = _("To approve: %s") % describe_approval(row), _describe_request(row)
+                notice = _("To approve: %s") % describe_approval(row), _describe_request(row)
             for one in list_deciders(row, candidates):
-                by_decider.setdefault((one.email, row.language), []).append(told)
+                by_decider.setdefault((one.email, row.language), []).append(notice)
         except Exception:  # one request that fails stops no notice of the others
             log.exception("approval_notice_failed", approval=row.pk.hex)
     mails = []

@@ -137,7 +137,7 @@ def build_payment_story(payment: Payment, *, with_prices: bool = False) -> Payme
         *_list_delivery_events(keys, by_key),
         *(moment for row in approvals for moment in _build_approval_events(row, by_key)),
         *_list_manual_events(keys, by_key),
-        *(moment for told in TIMELINE_SOURCES for moment in told(members)),
+        *(moment for list_moments in TIMELINE_SOURCES for moment in list_moments(members)),
     ]
     return PaymentStory(
         payment=payment,

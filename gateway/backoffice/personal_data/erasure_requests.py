@@ -182,8 +182,8 @@ def lapse_old_approvals(_merchant: Merchant | None = None) -> int:
     for row in approved.order_by("pk"):
         with transaction.atomic():
             same = approved.filter(pk=row.pk, decided_at=row.decided_at)
-            nobody = {"decided_by": None, "decided_by_name": "", "decided_at": None}
-            if not same.update(state=ErasureState.ASKED, **nobody):
+            undecided = {"decided_by": None, "decided_by_name": "", "decided_at": None}
+            if not same.update(state=ErasureState.ASKED, **undecided):
                 continue  # carried out or ended meanwhile
             row.refresh_from_db()
             _record(BY_TIME, "erasure approval lapsed", row)
@@ -207,8 +207,8 @@ def withdraw_erasure(row: ErasureRequest, *, by: ErasureClerk) -> ErasureRequest
 
 def describe_open_matters(fault: PersonStillActiveError) -> str:
     """What has to end first, in the user's language."""
-    told = "; ".join(f"{one.title}: {', '.join(one.ids)}" for one in fault.matters)
-    return _("Nothing was erased, because something is open.") + f" {told}"
+    matters = "; ".join(f"{one.title}: {', '.join(one.ids)}" for one in fault.matters)
+    return _("Nothing was erased, because something is open.") + f" {matters}"
 
 
 def export_within_page(selector: PersonSelector) -> dict[str, Any]:

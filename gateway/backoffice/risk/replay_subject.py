@@ -36,7 +36,7 @@ _AFTER: Final[Mapping[str, RiskOutcome]] = MappingProxyType(
         AVS_REVIEW_CODE: RiskOutcome.REVIEW, CVV_REVIEW_CODE: RiskOutcome.REVIEW,
     }
 )  # fmt: skip
-_TAKEN_BACK: Final = (AVS_DECLINED_CODE, CVV_DECLINED_CODE)
+_VOIDED_CODES: Final = (AVS_DECLINED_CODE, CVV_DECLINED_CODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _list_unstored_parameters() -> Mapping[str, tuple[str, ...]]:
 
 def was_acquirer_approved(payment: Payment) -> bool:
     """Whether the acquirer approved, even if a rule set then voided the approval."""
-    return payment.status == Status.APPROVED or payment.result_code in _TAKEN_BACK
+    return payment.status == Status.APPROVED or payment.result_code in _VOIDED_CODES
 
 
 def find_original_outcome(payment: Payment) -> RiskOutcome:

@@ -98,24 +98,26 @@ def render_inspected_webhooks(row: WebhookEndpoint, after: int = 0) -> list[dict
     rows = list(InspectedWebhook.objects.filter(endpoint=row, pk__gt=after).order_by("-id")[:MAX_SHOWN_MESSAGES])
     if not rows:
         return []
-    told = WebhookDelivery.objects.filter(pk__in=[one.delivery for one in rows]).in_bulk()
+    deliveries = WebhookDelivery.objects.filter(pk__in=[one.delivery for one in rows]).in_bulk()
     keys = load_verification_keys(row)
-    return [_render_message(one, told.get(one.delivery), keys) for one in rows]
+    return [_render_message(one, deliveries.get(one.delivery), keys) for one in rows]
 
 
-def _render_message(one: InspectedWebhook, told: WebhookDelivery | None, keys: SigningKeys | None) -> dict[str, Any]:
+def _render_message(
+    one: InspectedWebhook, delivery: WebhookDelivery | None, keys: SigningKeys | None
+) -> dict[str, Any]:
     headers = {name.lower(): value for name, value in one.headers.items()}
     # Verified as of its arrival: the page may be viewed much later.
     verdict = message_verification.verify_message(keys, headers, one.body, one.at) if keys is not None else None
     return {
         "row": one,
-        "delivery": told,
+        "delivery": delivery,
         "headers": sorted(one.headers.items()),
         "body": one.body if "x-initialization-vector" in headers else mask_text(one.body),
         "text": format_webhook_body(verdict.text if verdict is not None and verdict.text else ""),
         "summary": _summarize_payload(verdict.text if verdict is not None else ""),
         **_render_verdict(verdict),
-        "payment": build_payment_page_url(told.payment) if told and told.payment else "",
+        "payment": build_payment_page_url(delivery.payment) if delivery and delivery.payment else "",
     }
 
 
@@ -175,16 +177,16 @@ def verify_webhook_body(page: MerchantPage, request: HttpRequest, rows: list[Web
     ]
     initial = {"endpoint": request.GET.get("endpoint", "")}
     form = VerifyWebhookForm(request.POST if request.method == "POST" else None, offered=offered, initial=initial)
-    told: dict[str, Any] = {}
+    pasted: dict[str, Any] = {}
     if request.method == "POST" and form.is_valid():
-        told = _judge_pasted_body(form, {row.pk.hex: row for row in rows})
+        pasted = _judge_pasted_body(form, {row.pk.hex: row for row in rows})
     context = {
         **page.admin_site.each_context(request),
         "title": _("Verify this body"),
         "opts": page.opts,
         "form": form,
         "none": not offered,
-        **told,
+        **pasted,
     }
     answer = TemplateResponse(request, "admin/office/verify.html", context)
     answer["Cache-Control"] = "no-store"

@@ -44,8 +44,8 @@ _MADE_UP: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 
 def build_sample_webhook(endpoint: WebhookEndpoint, kind: str) -> str:
     """The body of a sample of this kind for this endpoint."""
-    told = _find_newest_payload(endpoint, kind)
-    action, payload = (told["action"], told["payload"]) if told is not None else _MADE_UP[kind]
+    newest = _find_newest_payload(endpoint, kind)
+    action, payload = (newest["action"], newest["payload"]) if newest is not None else _MADE_UP[kind]
     entity = (endpoint.channel_id or endpoint.merchant_id).hex
     about = {
         "authentication": {"entityId": entity},
@@ -67,5 +67,5 @@ def _find_newest_payload(endpoint: WebhookEndpoint, kind: str) -> dict[str, Any]
     words = webhook_payloads.build_webhook_payloads([found], {found.pk}).get(found.pk)
     if words is None or not words.text:
         return None
-    told: dict[str, Any] = json.loads(words.text)
-    return told
+    payload: dict[str, Any] = json.loads(words.text)
+    return payload

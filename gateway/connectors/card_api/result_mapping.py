@@ -170,9 +170,9 @@ CVV_RESPONSE_BY_CHECK: Final[Mapping[str, str]] = MappingProxyType(
 
 def map_address_checks(line: str, postcode: str) -> str:
     """The avsResponse for ``address_line1_check`` and ``address_postal_code_check``; '' if neither was made."""
-    told = {line, postcode} - {""}
-    if not told & {_PASS, _FAIL}:
-        return "U" if told else ""
+    results = {line, postcode} - {""}
+    if not results & {_PASS, _FAIL}:
+        return "U" if results else ""
     return _AVS[line == _PASS, postcode == _PASS]
 
 

@@ -219,10 +219,10 @@ class HostLink:
         raise LinkDownError("the host did not answer the sign-on")
 
     def _serve(self, connection: HostConnection) -> None:
-        heard = time.monotonic()
+        last_read = time.monotonic()
         while not self._over():
             for frame in self._frames(connection, LINK_TICK_S):
-                heard, self._silences = time.monotonic(), 0
+                last_read, self._silences = time.monotonic(), 0
                 self._handle_frame(frame, connection)
             now = time.monotonic()
             if self._signed_off and not self._pending:
@@ -233,7 +233,7 @@ class HostLink:
                 if self._silences >= MAX_UNANSWERED_QUESTIONS:
                     raise LinkDownError(f"the host left {self._silences} questions without an answer")
                 continue
-            quiet = now - heard > self.terminal.echo_s
+            quiet = now - last_read > self.terminal.echo_s
             if self._echo is None and (quiet or self._suspect):
                 self._suspect = False
                 within = now + settings.GATEWAY_ACQUIRER_TIMEOUT_S

@@ -307,8 +307,8 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
 def _explain_outdated(order: BankOrder, target: BankOrder.State, one: StatementEntry) -> str:
     """Why a person should look at an entry that counts less than another; '' for a mere repeat."""
     if order.state in (BankOrder.State.BOOKED, BankOrder.State.REJECTED):
-        told = f"the bank says {one.entry_type.value!r}, and what it booked or returned on that day or since counts"
-        return told if target is not BankOrder.State.REJECTED else ""
+        note = f"the bank says {one.entry_type.value!r}, and what it booked or returned on that day or since counts"
+        return note if target is not BankOrder.State.REJECTED else ""
     if one.on is None and target is BankOrder.State.RETURNED:
         return "returned on a day that is not named, after a return that was won back"
     return ""
@@ -332,8 +332,8 @@ def _is_outranked(order: BankOrder, target: BankOrder.State, one: StatementEntry
         return (returned.filter(on__gte=one.on) if one.on is not None else returned).exists()
     if one.on is None:
         return returned.exists()
-    told_later = rejections.filter(message__kind=STATUS_REPORT, on__gt=one.on)
-    return told_later.exists() or returned.filter(Q(on__gte=one.on) | Q(on=None)).exists()
+    later_rejections = rejections.filter(message__kind=STATUS_REPORT, on__gt=one.on)
+    return later_rejections.exists() or returned.filter(Q(on__gte=one.on) | Q(on=None)).exists()
 
 
 def _is_outdated(order: BankOrder, target: BankOrder.State, on: date | None) -> bool:

@@ -330,8 +330,8 @@ def _seal_iban(iban: Secret, payment: UUID) -> dict[str, Any]:
 
 def _is_given_up(reversal: UUID) -> bool:
     """Whether recovery has given up a reversal, so that its merchant may know it as declined."""
-    taken_back = OpenPayment.objects.filter(pk=reversal, void_attempted=True).exists()
-    return taken_back or Payment.objects.filter(pk=reversal, status=Status.DECLINED).exists()
+    is_voided = OpenPayment.objects.filter(pk=reversal, void_attempted=True).exists()
+    return is_voided or Payment.objects.filter(pk=reversal, status=Status.DECLINED).exists()
 
 
 def _load_payment(ident: UUID) -> Payment:

@@ -132,14 +132,14 @@ def _status(record: MessageRecord) -> Iterator[StatementEntry]:
 
 def _resolution(message: BankXmlMessage) -> Iterator[StatementEntry]:
     """The answers of a camt.029: of single orders, else of their batch, their file, or the message as a whole."""
-    whole, told = "", False
+    whole, is_answered = "", False
     for record in message.records:
         if record.level == "Sts":
             whole = record.first("Conf")
         for one in _answer(record, whole):
-            told = True
+            is_answered = True
             yield one
-    if not told and (entry_type := _CANCELLATION_STATUSES.get(whole)) is not None:
+    if not is_answered and (entry_type := _CANCELLATION_STATUSES.get(whole)) is not None:
         yield StatementEntry(entry_type=entry_type, where="the answer to a cancellation request")
 
 

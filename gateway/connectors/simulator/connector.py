@@ -139,10 +139,10 @@ def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]
     """The present reply of an order: pending with a redirect, or decided."""
     code = orders.SIMULATED_ORDER_KINDS[order.kind].code(order.state)
     reply = _reply(request, sent, code=code, approved=Money(order.amount, order.currency), response=order.state)
-    told = {**reply.received, **orders.describe_simulated_order(order)}
+    received = {**reply.received, **orders.describe_simulated_order(order)}
     open_ = order.state == SimulatedOrder.State.OPEN
     redirect = orders.build_order_redirect(order) if open_ else None
-    return replace(reply, facts=orders.build_order_facts(order), redirect=redirect, received=told)
+    return replace(reply, facts=orders.build_order_facts(order), redirect=redirect, received=received)
 
 
 def _ask_issuer(request: AcquirerRequest) -> IssuerAnswer | None:
