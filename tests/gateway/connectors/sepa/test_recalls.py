@@ -332,6 +332,6 @@ def test_a_user_recalls_transfers_of_the_own_merchant(recalling: Shop, stranger:
     asked = BankOrder.objects.get(kind=BankFile.Kind.RECALL)
     assert (asked.recall_reason, asked.original_payment) == ("AC03", UUID(refund))
     entry = AuditEntry.objects.get(action="recall transfer")
-    assert (entry.subject_id, entry.after) == (refund, {"recall": asked.pk.hex, "reason": "AC03"})
+    assert (UUID(entry.subject_id), entry.after) == (UUID(refund), {"recall": asked.pk.hex, "reason": "AC03"})
     detail = client.get(reverse("admin:gateway_bankorder_change", args=[asked.pk])).content.decode()
     assert "wrong account (AC03)" in detail
