@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from chargebacks.cases import compute_refunded_before
 from chargebacks.evidence_checklist import OTHER_CHARGEBACK_REASON, is_chargeback_reason
 from chargebacks.models import Chargeback, DisputeAlert
+from chargebacks.stages import find_inquiry_days
 from gateway.access import audit_log, permissions
 from gateway.backoffice.access.independence import MOVE_MONEY_PERMISSION
 from gateway.backoffice.follow_ups.clerk_limits import Clerk, ClerkLimitExceededError
@@ -37,10 +38,7 @@ from gateway.payments.webhook_payloads import register_payload_source
 from gateway.timers import wakeup
 
 ALERT_WEBHOOK_KIND: Final = "ALERT"
-DEFAULT_ANSWER_PERIODS: Final = {
-    DisputeAlert.Kind.ALERT: timedelta(hours=72),
-    DisputeAlert.Kind.INQUIRY: timedelta(days=14),
-}
+ALERT_ANSWER_TIME: Final = timedelta(hours=72)
 """Where the provider names no time. Alert services give 24 to 72 hours; the one that was sent always comes first."""
 REFUND_ABANDONED_AFTER: Final = timedelta(seconds=60)
 """An alert whose refund has no payment after this time has lost its worker; the timer sends it, with the same id."""
@@ -68,6 +66,10 @@ class AlertFacts:
     respond_by: datetime | None = None
 
 
+def _find_answer_time(kind: DisputeAlert.Kind, brand: str) -> timedelta:
+    return timedelta(days=find_inquiry_days(brand)) if kind == DisputeAlert.Kind.INQUIRY else ALERT_ANSWER_TIME
+
+
 def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> tuple[DisputeAlert, bool]:
     """Record an alert about ``disputed``, loaded with its merchant. Returns it, and whether this call made it: the same
     reference again is the same alert. What was refunded before is REFUNDED at once. Raises AlertNotPossibleError."""
@@ -88,7 +90,7 @@ def record_alert(disputed: Payment, facts: AlertFacts, by: audit_log.Actor) -> t
         amount=facts.amount,
         currency=facts.currency,
         opened_at=now,
-        due_at=facts.respond_by or now + DEFAULT_ANSWER_PERIODS[facts.kind],
+        due_at=facts.respond_by or now + _find_answer_time(facts.kind, disputed.brand),
         closed_at=now if refunded else None,
         remind_at=None if refunded else now,
         moved_at=read_database_time(),

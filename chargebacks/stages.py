@@ -8,8 +8,9 @@ Sources: Visa, "Dispute Management Guidelines for Visa Merchants" (dispute condi
 collaboration flow) and Visa Core Rules, section 11; Mastercard, "Chargeback Guide Merchant Edition", chapters 2 and 5
 (second presentment, pre-arbitration and arbitration case filing); American Express, "Merchant Regulations", chapter 11
 (fraud programmes and inquiries quoted by https://www.chargebackexpertz.com/american-express-reason-codes/ and
-https://chosenpayments.com/american-express-chargeback-codes/); Discover, "Dispute Rules Manual". Schemes change days
-and fees twice a year: the acquirer's own date in the file or letter decides, and these stand where it names none.
+https://chosenpayments.com/american-express-chargeback-codes/); Discover, "Dispute Rules Manual", which was not at hand:
+pages that quote it contradict each other, and the shorter time stands. Schemes change days and fees twice a year: the
+acquirer's own date in the file or letter decides, and these stand where it names none.
 Source: docs/decisions/0065.
 """
 
@@ -143,6 +144,21 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
             answer_days=14,
             source="American Express Merchant Regulations, 11.5",
         ),
+        # 20 days and 30 are quoted; arbitration has no number that two pages agree on, so it has the default's.
+        (DISCOVER, "", _FIRST): StageRule(
+            name="chargeback",
+            answer="representment",
+            scheme_days=20,
+            answer_days=14,
+            source="https://justt.ai/blog/discover-merchant-chargeback",
+        ),
+        (DISCOVER, "", _PRE): StageRule(
+            name="pre-arbitration",
+            answer="answer to the pre-arbitration",
+            scheme_days=30,
+            answer_days=20,
+            source="https://docs.chargeflow.io/docs/reference/concepts/network-timelines",
+        ),
         (SEPA_SCHEME, "", _FIRST): StageRule(
             name="claim of an unauthorised collection",
             answer="copy of the mandate",
@@ -153,6 +169,9 @@ STAGE_RULES: Final[Mapping[tuple[str, str, str], StageRule]] = MappingProxyType(
     }
 )
 """(scheme, flow, stage) → its rule."""
+INQUIRY_DAYS: Final = 14
+DISCOVER_INQUIRY_DAYS: Final = 5
+"""Days to answer a ticket retrieval request: https://justt.ai/blog/discover-merchant-chargeback"""
 _OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {_FIRST: "chargeback", _PRE: "second chargeback", _LAST: "arbitration"}
 )
@@ -345,6 +364,11 @@ def find_stage_rule(brand: str, scheme_reason: str, stage: str) -> StageRule:
         name, answer = (rule.name, rule.answer) if rule else (_OTHER_NAMES[stage], "representment")
         return StageRule(name=name, answer=answer, scheme_days=days, answer_days=days)
     return rule
+
+
+def find_inquiry_days(brand: str) -> int:
+    """Days to answer an inquiry (retrieval request) that names no day."""
+    return DISCOVER_INQUIRY_DAYS if SCHEME_BY_BRAND.get(brand) == DISCOVER else INQUIRY_DAYS
 
 
 def is_final_return(method: str, code: str) -> bool:

@@ -37,6 +37,7 @@ _TABLE: Final[Mapping[str, str]] = {
     "gateway.view_approval": "PMCA",
     "gateway.view_authorizationrelease": "PMCA",
     "gateway.view_bankorder": "PMCA",
+    "gateway.change_bankorder": "PM",
     "gateway.view_sepamandate": "PMCA",
     "gateway.change_sepamandate": "PM",
     "gateway.view_bankfile": "PMA",

@@ -71,8 +71,9 @@ class AcquirerRequest:
     """A request to an acquirer. Inquiries and voids carry the request of the payment that they are about.
 
     ``payment``: our payment's id; ``operation``: the payment type; ``at``: when this authorization attempt began, by
-    the merchant's clock: a later one, and one that waited for its shopper, has a time of its own; ``reference``: the
-    connector's id of the payment that a follow-up refers to; ``parameters``: forwardable parameters by full name;
+    the merchant's clock: a later one, and one that waited for its shopper, has a time of its own, and so has the void
+    of an authorization that a renewal has replaced; ``reference``: the connector's id of the payment that a follow-up
+    refers to; ``parameters``: forwardable parameters by full name;
     ``account``: the merchant's account at the acquirer; ``return_url``: where a redirected shopper comes back to, empty
     for a card; ``known_transaction_id``: the connector's own id of this payment, where an earlier attempt with an
     unknown outcome got one; ``amount_already_reversed``: for a reversal, what other reversals have taken, or may have,

@@ -78,6 +78,7 @@ class BankFile(models.Model):
         PAY = "PAY", "credit transfers (pain.001)"
         REVERSE = "REVERSE", "reversals of collections (pain.007)"
         CANCEL = "CANCEL", "cancellation requests (camt.055)"
+        RECALL = "RECALL", "recalls of credit transfers (camt.055)"
 
     class State(models.TextChoices):
         DECIDED = "DECIDED", "decided"
@@ -127,17 +128,18 @@ class BankFile(models.Model):
 
 class BankOrder(models.Model):
     """One order to a bank: money to collect under a mandate, to pay out, or to give back by a reversal; or the request
-    to cancel a collection that it has not settled yet.
+    to cancel a collection that it has not settled yet, or to recall a transfer.
 
-    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal).
-    ``original_payment``: for a refund or a cancellation request, the collection it gives back or cancels. ``name``,
+    ``payment``: the gateway's id of the message, which is the order's EndToEndId (RvslId of a reversal). A recall has
+    no payment: the id is its own (CxlId). ``original_payment``: for a refund or a cancellation request, the collection
+    it gives back or cancels; for a recall, the transfer. ``recall_reason``: why a transfer is recalled. ``name``,
     ``iban_sealed``, ``bic``: the other party's. ``text``: what they read. ``due_on``: the bank's day; ``file_at``: when
     it goes into a file, and ``final_at``: when it counts as booked even though no statement said so; both the
     merchant's clock. ``sequence``: FRST, RCUR or OOFF, decided with the file; ``batch``: the PmtInfId it is listed
     under; ``mandate_reference``, ``amendment``: of its mandate, as in the file. CONFIRMED is of cancellation requests
-    alone; the collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who is
-    notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank is
-    outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code.
+    and recalls alone; a collection is WITHDRAWN then. ``last``: the mandate is not used again after it. ``notice``: who
+    is notified before its day: mail, webhook, or empty where the merchant does it. ``address``: of a debtor whose bank
+    is outside the EEA. ``reason``: the bank's last one, an ISO 20022 external code.
     """
 
     class State(models.TextChoices):
@@ -176,6 +178,7 @@ class BankOrder(models.Model):
     address = models.JSONField(default=dict, blank=True)
     last = models.BooleanField(default=False)
     notice = models.CharField(max_length=7, default="", blank=True)
+    recall_reason = models.CharField(max_length=4, default="", blank=True)
     reason = models.CharField(max_length=35, default="")
     created_at = models.DateTimeField()
 

@@ -16,7 +16,7 @@ import structlog
 
 from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
 from gateway.connectors.acquirer_message import flatten_body, forwardable_parameters
-from gateway.connectors.port import AcquirerReply, AcquirerRequest, Connector, OutcomeUnknownError
+from gateway.connectors.port import AcquirerReply, AcquirerRequest, OutcomeUnknownError
 from gateway.connectors.routing import CONNECTORS
 from gateway.core import clock, identifiers
 from gateway.core.money import format_amount
@@ -133,7 +133,7 @@ def _release_renewed(row: AuthorizationRelease, chain: Chain) -> None:
     row.tries += 1
     started = clock.real_now()
     try:
-        reply: AcquirerReply | OutcomeUnknownError = connector.void(_build_void(chain, replaced, hold, connector))
+        reply: AcquirerReply | OutcomeUnknownError = connector.void(_build_void(chain, replaced, hold, row))
     except OutcomeUnknownError as unknown:
         reply = unknown
     received = reply.received if isinstance(reply, AcquirerReply) else describe_silence(reply)
@@ -147,15 +147,16 @@ def _release_renewed(row: AuthorizationRelease, chain: Chain) -> None:
     _end_release(row, AuthorizationRelease.State.RELEASED)
 
 
-def _build_void(chain: Chain, replaced: Payment, hold: Hold, connector: Connector) -> AcquirerRequest:
-    """The void of an authorization that a renewal has replaced, less what of it was captured."""
-    first = chain.first
+def _build_void(chain: Chain, replaced: Payment, hold: Hold, row: AuthorizationRelease) -> AcquirerRequest:
+    """The void of an authorization that a renewal has replaced, less what of it was captured. It began with the row, so
+    that a repeat has the same time; days may lie between it and the authorization."""
+    first, connector = chain.first, CONNECTORS[replaced.connector]
     return AcquirerRequest(
         payment=replaced.id,
         operation=replaced.payment_type,
         money=replaced.money,
         brand=replaced.brand,
-        at=replaced.created_at,
+        at=row.created_at,
         means=load_chain_means(first.id),
         reference=first.connector_tx_id if replaced.practice else "",
         known_transaction_id=replaced.connector_tx_id,

@@ -135,6 +135,8 @@ TIMER: Final = Timer(
 
 def _apply_event(event: BankOrderEvent) -> bool:
     """Move the payment of one event. True when the event is processed, False when it has to wait."""
+    if event.order.kind == order_records.BankFileKind.RECALL:
+        return _mark_applied(event)  # it has no payment: what it brings back is the transfer's own event
     payment = Payment.objects.select_related("merchant").get(pk=event.order_id)
     if payment.status in (Status.STARTED, Status.IN_DOUBT):
         return False  # its first answer is being written, or recovery inquires about it

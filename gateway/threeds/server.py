@@ -151,6 +151,10 @@ def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, 
             _close_by_verdict(row, find_missing_verdict(MissingAuthentication.NOT_ENROLLED), configuration, asked.now),
         )
     row.version, row.method_url = found.version, found.method_url
+    if not messages.is_requestor_kind_known(found.version, asked.parameters):
+        _store_messages(row, _build_fault_message(row, f"threeRIInd: not in {found.version}, which the issuer speaks"))
+        verdict = find_missing_verdict(MissingAuthentication.VERSION)
+        return _unchanged_outcome(row, _close_by_verdict(row, verdict, configuration, asked.now))
     ask = _build_subject(row, asked, configuration, found)
     if found.method and configuration.method and row.device_channel == messages.BROWSER_CHANNEL:
         row.step = AuthenticationStep.METHOD

@@ -49,6 +49,9 @@ AUTHENTICATION_IND_BY_STANDING_TYPE: Final[Mapping[str, str]] = MappingProxyType
 THREE_RI_IND: Final[Mapping[str, str]] = MappingProxyType(
     {"RECURRING": "01", "SPLIT_SHIPMENT": "06", "DELAYED_SHIPMENT": "06"}
 )
+THREE_RI_IND_SINCE_2_2: Final = frozenset({"06"})
+"""Of these, what 2.1.0 does not have: it has 01 to 05, and none of those says truly that goods are shipped later.
+https://vcasdocs.cardinalcommerce.com/rdx/v2.2.3/docs/3ri-indicator-values"""
 DATA_ONLY: Final = "06"
 """The challengeIndicator for sharing data only, without an authentication."""
 CHALLENGE_IND_IN_2_1: Final[Mapping[str, str]] = MappingProxyType(
@@ -224,6 +227,18 @@ def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
     }
 
 
+def is_requestor_kind_known(version: str, parameters: Mapping[str, str]) -> bool:
+    """Whether ``version`` of the protocol has the kind of the requestor's own authentication (3RI) that ``parameters``
+    ask for. True for every other authentication."""
+    if resolve_device_channel(parameters) != REQUESTOR_CHANNEL or version >= "2.2.0":
+        return True
+    return _resolve_requestor_kind(parameters) not in THREE_RI_IND_SINCE_2_2
+
+
+def _resolve_requestor_kind(parameters: Mapping[str, str]) -> str:
+    return THREE_RI_IND[parameters.get("threeDSecure.threeRIInd", "RECURRING")]
+
+
 def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
     """What the merchant asks for: challenge indicator, 3RI, decoupled. An exemption is the acquirer's affair: EMV has
     no field for it."""
@@ -239,7 +254,7 @@ def _wishes(ask: AuthenticationSubject, channel: str) -> ThreeDSMessage:
         decoupled = False  # 2.1.0 has none
     message = {"threeDSRequestorChallengeInd": indicator}
     if channel == REQUESTOR_CHANNEL:
-        message["threeRIInd"] = THREE_RI_IND[given.get("threeDSecure.threeRIInd", "RECURRING")]
+        message["threeRIInd"] = _resolve_requestor_kind(given)
     else:
         message["threeDSRequestorAuthenticationInd"] = purpose
     if decoupled:

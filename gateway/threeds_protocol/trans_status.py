@@ -83,6 +83,7 @@ class MissingAuthentication(enum.StrEnum):
     NOT_SET_UP = "not set up"
     INCOMPLETE = "required fields missing"
     MALFORMED = "answer not in the protocol"
+    VERSION = "not in the protocol version that the issuer speaks"
 
 
 CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str, str]]] = MappingProxyType(
@@ -92,6 +93,7 @@ CODES_BY_MISSING_AUTHENTICATION: Final[Mapping[MissingAuthentication, tuple[str,
         MissingAuthentication.NOT_SET_UP: ("100.390.106", "000.400.104"),
         MissingAuthentication.INCOMPLETE: ("100.390.117", "000.400.104"),
         MissingAuthentication.MALFORMED: ("100.390.115", "000.400.103"),
+        MissingAuthentication.VERSION: ("100.390.121", "000.400.113"),
     }
 )
 

@@ -66,11 +66,19 @@ def test_every_code_of_a_scheme_means_a_reason_of_the_table() -> None:
         ("VISA", "", "ARBITRATION", 5),
         ("MASTER", "4853", "FIRST", 30),
         ("MASTER", "4853", "PRE_ARBITRATION", 20),
+        ("DISCOVER", "AA", "FIRST", 14),
+        ("DINERS", "", "PRE_ARBITRATION", 20),
+        ("DISCOVER", "", "ARBITRATION", 14),
         ("MIR", "", "FIRST", 14),
     ],
 )
 def test_days_are_those_of_the_scheme(brand: str, code: str, stage: str, expected: int) -> None:
     assert stages.find_stage_rule(brand, code, stage).answer_days == expected
+
+
+@pytest.mark.parametrize(("brand", "days"), [("DISCOVER", 5), ("DINERS", 5), ("VISA", 14), ("AMEX", 14), ("", 14)])
+def test_an_inquiry_without_a_day_has_the_days_of_its_scheme(brand: str, days: int) -> None:
+    assert stages.find_inquiry_days(brand) == days
 
 
 def test_the_settings_own_days_are_of_first_chargebacks(settings) -> None:  # type: ignore[no-untyped-def]

@@ -1,11 +1,13 @@
-"""Bank orders, their files, and the banks' messages, read-only. Files are shown with accounts masked.
+"""Bank orders, their files, and the banks' messages: read-only, but for recalls. Files are shown with accounts masked.
 
 Source: docs/connectors/sepa.md.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -13,7 +15,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
 from django.utils.html import format_html
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
@@ -23,6 +27,9 @@ from gateway.backoffice.kit.formatting import format_money
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.connectors.sepa import file_delivery, payment_files
 from gateway.connectors.sepa.bank_reasons import find_bank_reason
+from gateway.connectors.sepa.cancellations import REFUSED_CANCELLATIONS, REQUEST_KINDS
+from gateway.connectors.sepa.connector import recall_transfer
+from gateway.connectors.sepa.recalls import RECALL_REASONS, RecallRefusedError
 from gateway.core import identifiers
 from gateway.models import BankFile, BankMessage, BankOrder, BankOrderEvent
 
@@ -48,9 +55,36 @@ class BankOrderEventInline(ReadOnlyInline):
         return True  # checked by the order's page
 
 
+_RECALL_TITLES: Final[Mapping[str, Promise]] = MappingProxyType(
+    {
+        "DUPL": lazy("sent twice (DUPL)"),
+        "TECH": lazy("technical fault (TECH)"),
+        "FRAD": lazy("fraud (FRAD)"),
+        "AC03": lazy("wrong account (AC03)"),
+        "AM09": lazy("wrong amount (AM09)"),
+        "CUST": lazy("the merchant's wish (CUST)"),
+    }
+)
+"""Reason of a recall → what users read."""
+
+
+def _build_recall_action(reason: str) -> Callable[[BankOrderAdmin, HttpRequest, QuerySet[BankOrder]], None]:
+    """The list's action that recalls transfers for one reason."""
+
+    @admin.action(
+        description=format_lazy("{what}: {why}", what=lazy("Recall transfers"), why=_RECALL_TITLES[reason]),
+        permissions=["recall"],
+    )
+    def recall(page: BankOrderAdmin, request: HttpRequest, queryset: QuerySet[BankOrder]) -> None:
+        page.recall_transfers(request, queryset, reason)
+
+    recall.__name__ = f"recall_{reason.lower()}"
+    return recall
+
+
 @admin.register(BankOrder)
 class BankOrderAdmin(ReadOnlyPage):
-    """Orders to banks, read-only."""
+    """Orders to banks, read-only, but for recalls of transfers."""
 
     sensitive = True
     nothing = lazy("A direct debit or transfer that is to be presented to a bank stands here.")
@@ -64,11 +98,11 @@ class BankOrderAdmin(ReadOnlyPage):
     fields = (
         "payment_link", "merchant", "channel", "acquirer_merchant_id", "kind", "state", "why", "money", "name",
         "other_account", "bic", "text", "mandate", "sequence", "due_on", "file_at", "final_at", "file", "batch",
-        "gives_back", "created_at",
+        "gives_back", "recalled_for", "created_at",
     )  # fmt: skip
     readonly_fields = fields
     inlines = (BankOrderEventInline,)
-    actions = None
+    actions = tuple(_build_recall_action(reason) for reason in RECALL_REASONS)
 
     @admin.display(description=lazy("kind"))
     def what(self, row: BankOrder) -> str:
@@ -76,6 +110,7 @@ class BankOrderAdmin(ReadOnlyPage):
             BankFile.Kind.COLLECT: _("collection"),
             BankFile.Kind.REVERSE: _("reversal"),
             BankFile.Kind.CANCEL: _("cancellation request"),
+            BankFile.Kind.RECALL: _("recall"),
         }
         return str(names.get(BankFile.Kind(row.kind), _("transfer")))
 
@@ -89,11 +124,37 @@ class BankOrderAdmin(ReadOnlyPage):
 
     @admin.display(description=lazy("reason"))
     def why(self, row: BankOrder) -> str:
-        return f"{row.reason}: {find_bank_reason(row.reason).meaning}" if row.reason else ""
+        if not row.reason:
+            return ""
+        if row.kind in REQUEST_KINDS and row.reason in REFUSED_CANCELLATIONS:
+            return f"{row.reason}: {REFUSED_CANCELLATIONS[row.reason]}"
+        return f"{row.reason}: {find_bank_reason(row.reason).meaning}"
 
     @admin.display(description=lazy("payment"))
     def payment_link(self, row: BankOrder) -> str:
-        return _link_payment(row.payment)
+        return _link_payment(row.payment) if row.kind != BankFile.Kind.RECALL else ""
+
+    @admin.display(description=lazy("recalled because of"))
+    def recalled_for(self, row: BankOrder) -> str:
+        return str(_RECALL_TITLES.get(row.recall_reason, ""))
+
+    def has_recall_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.may(request, "change", obj)
+
+    def recall_transfers(self, request: HttpRequest, queryset: QuerySet[BankOrder], reason: str) -> None:
+        """Recall each transfer that can be, with an audit entry, and say why not of the others."""
+        done = 0
+        for row in self.own(request, queryset, "change").order_by("pk"):
+            try:
+                with transaction.atomic():
+                    recall = recall_transfer(row, reason)
+                    self.record(request, "recall transfer", row, after={"recall": recall.pk.hex, "reason": reason})
+            except RecallRefusedError as refusal:
+                messages.error(request, _("%(order)s: %(why)s.") % {"order": row.pk.hex, "why": refusal})
+            else:
+                done += 1
+        if done:
+            messages.success(request, ngettext("%d transfer is recalled.", "%d transfers are recalled.", done) % done)
 
     @admin.display(description=lazy("gives back or cancels"))
     def gives_back(self, row: BankOrder) -> str:

@@ -107,11 +107,19 @@ DATA_ELEMENTS: Final = (
         number="4", kinds=_ALL, about="amount in minor units; of RV the original's, with increments", fill=_amount
     ),
     DataElement(
-        number="7", kinds=_ALL, about="when this authorization attempt began, UTC", fill=lambda q: f"{q.at:%m%d%H%M%S}"
+        number="7",
+        kinds=_ALL,
+        about="when this authorization attempt or reversal began, UTC",
+        fill=lambda q: f"{q.at:%m%d%H%M%S}",
     ),
     DataElement(number="11", kinds=_ALL, about="trace number, once a day on a terminal", fill=_trace),
-    DataElement(number="12", kinds=_ALL, about="the same time, local", fill=lambda q: f"{q.local:%H%M%S}"),
-    DataElement(number="13", kinds=_ALL, about="its day, local", fill=lambda q: f"{q.local:%m%d}"),
+    DataElement(
+        number="12",
+        kinds=_ALL,
+        about="the same time, local; of RV and reversals the original's",
+        fill=lambda q: f"{q.local:%H%M%S}",
+    ),
+    DataElement(number="13", kinds=_ALL, about="the day of DE12", fill=lambda q: f"{q.local:%m%d}"),
     DataElement(number="14", kinds=_ALL, about="card.expiryYear, card.expiryMonth", fill=_expiry),
     DataElement(
         number="18",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -31,6 +32,7 @@ MAX_MINOR_UNITS: Final = 10**12 - 1
 VOID_KIND: Final = "V"
 _ORIGINAL: Final = re.compile(r"([A-Z]{2})([0-9]{6})([0-9]{10})([0-9]{12})([!-~]{6})([0-9]{1,12})\.([!-~]{0,15})")
 _NETWORK_CHARS: Final = 15
+_YEARS_TO_A_LEAP_DAY: Final = 9
 
 
 class UnsendableRequestError(Exception):
@@ -74,6 +76,15 @@ class OriginalMessage:
     auth: str = ""
     amount: int = 0
     network: str = ""
+
+    def find_sent_time(self, by: datetime) -> datetime:
+        """When it was sent, UTC. ``sent_at`` has no year: it is the latest such time that is not after ``by``."""
+        for year in range(by.year, by.year - _YEARS_TO_A_LEAP_DAY, -1):
+            with suppress(ValueError):  # 29 February
+                found = datetime.strptime(f"{year}{self.sent_at}+0000", "%Y%m%d%H%M%S%z")
+                if found <= by:
+                    return found
+        return by
 
     def text(self) -> str:
         """As stored in the payment's connector_tx_id, 64 characters at most."""
@@ -128,13 +139,15 @@ class IsoRequest:
 
     @property
     def at(self) -> datetime:
-        """When the payment began, UTC."""
+        """When the payment, or what reverses it, began, UTC."""
         return self.request.at.astimezone(UTC)
 
     @property
     def local(self) -> datetime:
-        """When the payment began, in the terminal's time zone."""
-        return self.request.at.astimezone(ZoneInfo(self.terminal.time_zone))
+        """When the transaction took place, in the terminal's time zone. A reversal is none: it has its original's."""
+        taken_back = self.original if self.kind in ("RV", VOID_KIND) else None
+        at = taken_back.find_sent_time(self.at) if taken_back is not None else self.at
+        return at.astimezone(ZoneInfo(self.terminal.time_zone))
 
 
 def build_iso_request(request: AcquirerRequest, terminal: Terminal, *, void: bool = False) -> IsoRequest:

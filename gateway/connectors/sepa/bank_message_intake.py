@@ -50,6 +50,7 @@ anyway."""
 _BEING_WRITTEN: Final = (".part", ".tmp", ".filepart", ".txt")
 _NOT_PAID: Final = frozenset({BankOrder.State.REJECTED, BankOrder.State.RETURNED, BankOrder.State.WITHDRAWN})
 _SENT_TWICE: Final = frozenset({"DUPL", "AM05"})
+_CANCELLABLE: Final = frozenset({BankFile.Kind.COLLECT, BankFile.Kind.PAY})
 
 STATUS_REPORT: Final = "pain.002"
 
@@ -198,13 +199,13 @@ def _apply_entry(one: StatementEntry, taken: _IntakeResult) -> None:
 
 
 def _apply_answer(one: StatementEntry, taken: _IntakeResult) -> None:
-    """Apply the answer to cancellation requests: the collection first, then the request."""
+    """Apply the answer to cancellation requests: the order that is cancelled first, then the request."""
     named = one.order is not None or one.batch or one.file
     requests = cancellations.list_requests(order=one.order, batch=one.batch, file=one.file) if named else []
     if not requests:
         taken.find(f"{one.where}: answers no cancellation request of ours")
-    for collection, request in sorted(requests):
-        behind, order = order_records.lock_bank_order(collection), order_records.lock_bank_order(request)
+    for original, request in sorted(requests):
+        behind, order = order_records.lock_bank_order(original), order_records.lock_bank_order(request)
         if behind is None or order is None:
             continue
         refused = one.order is None and order.state == BankOrder.State.REJECTED
@@ -218,7 +219,7 @@ def _resolve_reversal(one: StatementEntry) -> UUID | None:
     status of its file, or a booking out with no reason of the debtor's bank. None for any other entry."""
     assert one.order is not None
     if one.original:
-        kinds = (BankFile.Kind.REVERSE, BankFile.Kind.CANCEL)
+        kinds = (BankFile.Kind.REVERSE, *cancellations.REQUEST_KINDS)
         file = BankFile.objects.filter(message_id=one.original, kind__in=kinds).first()
         return reversals.find_reversal(one.order, file) if file is not None else None
     if one.entry_type not in (EntryType.OUT, EntryType.BACK_OUT) or one.reason not in ("", reversals.NO_REASON_GIVEN):
@@ -291,6 +292,9 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
                 f"{where}: the bank says {one.entry_type.value!r}, our books say {BankOrder.State(order.state).label!r}"
             )
         return
+    if target is BankOrder.State.BOOKED and order.file is None:
+        taken.find(f"{where}: the bank has booked it, and it was in no file")
+        return
     if _is_outranked(order, target, one) or _is_outdated(order, target, one.on):
         if why := _explain_outdated(order, target, one):
             taken.find(f"{where}: {why}")
@@ -298,7 +302,7 @@ def _move_order(order: BankOrder, one: StatementEntry, taken: _IntakeResult) -> 
     booked_after_all = order.state == BankOrder.State.REJECTED and target is BankOrder.State.BOOKED
     order_records.move_bank_order(order, target, reason=one.reason, on=one.on, charges=one.charges, message=taken.row)
     taken.moved += 1
-    if order.kind == BankFile.Kind.COLLECT and one.entry_type is not EntryType.CANCELLED:
+    if order.kind in _CANCELLABLE and one.entry_type is not EntryType.CANCELLED:
         taken.moved += order_records.settle_cancellation(order, taken.row)
     if order.mandate_id is not None and (target in _NOT_PAID or booked_after_all):
         taken.refused_by_mandate.setdefault(order.mandate_id, []).append(order)

@@ -1,8 +1,9 @@
-"""Cancellation requests (camt.055): a collection whose file is with the bank is taken back before its day.
+"""Cancellation requests (camt.055): a collection whose file is with the bank is taken back before its day, or a
+transfer is recalled (recalls.py).
 
 The request goes out at once, in a file of its own that names the original file; the bank's answer (camt.029) decides.
 Without one, the collection does: booked, it was too late; rejected, nothing was collected. Banks offer the service one
-by one. Source: EPC 016-06 (request for cancellation); ISO 20022 camt.055, camt.029; docs/decisions/0087.
+by one. Source: EPC 016-06 (request for cancellation); ISO 20022 camt.055, camt.029; docs/decisions/0087, 0120.
 """
 
 from __future__ import annotations
@@ -16,34 +17,47 @@ from uuid import UUID
 from xml.etree import ElementTree
 from zoneinfo import ZoneInfo
 
-from gateway.connectors.sepa.creditor import COLLECTION_SCHEMAS, Creditor
+from gateway.connectors.sepa.creditor import Creditor
 from gateway.connectors.sepa.xml_elements import add_element, render_xml_message, start_xml_message
 from gateway.core.money import format_amount
 from gateway.models import BankFile, BankOrder
 
 CANCELLATION_SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
-    {"pain.008.001.08": "camt.055.001.08", "pain.008.001.02": "camt.055.001.01"}
+    {
+        "pain.008.001.08": "camt.055.001.08",
+        "pain.001.001.09": "camt.055.001.08",
+        "pain.008.001.02": "camt.055.001.01",
+        "pain.001.001.03": "camt.055.001.01",
+    }
 )
-"""Schema of collections → the cancellation request's that the same banks accept."""
+"""Schema of the original file → the cancellation request's that the same banks accept."""
+OLDER_REQUEST: Final = "camt.055.001.01"
+"""The version of 2009, in which a bank is a BIC, a day of execution a date, and a reason one of a closed list."""
+OLDER_REASONS: Final = frozenset({"AGNT", "CURR", "CUST", "CUTA", "DUPL", "UPAY"})
+"""The codes of that list (CancellationReason4Code); any other reason goes as the bank's own (Prtry)."""
 REQUESTED_BY_CUSTOMER: Final = "CUST"
 """The reason sent."""
 AFTER_CUT_OFF: Final = "TM01"
 """Reason of a request that could not leave before the day of collection."""
 REFUSED_CANCELLATIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "": "the collection was settled before the bank answered",
+        "": "it was settled before the bank answered",
+        "AC04": "the account is closed",
         "AGNT": "a bank refuses",
-        "ARDT": "the collection has been returned already",
+        "AM04": "there is not enough money on the account",
+        "ARDT": "it has been returned already",
         "CUST": "a customer's decision",
         "LEGL": "regulatory rules",
         "NARR": "the reason is in words",
         "NOAS": "no answer from the other side",
-        "NOOR": "the bank has had no such collection",
-        "PTNA": "the collection has gone on to the next bank",
+        "NOOR": "the bank has had no such order",
+        "PTNA": "it has gone on to the next bank",
+        "RR04": "regulatory rules",
         "TM01": "after the bank's cut-off",
     }
 )
-"""Why a bank did not cancel: ISO 20022 ExternalPaymentCancellationRejection1Code; empty: no reason known."""
+"""Why a bank did not cancel or give back (ISO 20022 ExternalPaymentCancellationRejection1Code); empty: no reason
+known."""
 _State = BankOrder.State
 
 
@@ -55,7 +69,7 @@ def is_cancellable(behind: BankOrder, creditor: Creditor, now: datetime) -> bool
 
 
 def can_be_sent(behind: BankOrder, today: date) -> bool:
-    """Whether a request is decided about now: the bank has the file of its collection, or it is too late to wait."""
+    """Whether a request is decided about now: the bank has the file of its order, or it is too late to wait."""
     delivered = behind.file is not None and behind.file.state == BankFile.State.DELIVERED
     return delivered or not _is_before_its_day(behind, today)
 
@@ -64,29 +78,40 @@ def find_state_without_bank(behind: BankOrder | None, today: date) -> tuple[Bank
     """State and reason of a request that need not be sent any more; None for one that the bank has to be asked."""
     if behind is None:
         return _State.REJECTED, ""
-    if (settled := SETTLED_REQUESTS.get(_State(behind.state))) is not None:
+    if (settled := find_settled_state(behind)) is not None:
         return settled, ""
-    return None if _is_before_its_day(behind, today) else (_State.REJECTED, AFTER_CUT_OFF)
+    is_late = behind.kind == BankFile.Kind.COLLECT and not _is_before_its_day(behind, today)
+    return (_State.REJECTED, AFTER_CUT_OFF) if is_late else None
 
 
-SETTLED_REQUESTS: Final[Mapping[BankOrder.State, BankOrder.State]] = MappingProxyType(
+def find_settled_state(behind: BankOrder) -> BankOrder.State | None:
+    """What the request about ``behind`` is by the state of that order, whether the bank answers it or not; None while
+    only the bank can decide. A transfer may be given back long after it was booked."""
+    return _SETTLED_REQUESTS.get((BankFile.Kind(behind.kind), _State(behind.state)))
+
+
+_SETTLED_REQUESTS: Final[Mapping[tuple[BankFile.Kind, BankOrder.State], BankOrder.State]] = MappingProxyType(
     {
-        _State.BOOKED: _State.REJECTED,
-        _State.RETURNED: _State.REJECTED,
-        _State.WON_BACK: _State.REJECTED,
-        _State.REJECTED: _State.CONFIRMED,
-        _State.WITHDRAWN: _State.CONFIRMED,
+        (BankFile.Kind.COLLECT, _State.BOOKED): _State.REJECTED,
+        (BankFile.Kind.COLLECT, _State.RETURNED): _State.REJECTED,
+        (BankFile.Kind.COLLECT, _State.WON_BACK): _State.REJECTED,
+        (BankFile.Kind.COLLECT, _State.REJECTED): _State.CONFIRMED,
+        (BankFile.Kind.COLLECT, _State.WITHDRAWN): _State.CONFIRMED,
+        (BankFile.Kind.PAY, _State.RETURNED): _State.CONFIRMED,
+        (BankFile.Kind.PAY, _State.REJECTED): _State.CONFIRMED,
+        (BankFile.Kind.PAY, _State.WITHDRAWN): _State.CONFIRMED,
     }
 )
-"""State of the collection → what its request is then, whether the bank answers it or not."""
+REQUEST_KINDS: Final = (BankFile.Kind.CANCEL, BankFile.Kind.RECALL)
+"""Kinds of orders that ask for another one's cancellation."""
 
 
 def list_requests(*, order: UUID | None = None, batch: str = "", file: str = "") -> list[tuple[UUID, UUID]]:
-    """(collection, request) of the requests that the bank has, about a collection, a batch of the original file, or a
-    file: the original one or the request's own. Of several about one collection, the newest. About a batch or a file:
-    those that the bank has not answered, and none if they are of several request files, since the answer does not say
-    to which it belongs."""
-    rows = BankOrder.objects.filter(kind=BankFile.Kind.CANCEL, file__isnull=False)
+    """(order, request) of the requests that the bank has, about an order, a batch of the original file, or a file: the
+    original one or the request's own. Of several about one order, the newest. About a batch or a file: those that the
+    bank has not answered, and none if they are of several request files, since the answer does not say to which it
+    belongs."""
+    rows = BankOrder.objects.filter(kind__in=REQUEST_KINDS, file__isnull=False)
     if order is not None:
         rows = rows.filter(original_payment=order)
     else:
@@ -111,8 +136,7 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
     add_element(head, "Assgnr/Pty/Nm", name)
     bank = add_element(head, "Assgne/Agt/FinInstnId")
     if creditor["bic"]:
-        older = creditor["originalSchema"] == COLLECTION_SCHEMAS[1]
-        add_element(bank, "BIC" if older else "BICFI", creditor["bic"])
+        add_element(bank, "BIC" if creditor["schema"] == OLDER_REQUEST else "BICFI", creditor["bic"])
     else:
         add_element(bank, "Othr/Id", "NOTPROVIDED")
     stamped = file.stamped_at.astimezone(ZoneInfo(creditor["zone"]))
@@ -136,20 +160,23 @@ def render_cancellation_file(file: BankFile, orders: Sequence[BankOrder], name: 
         add_element(part, "CtrlSum", format_amount(total))
         add_element(part, "PmtInfCxl", "false")
         for order, behind in pairs:
-            _add_transaction(part, order, behind, name)
+            _add_transaction(part, order, behind, name, older=creditor["schema"] == OLDER_REQUEST)
     return render_xml_message(root)
 
 
-def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str) -> None:
+def _add_transaction(part: ElementTree.Element, order: BankOrder, behind: BankOrder, name: str, *, older: bool) -> None:
     one = add_element(part, "TxInf")
     add_element(one, "CxlId", order.payment.hex)
     add_element(one, "OrgnlEndToEndId", behind.payment.hex)
     add_element(one, "OrgnlInstdAmt", format_amount(behind.amount)).set("Ccy", behind.currency)
     assert behind.due_on is not None
-    add_element(one, "OrgnlReqdColltnDt", behind.due_on.isoformat())
+    executed = "OrgnlReqdExctnDt" if older else "OrgnlReqdExctnDt/Dt"
+    is_transfer = behind.kind == BankFile.Kind.PAY
+    add_element(one, executed if is_transfer else "OrgnlReqdColltnDt", behind.due_on.isoformat())
     reason = add_element(one, "CxlRsnInf")
     add_element(reason, "Orgtr/Nm", name)
-    add_element(reason, "Rsn/Cd", REQUESTED_BY_CUSTOMER)
+    code = order.recall_reason or REQUESTED_BY_CUSTOMER
+    add_element(reason, "Rsn/Prtry" if older and code not in OLDER_REASONS else "Rsn/Cd", code)
 
 
 def _is_before_its_day(behind: BankOrder, today: date) -> bool:

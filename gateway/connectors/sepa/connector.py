@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway.connectors.accounts import load_connector_account
 from gateway.connectors.acquirer_message import external_success_code, mask_request
 from gateway.connectors.capabilities import PAYOUT_TRANSFER, TRANSFER_PARAMETER, SentParameter
 from gateway.connectors.means import BankAccount
@@ -38,10 +39,11 @@ from gateway.connectors.sepa.creditor import (
     parse_creditor,
 )
 from gateway.connectors.sepa.mandates import MandateError
+from gateway.connectors.sepa.recalls import RecallRefusedError
 from gateway.core.money import Money
 from gateway.core.result_codes import TIMEOUT_REVERSED_CODE
 from gateway.models import BankFile, BankOrder
-from gateway.vault.sealing import current_vault
+from gateway.vault.sealing import VaultError, current_vault
 
 COLLECTION_OUTSTANDING: Final = "800.400.501"
 TRANSFER_OUTSTANDING: Final = "800.400.502"
@@ -177,6 +179,18 @@ def reply_from_bank_order(order: BankOrder, sent: Mapping[str, Any]) -> Acquirer
         received=order_records.describe_bank_order(order),
         pending_until=_pending_deadline(order) if code in _PENDING.values() else None,
     )
+
+
+def recall_transfer(transfer: BankOrder, reason: str) -> BankOrder:
+    """Ask the bank to give a transfer back; ``reason``: a key of RECALL_REASONS. Returns the recall. Raises
+    RecallRefusedError."""
+    try:
+        creditor = parse_creditor(load_connector_account(SEPA, transfer.channel_id, transfer.acquirer_merchant_id))
+    except (CreditorNotConfiguredError, VaultError):
+        raise RecallRefusedError(
+            "the account cannot be used: its settings are wrong or its secrets do not open"
+        ) from None
+    return order_records.create_recall(transfer.pk, reason, creditor)
 
 
 def result_code_of_order(order: BankOrder) -> str:

@@ -81,12 +81,12 @@ def plan_bank_file(channel: UUID, account: str, kind: BankFile.Kind, creditor: C
     if first is None:
         return 0
     now = clock.merchant_now(first.merchant)
-    if kind in _ABOUT_COLLECTIONS:
+    if kind in _ABOUT_ORDERS:
         order_records.lock_collections()  # before their rows: bank messages lock those in an order of their own
     due = waiting.filter(file_at__lte=now).order_by("due_on", "payment")
     found = list(due.select_for_update(skip_locked=True, of=("self",))[:MAX_FILE_ORDERS])
     originals: dict[UUID, BankOrder] = {}
-    if kind in _ABOUT_COLLECTIONS:
+    if kind in _ABOUT_ORDERS:
         found, originals = _choose_of_one_file(found, now.astimezone(creditor.zone).date())
     mandates = _lock_mandates(found)
     today = now.astimezone(creditor.zone).date()
@@ -138,16 +138,18 @@ def _earliest_collection(creditor: Creditor, kind: BankFile.Kind, now: datetime)
     return target_calendar.target_day_after(today, creditor.lead_days) if kind == BankFile.Kind.COLLECT else today
 
 
-_ABOUT_COLLECTIONS: Final = frozenset({BankFile.Kind.REVERSE, BankFile.Kind.CANCEL})
-"""Kinds whose message names the collections of one original file."""
+_ABOUT_ORDERS: Final = frozenset({BankFile.Kind.REVERSE, *cancellations.REQUEST_KINDS})
+"""Kinds whose message names the orders of one original file."""
 
 
 def _choose_of_one_file(found: list[BankOrder], today: date) -> tuple[list[BankOrder], dict[UUID, BankOrder]]:
-    """The reversals or cancellation requests of one original file, which a message names, and their collections. The
-    next run of this round or of the next one takes the others. A request waits until its original file is delivered."""
-    originals = reversals.find_collections(found)
+    """The reversals or cancellation requests of one original file, which a message names, and their original orders.
+    The next run of this round or of the next one takes the others. A request waits until its original file is
+    delivered."""
+    originals = reversals.find_original_orders(found)
     wait = {one for one, behind in originals.items() if not cancellations.can_be_sent(behind, today)}
-    found = [order for order in found if order.kind != BankFile.Kind.CANCEL or order.original_payment not in wait]
+    waits = [order for order in found if order.kind in cancellations.REQUEST_KINDS and order.original_payment in wait]
+    found = [order for order in found if order not in waits]
     first = next(
         (originals[order.original_payment].file_id for order in found if order.original_payment in originals), None
     )
@@ -159,7 +161,7 @@ def _creditor_snapshot(creditor: Creditor, kind: BankFile.Kind, originals: Mappi
     held = creditor.as_file_json()
     if kind == BankFile.Kind.PAY:
         return held | {"schema": TRANSFER_SCHEMAS[creditor.schema]}
-    if kind not in _ABOUT_COLLECTIONS:
+    if kind not in _ABOUT_ORDERS:
         return held
     original = next(iter(originals.values())).file
     assert original is not None
@@ -187,7 +189,7 @@ def _is_refused(
 ) -> bool:
     """Reject an order whose mandate has been ended or blocked since it was made, a reversal of what the debtor's bank
     has given back meanwhile, and a cancellation request that is decided or too late: no bank is asked."""
-    if order.kind == BankFile.Kind.CANCEL:
+    if order.kind in cancellations.REQUEST_KINDS:
         assert order.original_payment is not None
         found = cancellations.find_state_without_bank(order_records.lock_bank_order(order.original_payment), today)
         if found is not None:

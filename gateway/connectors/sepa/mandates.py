@@ -8,7 +8,6 @@ Source: EPC 016-06 (SDD Core rulebook, 4.1 The mandate, 4.6.1 DS-01, 4.6.4 Amend
 
 from __future__ import annotations
 
-import calendar
 import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
@@ -20,6 +19,7 @@ from django.db.models import Q
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
+from gateway.connectors.sepa import target_calendar
 from gateway.connectors.sepa.bank_reasons import MandateEffect, find_bank_reason
 from gateway.connectors.sepa.creditor import Creditor, is_outside_eea
 from gateway.connectors.sepa.postal_addresses import (
@@ -113,8 +113,7 @@ def mandate_lapses_on(mandate: SepaMandate) -> date | None:
     since = mandate.used_on or (None if mandate.named_by_merchant else mandate.signed_on)
     if since is None:
         return None
-    year, month = divmod(since.year * 12 + since.month - 1 + MANDATE_LAPSE_MONTHS, 12)
-    return date(year, month + 1, min(since.day, calendar.monthrange(year, month + 1)[1]))
+    return target_calendar.add_months(since, MANDATE_LAPSE_MONTHS)
 
 
 def resolve_debtor_address(request: AcquirerRequest, means: BankAccount, mandate: SepaMandate) -> dict[str, str]:

@@ -16,9 +16,9 @@ from django.db import transaction
 
 from gateway.connectors.means import BankAccount
 from gateway.connectors.port import AcquirerRequest
-from gateway.connectors.sepa import cancellations, mandates, reversals
+from gateway.connectors.sepa import cancellations, mandates, recalls, reversals
 from gateway.connectors.sepa.creditor import Creditor
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_iban
 from gateway.core.secret import Secret
 from gateway.db.statement import execute_sql
@@ -140,6 +140,32 @@ def create_cancellation(request: AcquirerRequest, creditor: Creditor, collection
 
 
 @transaction.atomic
+def create_recall(transfer: UUID, reason: str, creditor: Creditor) -> BankOrder:
+    """Create the recall of a transfer that the bank has; it goes out at once. Raises RecallRefusedError."""
+    behind = lock_bank_order(transfer)
+    if behind is None:
+        raise recalls.RecallRefusedError("there is no such transfer")
+    now = clock.merchant_now(behind.merchant)
+    recalls.check_recall(behind, reason, creditor, now)
+    order = BankOrder.objects.create(
+        payment=identifiers.row_id(),
+        merchant_id=behind.merchant_id,
+        channel_id=behind.channel_id,
+        acquirer_merchant_id=behind.acquirer_merchant_id,
+        kind=BankFileKind.RECALL,
+        original_payment=behind.pk,
+        recall_reason=reason,
+        amount=behind.amount,
+        currency=behind.currency,
+        file_at=now,
+        due_on=behind.due_on,
+        created_at=now,
+    )
+    transaction.on_commit(lambda: wakeup.notify_timer(BANK_FILE_TIMER))
+    return order
+
+
+@transaction.atomic
 def resolve_stored_mandate(request: AcquirerRequest, means: BankAccount, creditor: Creditor) -> SepaMandate:
     """The mandate of an account that is stored. Raises MandateError."""
     payment = _load_payment(request.payment)
@@ -216,17 +242,18 @@ def lock_collections() -> None:
     execute_sql("SELECT pg_advisory_xact_lock(%(key)s)", {"key": _COLLECTIONS_LOCK})
 
 
-def lock_cancellation(collection: UUID) -> BankOrder | None:
-    """The request to cancel a collection that the bank has to answer, locked; None if there is none. The collection is
+def lock_cancellation(original: UUID) -> BankOrder | None:
+    """The request to cancel or recall an order that the bank has to answer, locked; None if there is none. The order is
     locked before it: that keeps requests from being made or filed meanwhile."""
     rows = BankOrder.objects.select_for_update(of=("self",)).select_related("file", "mandate")
-    return rows.filter(original_payment=collection, kind=BankFileKind.CANCEL, state=BankOrderState.FILED).first()
+    asked = rows.filter(original_payment=original, kind__in=cancellations.REQUEST_KINDS)
+    return asked.filter(state=BankOrderState.FILED).first()
 
 
-def settle_cancellation(collection: BankOrder, message: BankMessage | None = None) -> bool:
-    """Decide the request to cancel a collection by what became of the collection, which is locked."""
-    state = cancellations.SETTLED_REQUESTS.get(BankOrderState(collection.state))
-    if state is None or (request := lock_cancellation(collection.pk)) is None:
+def settle_cancellation(original: BankOrder, message: BankMessage | None = None) -> bool:
+    """Decide the request to cancel or recall an order by what became of the order, which is locked."""
+    state = cancellations.find_settled_state(original)
+    if state is None or (request := lock_cancellation(original.pk)) is None:
         return False
     move_bank_order(request, state, message=message)
     return True

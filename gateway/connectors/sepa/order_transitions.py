@@ -33,6 +33,9 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.PAY, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
         (_Kind.PAY, EntryType.BACK_IN, _State.REJECTED): _State.REJECTED,
         (_Kind.PAY, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
+        # A recalled transfer: cancelled before it was booked. What is booked all the same is booked.
+        (_Kind.PAY, EntryType.CANCELLED, _State.FILED): _State.WITHDRAWN,
+        (_Kind.PAY, EntryType.OUT, _State.WITHDRAWN): _State.BOOKED,
         # A creditor's reversal: banks book it as money out, or as the return of the collection.
         (_Kind.REVERSE, EntryType.REJECTED, _State.FILED): _State.REJECTED,
         (_Kind.REVERSE, EntryType.OUT, _State.FILED): _State.BOOKED,
@@ -40,10 +43,13 @@ ORDER_TRANSITIONS: Final[Mapping[tuple[_Kind, EntryType, _State], _State]] = Map
         (_Kind.REVERSE, EntryType.BACK_OUT, _State.FILED): _State.BOOKED,
         (_Kind.REVERSE, EntryType.BACK_IN, _State.FILED): _State.REJECTED,
         (_Kind.REVERSE, EntryType.BACK_IN, _State.BOOKED): _State.RETURNED,
-        # A request to cancel a collection: answered, or its file was rejected.
+        # A request to cancel a collection or to recall a transfer: answered, or its file was rejected.
         (_Kind.CANCEL, EntryType.CANCELLED, _State.FILED): _State.CONFIRMED,
         (_Kind.CANCEL, EntryType.NOT_CANCELLED, _State.FILED): _State.REJECTED,
         (_Kind.CANCEL, EntryType.REJECTED, _State.FILED): _State.REJECTED,
+        (_Kind.RECALL, EntryType.CANCELLED, _State.FILED): _State.CONFIRMED,
+        (_Kind.RECALL, EntryType.NOT_CANCELLED, _State.FILED): _State.REJECTED,
+        (_Kind.RECALL, EntryType.REJECTED, _State.FILED): _State.REJECTED,
     }
 )
 """(order kind, entry type, present state) → new state. Anything else moves nothing; it is a finding unless it is a
@@ -63,6 +69,10 @@ ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = Mapp
         (_Kind.PAY, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.PAY, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.PAY, EntryType.BACK_IN): frozenset({_State.RETURNED}),
+        # Agreed to after it was booked: it is given back by a booking, which moves it.
+        (_Kind.PAY, EntryType.CANCELLED): frozenset(
+            {_State.BOOKED, _State.RETURNED, _State.REJECTED, _State.WITHDRAWN}
+        ),
         (_Kind.REVERSE, EntryType.REJECTED): frozenset({_State.REJECTED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.OUT): frozenset({_State.BOOKED, _State.RETURNED}),
         (_Kind.REVERSE, EntryType.BACK_OUT): frozenset({_State.BOOKED, _State.RETURNED}),
@@ -70,6 +80,9 @@ ORDER_REPEATS: Final[Mapping[tuple[_Kind, EntryType], frozenset[_State]]] = Mapp
         (_Kind.CANCEL, EntryType.REJECTED): frozenset({_State.REJECTED}),
         (_Kind.CANCEL, EntryType.CANCELLED): frozenset({_State.CONFIRMED}),
         (_Kind.CANCEL, EntryType.NOT_CANCELLED): frozenset({_State.REJECTED}),
+        (_Kind.RECALL, EntryType.REJECTED): frozenset({_State.REJECTED}),
+        (_Kind.RECALL, EntryType.CANCELLED): frozenset({_State.CONFIRMED}),
+        (_Kind.RECALL, EntryType.NOT_CANCELLED): frozenset({_State.REJECTED}),
     }
 )
 """States in which an entry is a repeat, or late: it is ignored."""

@@ -1,5 +1,5 @@
 """Renders a planned file as XML: pain.008 for collections, pain.001 for transfers, pain.007 for reversals, camt.055 for
-cancellation requests, always the same bytes.
+cancellation requests and recalls, always the same bytes.
 
 sepaxml builds the document; the values that it generates (message id, time, batch ids) are replaced by the recorded
 ones, and the result is validated against the message's schema. Source: ISO 20022; EPC 130-08, EPC 132-08.
@@ -52,7 +52,11 @@ def render_payment_file(file: BankFile, orders: Sequence[BankOrder], iban: IbanF
     return out
 
 
-_RENDERED_HERE: Final = {BankFile.Kind.REVERSE: render_reversal_file, BankFile.Kind.CANCEL: render_cancellation_file}
+_RENDERED_HERE: Final = {
+    BankFile.Kind.REVERSE: render_reversal_file,
+    BankFile.Kind.CANCEL: render_cancellation_file,
+    BankFile.Kind.RECALL: render_cancellation_file,
+}
 """Messages that sepaxml cannot make. No schema is delivered with the product: tests hold their form."""
 
 

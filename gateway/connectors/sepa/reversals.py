@@ -40,8 +40,8 @@ def is_reversible(behind: BankOrder, creditor: Creditor, now: datetime) -> bool:
     return run <= target_calendar.target_day_after(behind.due_on, REVERSAL_TARGET_DAYS)
 
 
-def find_collections(orders: Sequence[BankOrder]) -> dict[UUID, BankOrder]:
-    """The collections, each with the file that it was sent in, that ``orders`` reverse or cancel."""
+def find_original_orders(orders: Sequence[BankOrder]) -> dict[UUID, BankOrder]:
+    """The orders, each with the file that it was sent in, that ``orders`` reverse, cancel or recall."""
     rows = BankOrder.objects.filter(pk__in=[order.original_payment for order in orders], file__isnull=False)
     return {row.pk: row for row in rows.select_related("file")}
 

@@ -5,6 +5,7 @@ Source: European Central Bank, closing days of T2 since 2002.
 
 from __future__ import annotations
 
+import calendar
 from datetime import date, timedelta
 
 _FIXED = frozenset({(1, 1), (5, 1), (12, 25), (12, 26)})
@@ -42,6 +43,12 @@ def target_day_before(day: date, number: int) -> date:
         while not is_target_day(day):
             day -= _DAY
     return day
+
+
+def add_months(day: date, number: int) -> date:
+    """``day`` so many months later; where that month is shorter, its last day."""
+    year, month = divmod(day.year * 12 + day.month - 1 + number, 12)
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
 def easter_sunday(year: int) -> date:

@@ -41,6 +41,7 @@ from gateway.core.secret import Secret
 DOCS = Path(__file__).parents[3] / "docs" / "connectors"
 CARD = Card(number=Secret("4200000000000000"), expiry_month="05", expiry_year="2034", cvv=Secret("987"))
 STORED = replace(CARD, cvv=None)
+DEVICE = replace(STORED, number_type="DPAN", wallet="wallet1")
 TOKEN = TokenAccount(
     account=Secret("4200000000000000"), type="NETWORK", expiry_month="05", expiry_year="2034",
     cryptogram=Secret("AgAAAAAAAIR8CQrXcIhbQAAAAAA="),
@@ -50,6 +51,7 @@ REFERENCE = OriginalMessage(
     network="483296210004567",
 )  # fmt: skip
 RENEWAL = replace(REFERENCE, stan="000077", sent_at="0312100000", auth="B00077", network="589305122103482")
+LATER = datetime(2026, 3, 12, 10, 30, tzinfo=UTC)
 INSTRUCTION = "standingInstruction"
 PROOF = {
     "threeDSecure.eci": "05",
@@ -121,15 +123,15 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "capture": {"operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT},
     "capture after a renewal": {
-        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
+        "operation": "CP", "means": STORED, "reference": RENEWAL.text(), "original": CIT, "at": LATER,
     },
     "reversal after a renewal, in part": {
         "operation": "RV", "means": STORED, "reference": RENEWAL.text(), "original": CIT,
-        "authorized_amount": Decimal(100),
+        "authorized_amount": Decimal(100), "at": LATER,
     },
     "renewed authorization, where the host holds both": {
         "void": True, "operation": "PA", "amount": "100.00", "means": STORED, "known_transaction_id": REFERENCE.text(),
-        "original": CIT, "kept_amount": Decimal(30),
+        "original": CIT, "kept_amount": Decimal(30), "at": LATER,
     },
     "capture, the last of three": {
         "operation": "CP", "means": STORED, "reference": REFERENCE.text(), "original": CIT, "clearing": (3, 3),
@@ -152,6 +154,17 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
         cryptogram=CRYPTOGRAM,
     ),
     "wallet or network token": {"means": TOKEN, "parameters": {"threeDSecure.eci": "07"}},
+    "wallet, a device's number (DPAN), Visa": {
+        "means": DEVICE, "parameters": {"threeDSecure.eci": "05"}, "cryptogram": CRYPTOGRAM,
+    },
+    "wallet, a device's number (DPAN), Mastercard": mastercard(
+        means=replace(DEVICE, number=MASTER_CARD.number), parameters={"threeDSecure.eci": "02"}, cryptogram=CRYPTOGRAM
+    ),
+    "capture of a wallet's, Mastercard": mastercard(
+        operation="CP", means=replace(DEVICE, number=MASTER_CARD.number), reference=REFERENCE.text(),
+        original=build_point_of_service({"threeDSecure.eci": "02"}),
+    ),
+    "wallet, the card's own number, Visa": {"means": replace(DEVICE, number_type="PAN")},
     "network token without 3-D Secure, Mastercard": {"means": TOKEN, "brand": "MASTER"},
     "capture of a network token's, Mastercard": {
         "operation": "CP", "brand": "MASTER", "means": replace(MASTER_CARD, cvv=None), "reference": REFERENCE.text(),
@@ -206,8 +219,16 @@ def iso_row(name: str) -> list[str]:
         for element in ("104", "120", "121")
         if element in kept
     )
-    shown = [*(str(kept.get(number, "")) for number in ("3", "4", "22", "25", "38", "39")), parts,
-             *(str(kept.get(number, "")) for number in ("90", "95")), addenda]  # fmt: skip
+    times = [str(kept["7"]), f"{kept['13']} {kept['12']}"]
+    shown = [
+        str(kept["3"]),
+        str(kept["4"]),
+        *times,
+        *(str(kept.get(number, "")) for number in ("22", "25", "38", "39")),
+        parts,
+        *(str(kept.get(number, "")) for number in ("90", "95")),
+        addenda,
+    ]
     return [name, kept["mti"], *(f"`{text}`" if "*" in text else text for text in shown)]
 
 
@@ -237,7 +258,7 @@ def card_api_row(name: str) -> list[str]:
             return [name, "none", "another account is asked: the processor does no CD"]
         case "RG":
             path, form = "/v1/setup_intents", card_api.build_verification(request)
-        case _ if isinstance(request.means, TokenAccount):
+        case _ if isinstance(request.means, TokenAccount) or getattr(request.means, "number_type", "") == "DPAN":
             return [name, "none", "another account is asked: the processor takes neither"]
         case _:
             path, form = "/v1/payment_intents", card_api.build_intent(request, full=True, multicapture=False)
@@ -249,7 +270,22 @@ def card_api_row(name: str) -> list[str]:
 
 PAGES = {
     "iso8583": (
-        ["situation", "type", "DE3", "DE4", "DE22", "DE25", "DE38", "DE39", "parts of DE48", "DE90", "DE95", "addenda"],
+        [
+            "situation",
+            "type",
+            "DE3",
+            "DE4",
+            "DE7",
+            "DE13, DE12",
+            "DE22",
+            "DE25",
+            "DE38",
+            "DE39",
+            "parts of DE48",
+            "DE90",
+            "DE95",
+            "addenda",
+        ],
         iso_row,
     ),
     "card-api": (["situation", "path", "form"], card_api_row),

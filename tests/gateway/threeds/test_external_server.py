@@ -17,7 +17,7 @@ from gateway.threeds.server_setup import set_server_secret
 from tests.support.client import Answer, Api
 from tests.support.fixtures import Shop
 from tests.support.stub import StubProcess, account_at_stub
-from tests.support.threeds import Shopper, buy, fields, way_back
+from tests.support.threeds import BROWSER, Shopper, buy, fields, way_back
 from tests.support.threeds_server import SECRET, FakeThreeDSServer, card_of, running_threeds_server, sign
 
 pytestmark = pytest.mark.django_db
@@ -191,6 +191,26 @@ def test_an_older_issuer_gets_the_older_protocol(api: Api, fake: FakeThreeDSServ
     sent = fake.calls("/v1/authentications")[-1]["message"]
     assert sent["messageVersion"] == "2.1.0"
     assert "browserJavascriptEnabled" not in sent
+
+
+@pytest.mark.parametrize("kind", ["SPLIT_SHIPMENT", "DELAYED_SHIPMENT"])
+def test_an_issuer_of_2_1_is_not_asked_for_a_kind_of_3ri_that_2_1_does_not_have(
+    api: Api, fake: FakeThreeDSServer, kind: str
+) -> None:
+    """Nobody has made a fault: as where the issuer cannot authenticate, the channel's policy decides."""
+    absent = dict.fromkeys([*BROWSER, "shopperResultUrl"])
+    alone = {"threeDSecure.channel": "03", "threeDSecure.threeRIInd": kind, **absent}
+    assert pay(api, "frictionless", **alone).code == PAID
+    assert fake.calls("/v1/authentications")[-1]["message"]["threeRIInd"] == "06"
+    Authentication.objects.all().delete()
+    before = len(fake.calls("/v1/authentications"))
+    assert pay(api, "old version", **alone).code == "100.390.121"
+    assert any("threeRIInd: not in 2.1.0" in said.get("errorDetail", "") for said in the_row().messages)
+    ThreeDSecureConfiguration.objects.update(on_unavailable="proceed")
+    answer = pay(api, "old version", **alone)
+    assert answer.code == PAID
+    assert "verificationId" not in json.dumps(api.get("/v1/test/acquirer/messages", {"id": answer.id}).body)
+    assert len(fake.calls("/v1/authentications")) == before
 
 
 @pytest.mark.parametrize(

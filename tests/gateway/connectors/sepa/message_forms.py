@@ -21,6 +21,7 @@ _TYPES: Final = {
     "Max15NumericText": r"[0-9]{1,15}",
     "Amount": r"[0-9]{1,13}\.[0-9]{2}",
     "Code4": r"[A-Z0-9]{1,4}",
+    "CancellationReason4Code": r"CUST|DUPL|AGNT|CURR|UPAY|CUTA",
     "ChargeBearer": r"DEBT|CRED|SHAR|SLEV",
     "Bic": r"[A-Z]{6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3})?",
     "Date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
@@ -56,12 +57,14 @@ CstmrPmtCxlReq
     CxlId? Max35Text
     OrgnlEndToEndId? Max35Text
     OrgnlInstdAmt? Amount
+    OrgnlReqdExctnDt?{execution}
     OrgnlReqdColltnDt? Date
     CxlRsnInf*
      Orgtr?
       Nm? Max70Text
      Rsn?
-      Cd Code4
+      Cd? {reason}
+      Prtry? Max35Text
 """
 _PAIN_007: Final = """
 CstmrPmtRvsl
@@ -92,7 +95,10 @@ CstmrPmtRvsl
      Cd Code4
 """
 CANCELLATION_FORMS: Final[Mapping[str, str]] = MappingProxyType(
-    {"camt.055.001.08": _CAMT_055.format(bic="BICFI"), "camt.055.001.01": _CAMT_055.format(bic="BIC")}
+    {
+        "camt.055.001.08": _CAMT_055.format(bic="BICFI", execution="\n     Dt Date", reason="Code4"),
+        "camt.055.001.01": _CAMT_055.format(bic="BIC", execution=" Date", reason="CancellationReason4Code"),
+    }
 )
 REVERSAL_FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {"pain.007.001.09": _PAIN_007, "pain.007.001.02": _PAIN_007}
