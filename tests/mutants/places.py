@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 HEART: Mapping[str, tuple[str, ...]] = {
@@ -75,9 +75,10 @@ def modules(root: Path, parts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     return found
 
 
-def stages(root: Path, module: str) -> Iterator[list[str]]:
-    """The tests that mirror ``module``, nearest first: those named after it, or of its folder and importing it; the
-    folder; others that import it, and those of BEYOND. One run each, so that each has the whole time of a run."""
+def stages(root: Path, module: str) -> tuple[list[list[str]], list[list[str]]]:
+    """The tests that mirror ``module``, near and far: those named after it, those of its folder that import it, the
+    list of constants; then the folder, others that import it and those of BEYOND. One run each, so that each has the
+    whole time of a run. Where no test is near, the folder is."""
     path = Path(module)
     folder = Path("tests") / path.parent
     # A room without a folder of tests has them one level up.
@@ -89,23 +90,28 @@ def stages(root: Path, module: str) -> Iterator[list[str]]:
         re.MULTILINE,
     )
     every = sorted(one for above in MIRRORS for one in (root / "tests" / above).rglob("test_*.py"))
-    beside = [one for one in every if one.parent == root / folder]
-    named = [one for one in every if one.stem == f"test_{name}" or one.stem.startswith(f"test_{name}_")]
-    importing = [one for one in every if imports.search(one.read_text())]
-    nearest = _relative(root, [*named, *(one for one in importing if one in beside)])
-    if nearest:
-        yield nearest
-    yield [OF_ALL[0]]  # seconds, where a folder of tests takes minutes
-    # The folder of the whole gateway is no mirror of one of its modules.
-    if str(folder) not in ("tests", "tests/gateway"):
-        yield [str(folder)]
+    named = _relative(
+        root,
+        [
+            one
+            for one in every
+            if one.stem == f"test_{name}" or (one.stem.startswith(f"test_{name}_") and one.parent == root / folder)
+        ],
+    )
+    importing = _relative(root, [one for one in every if imports.search(one.read_text())])
+    beside = [one for one in importing if one not in named and (root / one).parent == root / folder]
     beyond = next((tests for pattern, tests in BEYOND if re.fullmatch(pattern, module)), ())
-    importers = [one for one in _relative(root, importing) if not one.startswith(f"{folder}/")]
-    rest = [
-        one for one in dict.fromkeys([*importers, *beyond, *OF_ALL[1:]]) if one not in nearest and (root / one).exists()
-    ]
-    if rest:
-        yield rest
+    rest = dict.fromkeys(
+        [*(one for one in importing if not one.startswith(f"{folder}/")), *beyond, *OF_ALL[1:]],
+    )
+    # The folder of the whole gateway is no mirror of one of its modules.
+    whole = [str(folder)] if str(folder) not in ("tests", "tests/gateway") else []
+    near = [one for one in (named, beside) if one]
+    far = [[one for one in rest if one not in named and (root / one).exists()]]
+    # The constants take seconds, a folder of tests minutes.
+    if near or not whole:
+        return [*near, [OF_ALL[0]]], [one for one in (whole, *far) if one]
+    return [[OF_ALL[0]], whole], [one for one in far if one]
 
 
 def _relative(root: Path, tests: list[Path]) -> list[str]:

@@ -51,11 +51,13 @@ def _try_all(chosen: list[Mutant], limit_s: float, out: TextIO) -> dict[Mutant, 
     outcomes: dict[Mutant, Outcome] = {}
     with Trials(ROOT) as trials:
         until = time.monotonic() + limit_s
-        for mutant in chosen:
-            if time.monotonic() > until:
-                break
-            outcomes[mutant] = outcome = trials.try_mutant(mutant)
-            _say(mutant, outcome, out)
+        for attempt in (trials.try_near, trials.try_far):
+            for mutant in chosen:
+                if time.monotonic() > until:
+                    break
+                if mutant not in outcomes or not outcomes[mutant].died:
+                    outcomes[mutant] = outcome = attempt(mutant)
+                    _say(mutant, outcome, out)
         killers = sorted({outcome.killer for outcome in outcomes.values() if "::" in outcome.killer})
         lame = trials.failing_without(killers)
     if lame:
@@ -67,7 +69,7 @@ def _say(mutant: Mutant, outcome: Outcome, out: TextIO) -> None:
     word = "died " if outcome.died else "LIVED"
     print(f"{word} {outcome.seconds:5.1f} s  {mutant.name}  {outcome.killer}", file=out)
     if not outcome.died:
-        print(mutant.diff + ("" if outcome.finished else "\n(the tests were stopped before their end)"), file=out)
+        print(mutant.diff + ("" if outcome.finished else "\n(not every test was tried)"), file=out)
     out.flush()
 
 

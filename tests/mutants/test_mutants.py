@@ -44,8 +44,9 @@ def test_a_seed_gives_the_same_sample_and_every_part_has_its_share() -> None:
 
 def test_every_module_of_the_heart_is_mirrored_by_tests_that_are_there() -> None:
     for module in modules(ROOT, HEART):
-        found = [one for stage in stages(ROOT, module) for one in stage]
-        assert found, module
+        near, far = stages(ROOT, module)
+        found = [one for stage in (*near, *far) for one in stage]
+        assert near, module
         assert all((ROOT / one).exists() for one in found)
     named = [one for _, tests in BEYOND for one in tests]
     assert [one for one in named if not (ROOT / one).exists()] == []
@@ -61,17 +62,19 @@ def made(after: str) -> Mutant:
 
 def test_a_planted_mutant_dies_and_one_that_changes_nothing_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy, a fork, a process of its own for what lived there, and the exit status."""
-    monkeypatch.setattr("tests.mutants.trial.stages", lambda *_: iter([["tests/gateway/test_brands.py"]]))
+    monkeypatch.setattr("tests.mutants.trial.stages", lambda *_: ([["tests/gateway/test_brands.py"]], []))
     wrong, same = made("% 9"), made("%  10")
     out = io.StringIO()
     server, imports = os.environ["DATABASE_URL"], ["gateway.core.luhn", "tests.gateway.test_brands"]
     with Trials(ROOT, url=server, imports=imports) as trials:
-        outcomes = {mutant: trials.try_mutant(mutant) for mutant in (wrong, same)}
+        near = {mutant: trials.try_near(mutant) for mutant in (wrong, same)}
+        outcomes = near | {same: trials.try_far(same)}
         folder = trials.copy
         assert (folder / LUHN).read_text() == wrong.before, "the copy is put back after each"
         assert trials.failing_without([outcomes[wrong].killer]) == set()
     assert not folder.exists()
     assert (outcomes[wrong].died, outcomes[same].died) == (True, False)
+    assert (near[same].finished, outcomes[same].finished) == (False, True), "far tests were still to be tried"
     assert outcomes[wrong].killer.startswith("tests/gateway/test_brands.py::")
     assert command.report(outcomes, 2, out) == 1
     assert command.report({wrong: outcomes[wrong]}, 1, out) == 0

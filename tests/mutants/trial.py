@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -84,12 +84,20 @@ class Trials:
             shutil.rmtree(data.resolve(), ignore_errors=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def try_mutant(self, mutant: Mutant) -> Outcome:
-        return self.try_source(mutant.module, mutant.after, list(stages(self.copy, mutant.module)))
+    def try_near(self, mutant: Mutant) -> Outcome:
+        """Most mutants die by a test that is near, in seconds; what lives is not done (``finished``)."""
+        near, _ = stages(self.copy, mutant.module)
+        outcome = self.try_source(mutant.module, mutant.after, near)
+        return outcome if outcome.died else replace(outcome, finished=False)
 
-    def try_source(self, module: str, after: str, tests: Sequence[list[str]]) -> Outcome:
+    def try_far(self, mutant: Mutant) -> Outcome:
+        """What lived through the near tests: minutes."""
+        near, far = stages(self.copy, mutant.module)
+        return self.try_source(mutant.module, mutant.after, far, alone=near[0])
+
+    def try_source(self, module: str, after: str, tests: Sequence[list[str]], alone: Sequence[str] = ()) -> Outcome:
         """``tests``: one run after the other, until one fails. What lived in forks through all of them is tried with
-        the nearest ones only in a process of its own: there a change shows that acts when the module is imported."""
+        ``alone`` in a process of its own: there a change shows that acts when the module is imported."""
         started = time.monotonic()
         code: int | None = OK
         in_forks = True
@@ -100,7 +108,7 @@ class Trials:
             if code not in (OK, NO_TESTS):
                 break
         else:
-            code = self._alone(module, after, tests[0]) if in_forks else code
+            code = self._alone(module, after, list(alone)) if in_forks and alone else code
         killer = KILLER.search(self.output.read_text(errors="replace"))
         return Outcome(
             died=code not in (OK, NO_TESTS, None),

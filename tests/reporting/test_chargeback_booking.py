@@ -106,6 +106,36 @@ def test_the_lines_of_a_dispute_that_is_won_already_are_joined(shop: Shop) -> No
     assert (found(), Chargeback.objects.get().state) == ([], "WON")
 
 
+def test_a_long_booking_keeps_its_lease_and_remembers_how_far_it_is(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that renews nothing for its lease's time counts as dead, and another one begins."""
+    payment = paid(shop, "60.00")
+    file = take_in(csv([disputed(payment, "5.00", SettlementTxId=f"D-{number}") for number in range(5)]), institute())
+    SettlementRecord.objects.update(chargeback=None)
+    SettlementFile.objects.update(book_line=0)
+    lines = list(SettlementRecord.objects.order_by("line").values_list("line", flat=True))
+    done: list[object] = []
+    monkeypatch.setattr(chargeback_booking, "LINES_PER_LEASE_RENEWAL", 2)
+    monkeypatch.setattr(chargeback_booking, "book_record", lambda record, by: done.append(record.line))
+
+    def remember_line() -> int:
+        return SettlementFile.objects.values_list("book_line", flat=True).get()
+
+    chargeback_booking.book_chargebacks(file, lambda: done.append("renewed"))
+    assert done == [*lines[:2], "renewed", *lines[2:4], "renewed", lines[4]]
+    assert remember_line() == lines[3]
+
+    def lose() -> None:
+        raise intake.IntakeLeaseLostError
+
+    file.book_line = 0
+    SettlementFile.objects.update(book_line=0)
+    with pytest.raises(intake.IntakeLeaseLostError):
+        chargeback_booking.book_chargebacks(file, lose)
+    assert remember_line() == 0, "what another worker has now is not moved"
+
+
 def test_a_second_chargeback_after_the_representment_has_a_line_of_its_own(shop: Shop) -> None:
     payment, of = paid(shop, "60.00"), institute()
     take_in(csv([disputed(payment, "60.00"), reversal(payment, "60.00")]), of)

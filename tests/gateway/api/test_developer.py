@@ -95,3 +95,14 @@ def test_of_many_requests_the_newest_are_listed_and_none_of_another_entity(
     assert [one["payment"] for one in listed] == [third, second]
     assert first not in str(listed)
     assert [one["payment"] for one in other.get("/v1/test/requests").body["requests"]] == [theirs]
+
+
+def test_every_answer_to_a_developers_machine_says_how_often_it_may_still_ask(shop: Shop) -> None:
+    asked = [
+        shop.api.post("/v1/test/webhooks", {}),
+        shop.api.get("/v1/test/webhooks"),
+        shop.api.get("/v1/test/requests"),
+    ]
+    assert [("RateLimit-Limit" in one.headers, "RateLimit-Remaining" in one.headers) for one in asked] == [
+        (True, True)
+    ] * 3

@@ -27,6 +27,7 @@ def test_a_password_that_is_hard_to_guess_is_taken(password: str) -> None:
         "blue-Ket94",
         "onlyletterslong",
         "839201748365",
+        "8392-0174-8365",
         "correct horse battery",
         "aaaaaaaaaaaa",
         "aaaaaaaaaaaa1",
@@ -51,6 +52,26 @@ def test_a_password_that_is_hard_to_guess_is_taken(password: str) -> None:
 def test_what_is_short_one_sided_leaked_a_pattern_or_the_users_own_is_refused(password: str) -> None:
     with pytest.raises(ValidationError):
         validate_password(password, BOSS)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"username": "zvrkolbixat"},
+        {"first_name": "Zvrkolbixat"},
+        {"last_name": "Zvrkolbixat"},
+        {"last_name": "van Zvrkolbixat"},
+        {"email": "zvrkolbixat@pay.example"},
+        {"email": "j.zvrkolbixat@pay.example"},
+    ],
+    ids=lambda known: " ".join(known),
+)
+def test_a_password_built_of_what_is_known_of_the_user_is_refused(known: dict[str, str]) -> None:
+    """The word is in no list: only its owner may not take it."""
+    password = "Zvrkolbixat7"
+    validate_password(password, BOSS)
+    with pytest.raises(ValidationError):
+        validate_password(password, User(**{"username": "somebody", **known}))
 
 
 def test_a_password_of_any_length_is_answered() -> None:
@@ -78,6 +99,29 @@ def test_none_of_the_last_four_is_taken_again(shop: Shop) -> None:
     assert client.post("/admin/password_change/", form).status_code == 302
     with pytest.raises(ValidationError):
         validate_password(used[4], user)
+
+
+@pytest.mark.django_db
+def test_the_present_password_is_refused_where_none_was_kept_before(shop: Shop) -> None:
+    """A user from before the history was kept has it in their row alone."""
+    user = person("clara", Role.CLERK, shop.merchant)
+    user.set_password(GOOD)
+    user.save()
+    UsedPassword.objects.all().delete()
+    with pytest.raises(ValidationError, match="last 4"):
+        validate_password(GOOD, user)
+
+
+@pytest.mark.django_db
+def test_the_history_is_each_users_own(shop: Shop) -> None:
+    clara, other = (person(name, Role.CLERK, shop.merchant) for name in ("clara", "other"))
+    for user, password in ((other, "green-Teapot-31-comet"), (clara, GOOD)):
+        user.set_password(password)
+        user.save()
+    validate_password("green-Teapot-31-comet", clara)
+    assert UsedPassword.objects.filter(user=other).count() == 1, "another's change takes nothing of it away"
+    with pytest.raises(ValidationError, match="last 4"):
+        validate_password("green-Teapot-31-comet", other)
 
 
 @pytest.mark.django_db

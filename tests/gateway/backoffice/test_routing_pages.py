@@ -413,6 +413,19 @@ def test_past_payments_are_tried_and_nothing_changes(
     assert somebody.get(row.parameters["list"]).status_code == 404
 
 
+def test_a_move_to_no_account_has_no_value(boss: Client, shop: Shop, cards: Acquirer, tmp_path: Any) -> None:
+    """Nobody would have been asked: it costs nothing and nothing is approved."""
+    own = account(shop.channel, "cards", settings={"host": "a"})
+    assert shop.api.pay(testMode="EXTERNAL").status == 200
+    AcquirerAccount.objects.filter(pk=own.pk).update(active=False)
+    with override_settings(GATEWAY_WORK_DIR=str(tmp_path)):
+        nowhere = trial(boss, shop).cursor
+        account(shop.channel, "second")
+        elsewhere = trial(boss, shop).cursor
+    assert (nowhere["changed"], nowhere.get("values")) == (1, None)
+    assert (elsewhere["changed"], elsewhere["values"]["EUR"][0]) == (1, 1)
+
+
 def test_a_dry_run_compares_the_six_digits_that_payments_show(
     boss: Client, shop: Shop, cards: Acquirer, tmp_path: Any
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from gateway.access import permissions
+from gateway.access.permissions import AccessScope, RowOwner
+from gateway.core import identifiers
 from gateway.models import Channel, Division, Merchant, Psp, RiskList, RiskListEntry, Role
 from tests.support.fixtures import Shop
 from tests.support.office import Node, person
@@ -119,3 +121,28 @@ def test_an_entry_of_a_list_belongs_to_the_merchant_of_its_list(shop: Shop) -> N
     entries = RiskList.objects.create(merchant=shop.merchant, name="bad", field="customer.email")
     entry = RiskListEntry.objects.create(list=entries, value="jane@mail.example")
     assert permissions.find_row_owner(entry) == permissions.RowOwner(merchant=shop.merchant.pk)
+
+
+ONE, OTHER, CHANNEL = (identifiers.row_id() for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("scope", "place", "covered"),
+    [
+        (AccessScope(merchants=frozenset({ONE})), RowOwner(merchant=ONE), True),
+        (AccessScope(merchants=frozenset({ONE})), RowOwner(merchant=ONE, channel=CHANNEL), True),
+        (AccessScope(merchants=frozenset({ONE})), RowOwner(merchant=OTHER), False),
+        (AccessScope(merchants=frozenset({ONE})), RowOwner(), False),
+        (AccessScope(channels=frozenset({CHANNEL})), RowOwner(merchant=ONE, channel=CHANNEL), True),
+        (AccessScope(channels=frozenset({CHANNEL})), RowOwner(merchant=ONE), False),
+        (AccessScope(channels=frozenset({CHANNEL})), RowOwner(merchant=ONE, channel=OTHER), False),
+        (AccessScope(everything=True), RowOwner(), True),
+        (AccessScope(), RowOwner(), False),
+        (AccessScope(), RowOwner(merchant=ONE, channel=CHANNEL), False),
+    ],
+)
+def test_a_scope_covers_its_merchants_rows_and_of_a_channel_only_its_own(
+    scope: AccessScope, place: RowOwner, covered: bool
+) -> None:
+    """What belongs to the installation, or to a merchant as a whole, is reached from above alone."""
+    assert scope.covers(place) is covered

@@ -17,7 +17,8 @@ from gateway.backoffice.risk.threshold_figures import compute_score_figures, ren
 from gateway.backoffice.risk.trial_figures import AVS_CVV_CHECK_PLACE, compute_trial_figures
 from gateway.backoffice.routing import dry_run
 from gateway.connectors.routing_rules import RouteChoice
-from gateway.models import Authentication, Payment, RiskList, RiskListEntry, RiskTrial, RiskTrialPayment
+from gateway.models import Authentication, Payment, RiskDecision, RiskList, RiskListEntry, RiskTrial, RiskTrialPayment
+from gateway.risk.card_testing import CARD_TESTING_CODES
 from gateway.risk.evaluation import AVS_DECLINED_CODE, AVS_REVIEW_CODE, CVV_DECLINED_CODE, CVV_REVIEW_CODE
 from gateway.risk.rule_sets import rule_set_from_document
 from gateway.threeds.exemption_rules import Exemption, ExemptionDecision, ExemptionRules
@@ -361,6 +362,28 @@ def test_payments_before_the_period_are_counted_and_not_judged_and_a_check_count
     counted = rule_trials._process_payments(trial, rule_set_from_document(document), rows)
     assert (counted["walked"], counted["judged"]) == (5, 2)
     assert [row.payment for row in trial.payments.order_by("at")] == [second]
+    assert first not in {row.payment for row in trial.payments.all()}
+
+
+@pytest.mark.django_db
+def test_a_payment_that_the_guard_stopped_is_counted_by_velocities_and_not_judged(shop: Shop) -> None:
+    """As a live one is, which was put to risk when it began."""
+    document = {"key": "S", "rules": [OFTEN]}
+    trial = RiskTrial.objects.create(
+        merchant=shop.merchant, set_key="S", document=document, whole=True, since=NOON, until=NOON + timedelta(days=1),
+        asked_at=NOON,
+    )  # fmt: skip
+    who = {"customer__givenName": "Jane", "customer__surname": "Jones"}
+    made = Payment.objects.get(pk=shop.api.pay(customer__ip="192.0.2.7", **who).id)
+    stopped, first, second = (copied(made, created_at=NOON + timedelta(minutes=number)) for number in range(3))
+    code = next(iter(CARD_TESTING_CODES.values()))
+    RiskDecision.objects.create(payment_id=stopped, outcome="DECLINE", code=code, at=NOON)
+    rows = list(
+        Payment.objects.exclude(pk=made.pk).select_related("channel", "risk_decision").order_by("created_at", "pk")
+    )
+    counted = rule_trials._process_payments(trial, rule_set_from_document(document), rows)
+    assert (counted["judged"], counted["guard"], counted["fault"]) == (2, 1, 0)
+    assert [row.payment for row in trial.payments.order_by("at")] == [second], "the third of them"
     assert first not in {row.payment for row in trial.payments.all()}
 
 

@@ -78,6 +78,12 @@ def test_of_a_brands_and_a_regions_price_the_brands_counts_and_a_country_goes_be
     assert compute_cost(known, "a", GB_CREDIT) == Decimal("2.0000")
 
 
+def test_of_a_types_and_a_levels_price_the_levels_counts_in_either_order() -> None:
+    both = (price("a", "1", level="CREDIT"), price("a", "2", level="CLASSIC"))
+    for known in (both, both[::-1]):
+        assert compute_cost(figures(known), "a", GB_CREDIT) == Decimal("2.0000")
+
+
 def test_an_unknown_issuer_has_the_price_without_a_region() -> None:
     known = figures((price("a", "1"), price("a", "2", region="NON-EEA"), price("a", "3", level="CREDIT")))
     assert compute_cost(known, "a", VISA_DE) == Decimal("1.0000")
@@ -139,6 +145,13 @@ def test_without_the_price_of_each_account_none_is_the_cheapest() -> None:
 def test_so_many_of_a_hundred_go_to_another_account(draw: float, order: tuple[str, ...], why: str) -> None:
     found = decide("rate", figures(a=(90, 100), b=(91, 100)), share=5, draw=draw)
     assert (found.order, found.why) == (order, why)
+
+
+def test_of_several_other_accounts_the_weights_draw_the_one_that_is_explored() -> None:
+    known = figures(a=(70, 100), b=(99, 100), c=(80, 100))
+    for drawn, order in ((("a", "b", "c"), ("a", "b", "c")), (("c", "a", "b"), ("c", "b", "a"))):
+        found = choose_account(ChoicePolicy(by="rate", explored_percent=5), GB_CREDIT, drawn, known, draw=0.0)
+        assert (found.order, found.why) == (order, "explored")
 
 
 def test_exploring_is_off_by_default() -> None:
@@ -213,4 +226,21 @@ def test_the_same_payments_explore_every_time_and_about_as_many_as_wanted() -> N
     policy = ChoicePolicy(by="rate", explored_percent=10)
     runs = [[ranked(policy, 1, 1, 1, payment=one)[0].candidates[0].name for one in range(1000)] for _ in range(2)]
     assert runs[0] == runs[1]
-    assert 70 <= sum(name != "C" for name in runs[0]) <= 130
+    explored = [name for name in runs[0] if name != "C"]
+    assert 70 <= len(explored) <= 130
+    assert set(explored) == {"A", "B"}, "whether one explores does not hang on what its weights draw"
+
+
+def test_a_rule_prices_a_wallets_payment_by_its_card() -> None:
+    """The wallet is the brand that routes it; what it costs is the card's."""
+    targets = (RuleTarget(account="A"), RuleTarget(account="B"))
+    rule = RouteRule(name="rule", targets=targets, policy=ChoicePolicy(by="cheapest", max_rate_loss=Decimal(20)))
+    known = AccountFigures(
+        prices=(price("stub A", "1", brand="VISA"), price("stub B", "2", brand="VISA"), price("stub B", "0.5")),
+        outcomes={(f"stub {name}", "APPLEPAY", "GB"): (90, 100) for name in "AB"},
+    )
+    facts = replace(FACTS, brand="APPLEPAY", card_brand="VISA")
+    found = rank_accounts(RoutingTable(accounts=(A, B), rules=(rule,)), facts, CONNECTORS, lambda: known)
+    assert found.choice is not None
+    assert found.choice.costs == {"stub A": Decimal("0.9200"), "stub B": Decimal("1.8400")}
+    assert [one.name for one in found.candidates] == ["A", "B"]

@@ -44,6 +44,7 @@ def connector(name: str, **values: Any) -> Connector:
 
 HOST = ConnectorSetting(name="host", about="", pattern=".+", allowed="a host", required=True)
 KEY = ConnectorSetting(name="key", about="", pattern=".+", allowed="a key", required=True, secret=True)
+PORT = ConnectorSetting(name="port", about="", pattern=".+", allowed="a port", required=True, default="443")
 FUNDS_BY_VISA = SentParameter(
     name="transactionProcessingCode",
     place="DE3",
@@ -58,7 +59,7 @@ CONNECTORS = {
         connector("stub"),
         connector("cards", takes=frozenset({"card"}), operations=frozenset({"PA", "CP"})),
         connector("address", required=frozenset({"billing.city"})),
-        connector("host", settings=(HOST, KEY)),
+        connector("host", settings=(HOST, KEY, PORT)),
         connector("away", redirects=True),
         connector("plain", sends=()),
         connector("visa", sends=(FUNDS_BY_VISA,)),
@@ -137,6 +138,9 @@ def test_what_is_not_known_yet_may_fit() -> None:
         assert match_rule(rule("A", **condition), unknown) is None
     assert match_rule(rule("A", bins=(("42000000", "42000049"),)), replace(FACTS, digits="420000")) is None
     assert match_rule(rule("A", bins=(("420000", "429999"),)), replace(FACTS, digits="420000")) is True
+    several = rule("A", bins=(("42000000", "42000049"), ("510000", "519999")))
+    assert match_rule(several, replace(FACTS, digits="420000")) is None, "one of the ranges may hold it"
+    assert match_rule(several, replace(FACTS, digits="430000")) is False
 
 
 def test_the_first_rule_that_fits_decides_also_where_none_of_its_accounts_can() -> None:
@@ -203,6 +207,8 @@ def test_an_account_that_can_is_not_passed_over() -> None:
     )
     assert not explain_rejection(account("X", connector="host", settings=frozenset({"host"})), FACTS, CONNECTORS)
     assert not explain_rejection(account("X", connector="away"), replace(FACTS, brand="PREPAYMENT"), CONNECTORS)
+    dollars = account("X", currencies=frozenset({"USD"}))
+    assert not explain_rejection(dollars, replace(FACTS, currency="", payment_type="RG"), CONNECTORS), "no money in it"
 
 
 FUNDING = {"transactionProcessingCode": "FUNDING", "transactionBai": "AA"}
@@ -246,6 +252,25 @@ def test_the_account_that_can_send_it_is_chosen_and_without_one_it_is_said_what_
         assert [one.id for one in rank_accounts(each, facts, CONNECTORS).candidates] == ["V"]
         refused = rank_accounts(each, replace(facts, brand="MASTER"), CONNECTORS)
         assert (refused.candidates, refused.unsendable) == ((), ("transactionProcessingCode",))
+
+
+def test_of_two_accounts_that_cannot_send_it_the_firsts_reason_is_told() -> None:
+    funding = {**FUNDING, "merchant.payFacId": "1"}
+    visa, plain = account("V", connector="visa"), account("P", connector="plain")
+    for accounts, told in (
+        ((visa, plain), ("merchant.payFacId",)),
+        ((plain, visa), ("merchant.payFacId", "transactionProcessingCode")),
+    ):
+        refused = rank_accounts(table(accounts=accounts), replace(FACTS, sent=funding), CONNECTORS)
+        assert tuple(sorted(refused.unsendable)) == told
+
+
+def test_a_declined_payment_goes_on_to_as_many_accounts_as_the_rule_says_and_there_are() -> None:
+    for most, usable, kept in ((1, ("A", "B", "C"), 1), (2, ("A", "B", "C"), 2), (5, ("A", "B"), 1), (1, ("A",), None)):
+        found = rank_accounts(table(rule(*usable, max_cascades=most)), FACTS, CONNECTORS)
+        assert found.max_cascades == most
+        assert found.build_audit().get("maxCascades") == kept, (most, usable)
+    assert "maxCascades" not in rank_accounts(table(rule("A", "B")), FACTS, CONNECTORS).build_audit()
 
 
 def test_weights_draw_by_the_payments_id_and_always_the_same() -> None:

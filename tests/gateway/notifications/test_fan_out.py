@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db import connection, transaction
 from psycopg import connect
 
@@ -227,6 +229,20 @@ def test_of_a_gap_only_what_is_still_missing_is_remembered() -> None:
     assert module._drop_filled_gaps([gap], [], 100, clock.real_now()) == []
     missing = module._find_gaps(3, [4, 7, 8, 10], 50, clock.real_now())
     assert [(one.first, one.last, one.xid) for one in missing] == [(5, 6, 50), (9, 9, 50)]
+
+
+@pytest.mark.parametrize(
+    ("xmin", "age_ms", "permanent"),
+    [(100, 2_000, True), (100, 1_999, False), (99, 2_000, False), (101, 60_000, True), (99, 86_400_000, False)],
+)
+def test_a_gap_is_permanent_once_it_is_two_seconds_old_and_what_was_open_then_has_ended(
+    xmin: int, age_ms: int, permanent: bool
+) -> None:
+    """A number may be reserved a moment before its transaction has an id, so its end alone does not tell."""
+    now = clock.real_now()
+    gap = SequenceGap(first=5, last=9, xid=100, at=(now - timedelta(milliseconds=age_ms)).isoformat())
+    assert gap.is_permanent(xmin, now) == permanent
+    assert (module._drop_filled_gaps([gap], [], xmin, now) == []) == permanent
 
 
 def test_workers_at_once_hand_each_event_on_once(committed: Shop) -> None:

@@ -105,6 +105,17 @@ def test_a_message_that_waits_for_another_mover_is_judged_by_the_state_that_it_f
     ]
 
 
+@pytest.mark.parametrize("state", [one for one in BankFile.State if one != BankFile.State.DELIVERED])
+def test_no_days_count_while_the_file_has_not_come_to_the_bank(banked: Shop, outbox: Path, state: str) -> None:
+    """A bank that was told nothing rejects nothing."""
+    filed(banked, "92.00")
+    assert collection_finality.next_collection_finality(banked.merchant) is not None
+    BankFile.objects.update(state=state)
+    assert collection_finality.finalize_due_collections() == 0
+    assert collection_finality.next_collection_finality(banked.merchant) is None
+    assert states() == {State.FILED}
+
+
 def test_days_that_wait_for_a_message_book_nothing_that_the_bank_gave_back(banked: Shop, outbox: Path) -> None:
     (paid,), _ = filed(banked, "92.00")
     finished: list[int] = []

@@ -6,6 +6,7 @@ A29, B13; decisions, section 5.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +16,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 from gateway.connectors.simulator import orders
+from gateway.connectors.simulator.connector import SIMULATOR
 from gateway.core import clock, languages
 from gateway.core.brands import PAYMENT_BRANDS
 from gateway.models import AcquirerExchange, Payment, PaymentEvent, SimulatedOrder, Status, Suspension
@@ -92,6 +94,25 @@ def test_each_outcome_is_one_click_and_brings_the_shopper_back_with_the_promised
     assert read.code == kind.code(orders.ORDER_OUTCOMES[outcome])
     assert "redirect" not in read.body
     assert read.status == (200 if outcome == "approve" else 400)
+
+
+def test_what_was_said_to_an_order_that_was_taken_back_stands_in_the_answer(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decline is ours, the acquirer's details and id are its own."""
+    answer = pay(api, "WEBWALLET")
+    payment = Payment.objects.select_related("merchant", "channel").get(pk=answer.id)
+    real = SIMULATOR.void
+
+    def void(request: Any) -> Any:
+        return replace(real(request), connector_tx_id="void-7", details={"AcquirerResponse": "taken back"})
+
+    monkeypatch.setattr(type(SIMULATOR), "void", lambda _self, request: void(request))
+    ended = shopper_return.withdraw_payment(payment, None)
+    assert (ended.status, ended.connector_tx_id) == (Status.DECLINED, "void-7")
+    shown = api.get(f"/v1/payments/{answer.id}")
+    assert shown.code == shopper_return.SHOPPER_CANCELLED_CODE
+    assert shown.body["resultDetails"]["AcquirerResponse"] == "taken back"
 
 
 def test_an_app_gets_its_shopper_back_by_its_own_scheme(api: Api) -> None:
