@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from types import MappingProxyType
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from django.conf import settings
