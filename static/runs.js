@@ -1,4 +1,5 @@
-// Run: sends a sample of the docs from the server, for who is signed in to the back office. Test environment only.
+// Run: sends a sample of the docs, or a row of the test data page, from the server, for who is signed in to the back
+// office. Test environment only.
 // The page never holds a token. What comes back stands below the sample, with the timeline of its payment.
 
 const ENTITY_KEY = "tollhouse.entityId";
@@ -64,6 +65,23 @@ function panelOf(box) {
   return panel;
 }
 
+/** The panel of a table's row is a row of its own, which ends with the filter's next letter.
+ * @param {HTMLTableRowElement} row @param {string} title */
+function panelBelow(row, title) {
+  const next = row.nextElementSibling;
+  if (next instanceof HTMLElement && next.matches(".run-row")) return /** @type {HTMLElement} */ (next.querySelector(".run"));
+  const panel = make("section", "run");
+  panel.setAttribute("aria-live", "polite");
+  panel.setAttribute("aria-label", title);
+  const line = make("tr", "run-row");
+  const cell = /** @type {HTMLTableCellElement} */ (make("td"));
+  cell.colSpan = row.cells.length;
+  cell.append(panel);
+  line.append(cell);
+  row.after(line);
+  return panel;
+}
+
 /** @param {HTMLElement} panel @param {string} words @param {[string, string]} [way] */
 function say(panel, words, way) {
   const line = make("p", "run-line", words);
@@ -118,9 +136,23 @@ async function showTimeline(place, payment) {
   }
 }
 
-/** @param {HTMLElement} box @param {HTMLElement} button @param {Reader} reader */
-async function run(box, button, reader) {
-  const panel = panelOf(box);
+/** Whether the answer is the one of the table, and the way on for the shopper.
+ * @param {HTMLElement} panel @param {{ promise: { name: string, value: string, kept: boolean } | null, redirect: string }} told */
+function addPromise(panel, told) {
+  if (!told.promise) return;
+  const { name, value, kept } = told.promise;
+  const words = kept ? `✓ ${name} is ${value}, as promised.` : `The promise is ${name} ${value}: this channel has settings of its own, such as 3-D Secure, risk rules, limits or routing.`;
+  panel.append(make("p", "run-line", words));
+  if (!told.redirect) return;
+  const link = /** @type {HTMLAnchorElement} */ (make("a", "", "Go on as the shopper"));
+  link.href = told.redirect;
+  const line = make("p", "run-line");
+  line.append(link);
+  panel.append(line);
+}
+
+/** @param {HTMLElement} panel @param {HTMLElement} button @param {Reader} reader @param {Record<string, string>} what */
+async function run(panel, button, reader, what) {
   if (!reader.channels) {
     const back = encodeURIComponent(location.pathname + location.hash);
     return say(panel, "Samples are run for those who are signed in.", ["Sign in to the back office", `/admin/login/?next=${back}`]);
@@ -129,7 +161,7 @@ async function run(box, button, reader) {
   button.setAttribute("aria-disabled", "true");
   say(panel, "Running …");
   try {
-    const sent = new URLSearchParams({ sample: String(box.dataset.sample), entityId: chosenChannel(reader) });
+    const sent = new URLSearchParams({ ...what, entityId: chosenChannel(reader) });
     const answer = await fetch("/admin/docs/run", { method: "POST", body: sent, headers: { "X-CSRFToken": reader.csrf }, redirect: "manual" });
     const told = await answer.json();
     if (!answer.ok) return say(panel, told.fault);
@@ -138,6 +170,7 @@ async function run(box, button, reader) {
     addChannels(reader, panel);
     for (const one of runs.slice(0, -1)) panel.append(make("p", "run-line", `First: ${one.title}, ${one.status} ${one.code}`));
     if (!told.complete) panel.append(make("p", "run-line", "A request that the sample builds on was refused:"));
+    addPromise(panel, told);
     panel.append(showAnswer(runs[runs.length - 1]));
     if (told.payment) {
       const place = make("div", "run-timeline");
@@ -156,20 +189,34 @@ async function run(box, button, reader) {
   return undefined;
 }
 
+/** @param {string} name @param {string} label @param {(button: HTMLElement) => void} act */
+function makeRunButton(name, label, act) {
+  const button = /** @type {HTMLButtonElement} */ (make("button", "copy run-button", name));
+  button.type = "button";
+  button.setAttribute("aria-label", label);
+  button.addEventListener("click", () => {
+    if (!button.hasAttribute("aria-disabled")) act(button);
+  });
+  return button;
+}
+
 async function addRuns() {
   const boxes = /** @type {HTMLElement[]} */ (Array.from(document.querySelectorAll("[data-sample]")));
-  if (!boxes.length) return;
+  const rows = /** @type {HTMLTableRowElement[]} */ (Array.from(document.querySelectorAll("tr[data-try]")));
+  if (!boxes.length && !rows.length) return;
   const reader = await askReader();
   if (reader.channels?.length && !reader.channels.some((one) => one.entityId === remembered())) choose(reader.channels[0].entityId);
   for (const box of boxes) {
-    if (reader.notRun.includes(String(box.dataset.sample))) continue;
-    const button = /** @type {HTMLButtonElement} */ (make("button", "copy run-button", "Run"));
-    button.type = "button";
-    button.setAttribute("aria-label", `Run ${box.querySelector(".name")?.textContent || ""}`);
-    button.addEventListener("click", () => {
-      if (!button.hasAttribute("aria-disabled")) run(box, button, reader);
-    });
-    box.querySelector(".night-head")?.append(button);
+    const sample = String(box.dataset.sample);
+    if (reader.notRun.includes(sample)) continue;
+    const label = `Run ${box.querySelector(".name")?.textContent || ""}`;
+    box.querySelector(".night-head")?.append(makeRunButton("Run", label, (button) => run(panelOf(box), button, reader, { sample })));
+  }
+  for (const row of rows) {
+    const cells = Array.from(row.cells, (cell) => (cell.querySelector("code") || cell).textContent?.trim());
+    const label = `Try it now: ${cells.slice(0, 3).join(", ")}`;
+    const act = (/** @type {HTMLElement} */ button) => run(panelBelow(row, label), button, reader, { row: String(row.dataset.try) });
+    row.cells[0].append(" ", makeRunButton("Try it now", label, act));
   }
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -161,28 +162,41 @@ class _DocsTree(Treeprocessor):
 
     @staticmethod
     def _wrap_tables(root: ET.Element) -> None:
-        heading = ""
+        heading, named = "", Counter[str]()
         for at, child in enumerate(list(root)):
             if child.tag in _HEADINGS:
                 heading = "".join(child.itertext())
             elif child.tag == "table":
+                named[heading] += 1
+                name = heading if named[heading] == 1 else f"{heading} ({named[heading]})"
                 for cell in [*child.iter("th"), *child.iter("td")]:
                     if cell.attrib.pop("style", "") == "text-align: right;":
                         cell.set("class", "right")
-                titles = ["".join(cell.itertext()) for cell in child.iter("th")]
-                for cell in child.iter("th"):
-                    cell.set("scope", "col")
-                for row in child.iter("tr"):
-                    for title, cell in list(zip(titles, row, strict=False))[1:]:
-                        if cell.tag == "td" and title and len(titles) > 2:
-                            cell.set("data-label", title)
+                _mark_heads(child)
                 for code in child.iter("code"):
                     code.text = AtomicString((code.text or "").replace("\\|", "|"))
-                frame = ET.Element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": heading})
+                frame = ET.Element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": name})
                 root.remove(child)
                 frame.append(child)
                 frame.tail = "\n"
                 root.insert(at, frame)
+
+
+def _mark_heads(table: ET.Element) -> None:
+    """Heads name their columns, for readers and for a phone's rows. A head without words is a cell, a row of none goes."""
+    heads = list(table.iter("th"))
+    titles = ["".join(cell.itertext()) for cell in heads]
+    for cell, title in zip(heads, titles, strict=True):
+        if title:
+            cell.set("scope", "col")
+        else:
+            cell.tag = "td"
+    if not any(titles) and (head := table.find("thead")) is not None:
+        table.remove(head)
+    for row in table.iter("tr"):
+        for title, cell in list(zip(titles, row, strict=False))[1:]:
+            if cell.tag == "td" and title and len(titles) > 2:
+                cell.set("data-label", title)
 
 
 def slugify_heading(title: str) -> str:

@@ -1,15 +1,16 @@
 """The docs' Run button: a sample is sent for a user of the back office who may issue tokens for the channel.
 
-Test environment only. A run sends nothing but the samples of this gateway, each after the samples it builds on; the
-user chooses the sample and the channel. The token is made for the run, shown to no one, and deleted after it. Source:
-docs/decisions/0084.
+Test environment only. A run sends nothing but the samples of this gateway, each after the samples it builds on, or a
+row of the test data page ("Try it now"); the user chooses the sample or row, and the channel. The token is made for the
+run, shown to no one, and deleted after it. Source: docs/decisions/0084, 0122.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -34,9 +35,11 @@ from gateway.core.curl import ENTITY_VARIABLE, TOKEN_VARIABLE
 from gateway.core.secret import Secret
 from gateway.models import Channel, Payment, RequestLog, WebhookEndpoint
 from gateway.notifications.endpoints import InvalidEndpointError, open_inspector
+from gateway.portal import testdata
 from gateway.portal.highlight import highlight_json
 from gateway.portal.sample_code import find_sample_endpoint
-from gateway.portal.samples import API_SAMPLES, ApiSample
+from gateway.portal.samples import API_SAMPLES, PAYMENT_VARIABLE, ApiSample
+from gateway.portal.self_test_checks import CheckRow, SelfCheck, build_checks
 
 SAMPLE_RUN_PERMISSION: Final = "gateway.issue_accesstoken"
 MAX_READER_CHANNELS: Final = 50
@@ -62,6 +65,62 @@ class SampleRun:
     answer: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What the test data page promises of a row's answer: ``value`` as ``name`` of its ``result``."""
+
+    name: str
+    value: str
+
+    def is_kept_by(self, answer: Mapping[str, Any]) -> bool:
+        return bool(answer.get("result", {}).get(self.name) == self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestDataRun:
+    """A row of the test data page as requests. ``steps``: its payment, and what a bank reports of it."""
+
+    title: str
+    steps: Sequence[ApiSample]
+    promise: Promise
+
+
+@cache
+def list_test_data_runs(base_url: str) -> Mapping[str, TestDataRun]:
+    """Every row of the test data page that the self-test sends, by the self-test's key. Shoppers come back to the
+    docs' result page below ``base_url``."""
+    return {check.key: _build_test_data_run(check, base_url) for check in build_checks(testdata.build_test_data())}
+
+
+def _build_test_data_run(check: SelfCheck, base_url: str) -> TestDataRun:
+    row = check.row
+    title = str(row.get("title") or row.get("meaning") or f"{row['brand']}, {row['outcome']}")
+    fields = dict(check.fields)
+    if "shopperResultUrl" in fields:
+        fields["shopperResultUrl"] = f"{base_url}/docs/result"
+    paid = ApiSample(name="try", title=title, method="POST", path="/v1/payments", status=200, fields=fields)
+    promise = _find_promise(row)
+    if not check.key.startswith("transfers "):
+        return TestDataRun(title=title, steps=(paid,), promise=promise)
+    reported = ApiSample(
+        name="try-outcome",
+        title=title,
+        method="POST",
+        path=f"/v1/test/transfers/{PAYMENT_VARIABLE}",
+        status=200,
+        fields={"outcome": row["outcome"]},
+        after=paid.name,
+    )
+    return TestDataRun(title=title, steps=(paid, reported), promise=Promise(name="code", value=row["resultCode"]))
+
+
+def _find_promise(row: CheckRow) -> Promise:
+    for name in ("cvvResponse", "avsResponse"):
+        if name in row:
+            return Promise(name=name, value=row[name])
+    return Promise(name="code", value=row.get("firstResultCode") or row["resultCode"])
+
+
 def list_sample_steps(sample: ApiSample) -> list[ApiSample]:
     """The samples that a run of ``sample`` sends, in their order; itself last."""
     before = [name for name in (sample.after, *_ALSO_BEFORE.get(sample.name, ())) if name]
@@ -71,11 +130,10 @@ def list_sample_steps(sample: ApiSample) -> list[ApiSample]:
     return [*steps, sample]
 
 
-def run_sample(sample: ApiSample, channel: Channel, *, by: audit_log.Actor) -> list[SampleRun]:
-    """Send ``sample`` and what it builds on, as ``channel``. A refused step ends the run."""
-    steps = list_sample_steps(sample)
+def run_steps(steps: Sequence[ApiSample], channel: Channel, *, name: str, by: audit_log.Actor) -> list[SampleRun]:
+    """Send ``steps`` in their order, as ``channel``. A refused step ends the run. ``name``: for the audit trail."""
     scopes = sorted({find_sample_endpoint(step).scope for step in steps})
-    audit_log.record_audit_entry(by, "run sample", channel, after={"sample": sample.name})
+    audit_log.record_audit_entry(by, "run sample", channel, after={"sample": name})
     ids: dict[str, str] = {}
     done: list[SampleRun] = []
     # The API speaks English and UTC, whatever the reader's back office does.
@@ -87,7 +145,7 @@ def run_sample(sample: ApiSample, channel: Channel, *, by: audit_log.Actor) -> l
         for step in steps:
             run = _send_sample(step, channel, token, ids.get(step.after, ""), by.ip)
             done.append(run)
-            if step is not sample and run.status >= 400:
+            if step is not steps[-1] and run.status >= 400:
                 break
             if run.status == 200 and step.path.startswith(_KEEPING):
                 ids[step.name] = str(run.answer.get("id", ""))
@@ -139,14 +197,18 @@ def docs_reader_view(request: HttpRequest) -> HttpResponse:
 @require_POST
 @never_cache
 def run_sample_view(request: HttpRequest) -> JsonResponse:
-    """POST /admin/docs/run: ``sample`` and ``entityId``. Answers what was sent and what came back."""
+    """POST /admin/docs/run: ``sample``, or ``row`` of the test data, and ``entityId``. Answers what was sent and what
+    came back."""
     _refuse_live()
     if not admin.site.has_permission(request):
         return _build_fault("Sign in to the back office to run samples.", 403)
     user = request.user
     assert isinstance(user, User)
+    row = list_test_data_runs(settings.GATEWAY_BASE_URL).get(request.POST.get("row", ""))
     sample = API_SAMPLES.get(request.POST.get("sample", ""))
-    if sample is None or sample.name in SAMPLES_NOT_RUN:
+    if row is None and "row" in request.POST:
+        return _build_fault("row: no row of the test data has this name.", 400)
+    if row is None and (sample is None or sample.name in SAMPLES_NOT_RUN):
         return _build_fault("sample: no sample that can be run has this name.", 400)
     entity = identifiers.parse_id(request.POST.get("entityId", ""))
     reached = permissions.list_permitted_channels(user, SAMPLE_RUN_PERMISSION).filter(active=True)
@@ -161,13 +223,17 @@ def run_sample_view(request: HttpRequest) -> JsonResponse:
         return refused
     by = audit_log.Actor(name=user.get_username(), ip=resolve_client_ip(request))
     open_run_inspector(channel, by)
-    runs = run_sample(sample, channel, by=by)
-    payment = find_run_payment(runs[-1])
+    steps = row.steps if row is not None else list_sample_steps(sample) if sample is not None else ()
+    runs = run_steps(steps, channel, name=f"test data: {row.title}" if row is not None else steps[-1].name, by=by)
+    last = runs[-1]
+    payment = find_run_payment(last)
     return JsonResponse(
         {
             "runs": [_render_run(run) for run in runs],
-            "complete": runs[-1].sample is sample,
+            "complete": last.sample is steps[-1],
             "payment": str(payment.pk) if payment is not None else "",
+            "promise": _render_promise(row.promise, last) if row is not None else None,
+            "redirect": last.answer.get("redirect", {}).get("url", "") if row is not None else "",
         }
     )
 
@@ -190,6 +256,10 @@ def _render_run(run: SampleRun) -> dict[str, Any]:
         "answer": highlight_json(run.answer),
         "ndc": run.answer.get("ndc", ""),
     }
+
+
+def _render_promise(promise: Promise, run: SampleRun) -> dict[str, Any]:
+    return {"name": f"result.{promise.name}", "value": promise.value, "kept": promise.is_kept_by(run.answer)}
 
 
 def _build_fault(words: str, status: int) -> JsonResponse:

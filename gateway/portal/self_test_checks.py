@@ -43,9 +43,12 @@ class GatewayClient(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfCheck:
-    """One row. ``key``: its permanent name. ``check``: returns a line for every difference from the promise."""
+    """One row. ``key``: its permanent name. ``fields``: its payment, without entityId. ``check``: returns a line for
+    every difference from the promise."""
 
     key: str
+    row: CheckRow
+    fields: Mapping[str, str]
     check: Callable[[GatewayClient], Iterator[str]]
 
 
@@ -65,8 +68,11 @@ def build_checks(data: Mapping[str, Any]) -> tuple[SelfCheck, ...]:
     amex = {"paymentBrand": "AMEX", "card.number": "377777777777770", **CHECK_CARD}
     found: list[SelfCheck] = []
 
-    def promised(group: str, row: CheckRow, check: Callable[..., Iterator[str]], **arguments: Any) -> None:
-        found.append(SelfCheck(key=build_check_key(group, row), check=partial(check, row=row, **arguments)))
+    def promised(
+        group: str, row: CheckRow, check: Callable[..., Iterator[str]], fields: dict[str, str], **arguments: Any
+    ) -> None:
+        checked = partial(check, row=row, fields=fields, **arguments)
+        found.append(SelfCheck(key=build_check_key(group, row), row=row, fields=fields, check=checked))
 
     for row in data["cards"]:
         sent = {"paymentBrand": row["brand"], "card.number": row["number"], **CHECK_CARD}

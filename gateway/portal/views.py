@@ -210,7 +210,8 @@ def testdata_view(request: HttpRequest) -> HttpResponse:
     results = self_test.load_last_results()
 
     def tested(group: str, found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{**row, "tested": results.get(build_check_key(group, row))} for row in found]
+        keyed = [(row, build_check_key(group, row)) for row in found]
+        return [{**row, "key": key, "tested": results.get(key)} for row, key in keyed]
 
     tables = [
         {"group": group, "cards": tested("cards", map(testdata.render_card_row, group.cards))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from gateway.models import Role
 from gateway.portal.sample_code import SAMPLE_LANGUAGES, format_sample
 from gateway.portal.samples import API_SAMPLES
 from tests.browser.conftest import picture
+from tests.browser.patience import follow
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.webhook_delivery import deliver
@@ -150,6 +152,37 @@ def test_what_a_sample_builds_on_is_run_first_on_a_phone(site: str, open_page: O
     expect(page.locator(".run")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     picture(page, "docs-run-phone")
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_a_row_of_the_test_data_is_tried_in_place(site: str, open_page: Open, committed: Shop, width: int) -> None:
+    page = open_page(width=width)
+    sign_in(page, site, signed_in(person("dev", Role.DEVELOPER, committed.merchant)))
+    page.goto(f"{site}/testdata")
+    declined = page.locator('[id="4000015500000005"]')
+    declined.get_by_role("button", name="Try it now: 4000 0155").click()
+    panel = page.locator(".run")
+    expect(panel).to_contain_text("✓ result.code is 800.100.155, as promised.")
+    expect(panel.locator(".ck-timeline")).to_contain_text("declined")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    picture(page, f"docs-try-{width}")
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found = Axe().run(page).response["violations"]
+        assert not [(one["id"], one["impact"], [node["target"] for node in one["nodes"]]) for one in found], scheme
+    page.get_by_role("searchbox", name="Find a card").fill("nothing like it")
+    expect(panel).to_be_hidden()
+
+
+def test_a_shopper_goes_on_from_a_row_and_comes_back(site: str, open_page: Open, committed: Shop) -> None:
+    page = open_page()
+    sign_in(page, site, signed_in(person("dev", Role.DEVELOPER, committed.merchant)))
+    page.goto(f"{site}/testdata#redirects")
+    page.locator("#redirects").get_by_role("button", name=re.compile("Try it now: .*approve")).first.click()
+    follow(page, page.locator(".run").get_by_role("link", name="Go on as the shopper"))
+    follow(page, page.locator("button[value=approve]"))
+    expect(page).to_have_url(re.compile("/docs/result"))
+    expect(page.get_by_text("resourcePath", exact=True).first).to_be_visible()
 
 
 def test_a_visitor_is_led_to_the_sign_in(site: str, open_page: Open) -> None:

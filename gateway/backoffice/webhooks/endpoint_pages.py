@@ -24,7 +24,12 @@ from gateway.backoffice.kit.formatting import build_state_pill
 from gateway.backoffice.sign_in import session
 from gateway.backoffice.webhooks import inspector_views, webhook_figures
 from gateway.backoffice.webhooks.delivery_pages import list_newest_deliveries
-from gateway.backoffice.webhooks.webhook_forms import EndpointForm, OfferedOwners, list_endpoint_owners
+from gateway.backoffice.webhooks.webhook_forms import (
+    EndpointForm,
+    OfferedOwners,
+    find_endpoints,
+    list_endpoint_owners,
+)
 from gateway.core import clock
 from gateway.core.secret import Secret
 from gateway.models import WebhookEndpoint
@@ -33,7 +38,6 @@ from gateway.notifications import endpoints, signing
 from gateway.notifications.endpoints import InvalidEndpointError
 from gateway.timers import wakeup
 
-MAX_SHOWN_ENDPOINTS: Final = 200
 ADD_ENDPOINT_PERMISSION: Final = "gateway.add_webhookendpoint"
 CONFIRMED_ACTIONS: Final = frozenset({"rotate", "off"})
 """Actions for which the endpoint's name has to be typed."""
@@ -63,8 +67,8 @@ class WebhookEndpointAdmin(MerchantPage):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        found = self.get_queryset(request).select_related("merchant", "channel").order_by("merchant__name", "-id")
-        rows = list(found[:MAX_SHOWN_ENDPOINTS])
+        found = find_endpoints(request, self.get_queryset(request))
+        rows = found.rows
         keys = [row.pk for row in rows]
         last, waiting = webhook_figures.load_last_attempts(keys), webhook_figures.count_waiting_deliveries(keys)
         context = {
@@ -85,7 +89,7 @@ class WebhookEndpointAdmin(MerchantPage):
             "may_add": self.has_add_permission(request),
             "test": not settings.IS_LIVE,
             "chart": webhook_figures.chart_attempts_by_hour(keys) if rows else "",
-            "most": MAX_SHOWN_ENDPOINTS,
+            "found": found,
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/office/endpoints.html", context)
@@ -297,8 +301,8 @@ class WebhookEndpointAdmin(MerchantPage):
     def verify_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        rows = self.get_queryset(request).exclude(mode=WebhookEndpoint.Mode.RETURN).select_related("merchant")
-        return inspector_views.verify_webhook_body(self, request, list(rows[:MAX_SHOWN_ENDPOINTS]))
+        permitted = self.get_queryset(request).exclude(mode=WebhookEndpoint.Mode.RETURN)
+        return inspector_views.verify_webhook_body(self, request, permitted)
 
     def _find_endpoint(self, request: HttpRequest, ident: str, verb: str = "view") -> WebhookEndpoint:
         """An endpoint in the user's scope; 404 outside it."""

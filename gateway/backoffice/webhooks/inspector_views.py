@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
@@ -22,8 +23,9 @@ from gateway.backoffice.webhooks.webhook_forms import (
     OfferedOwners,
     VerifyWebhookForm,
     explain_verification,
+    find_endpoints,
 )
-from gateway.core import clock
+from gateway.core import clock, identifiers
 from gateway.core.masking import mask_text
 from gateway.models import InspectedWebhook, WebhookDelivery, WebhookEndpoint
 from gateway.models.webhooks import WEBHOOK_KINDS
@@ -169,8 +171,14 @@ def send_sample(request: HttpRequest, row: WebhookEndpoint) -> HttpResponse:
 # --- verify this body ---------------------------------------------------------------------------------------------
 
 
-def verify_webhook_body(page: MerchantPage, request: HttpRequest, rows: list[WebhookEndpoint]) -> HttpResponse:
-    """Verify a pasted body. Nothing of it is stored."""
+def verify_webhook_body(page: MerchantPage, request: HttpRequest, permitted: QuerySet[WebhookEndpoint]) -> HttpResponse:
+    """Verify a pasted body with the secret of one of the ``permitted`` endpoints. Nothing of it is stored."""
+    found = find_endpoints(request, permitted)
+    named = identifiers.parse_id(request.GET.get("endpoint", ""))
+    rows = found.rows
+    if named is not None and all(row.pk != named for row in rows):
+        # An endpoint's own page leads here, wherever it stands in the list.
+        rows = [*permitted.filter(pk=named).select_related("merchant"), *rows]
     offered = [
         (row.pk.hex, f"{row.merchant.name}: {row.url if not row.is_inspector else _('Inspector')} ({row.mode})")
         for row in rows
@@ -185,7 +193,8 @@ def verify_webhook_body(page: MerchantPage, request: HttpRequest, rows: list[Web
         "title": _("Verify this body"),
         "opts": page.opts,
         "form": form,
-        "none": not offered,
+        "found": found,
+        "none": not offered and not found.name,
         **pasted,
     }
     answer = TemplateResponse(request, "admin/office/verify.html", context)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django import forms
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -23,6 +24,8 @@ from gateway.notifications.message_verification import VerificationResult, Verif
 
 MAX_OWNER_CHOICES: Final = 200
 """Merchants, and as many channels, that a form offers; those of further merchants by a part of the name."""
+MAX_SHOWN_ENDPOINTS: Final = 200
+"""Endpoints that a list or a form shows; those of further merchants by a part of the name."""
 OWNER_NAME_PARAMETER: Final = "merchant"
 """The query parameter with a part of the merchant's name."""
 MAX_WEBHOOK_SECRET_CHARS: Final = 128
@@ -46,10 +49,33 @@ class OfferedOwners:
     cut: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundEndpoints:
+    """Endpoints of merchants of a ``name``, those of the newest first of each; ``cut``: there are more."""
+
+    rows: list[WebhookEndpoint]
+    name: str
+    cut: bool
+
+
+def find_endpoints(request: HttpRequest, permitted: QuerySet[WebhookEndpoint]) -> FoundEndpoints:
+    """Of the ``permitted`` endpoints those whose merchant has the name in the address, if there is one."""
+    name = parse_owner_name(request)
+    found = permitted.filter(merchant__name__icontains=name) if name else permitted
+    ordered = found.select_related("merchant", "channel").order_by("merchant__name", "-id")
+    rows = list(ordered[: MAX_SHOWN_ENDPOINTS + 1])
+    return FoundEndpoints(rows=rows[:MAX_SHOWN_ENDPOINTS], name=name, cut=len(rows) > MAX_SHOWN_ENDPOINTS)
+
+
+def parse_owner_name(request: HttpRequest) -> str:
+    """The part of a merchant's name in the address; empty without one."""
+    return request.GET.get(OWNER_NAME_PARAMETER, "").replace("\0", "").strip()[:MAX_TYPED_NAME_CHARS]
+
+
 def list_endpoint_owners(request: HttpRequest, right: str) -> OfferedOwners:
     """Merchants and channels on which the user has the permission ``right``, of merchants of the name in the address if
     there is one."""
-    name = request.GET.get(OWNER_NAME_PARAMETER, "").replace("\0", "").strip()[:MAX_TYPED_NAME_CHARS]
+    name = parse_owner_name(request)
     permitted = permissions.list_permitted_merchants(request.user, right)
     merchants = list(permitted.filter(name__icontains=name).order_by("name")[: MAX_OWNER_CHOICES + 1])
     within = permissions.list_permitted_channels(request.user, right).filter(merchant__name__icontains=name)

@@ -383,6 +383,31 @@ def test_a_replay_reaches_ones_own_deliveries_only(dora: Client, shop: Shop, str
     assert not BackgroundWork.objects.exists()
 
 
+def test_endpoints_behind_two_hundred_others_are_found_by_their_merchants_name(shop: Shop) -> None:
+    """The list and "Verify this body" show two hundred, those of a name, and the one that an endpoint's page names."""
+    row = inspected(shop)
+    division = shop.merchant.division
+    others = Merchant.objects.bulk_create(Merchant(name=f"A {number:03d}", division=division) for number in range(201))
+    WebhookEndpoint.objects.bulk_create(
+        WebhookEndpoint(
+            merchant=other, url="https://shop.example/hooks", kinds=row.kinds, mode=row.mode, wrapper=row.wrapper,
+            secret_sealed=row.secret_sealed, state=row.state,
+        )
+        for other in others
+    )  # fmt: skip
+    staff = signed_in(person("staff", Role.PSP, division.psp))
+    for page, mark in (("", f"/{row.pk}/change/"), ("verify/", f'value="{row.pk.hex}"')):
+        shown = staff.get(f"{ENDPOINTS}{page}").content.decode()
+        assert "There are more endpoints than stand below" in shown, page
+        assert mark not in shown, page
+        narrowed = staff.get(f"{ENDPOINTS}{page}", {"merchant": shop.merchant.name.lower()}).content.decode()
+        assert mark in narrowed, page
+        assert "There are more endpoints" not in narrowed, page
+        nobody = staff.get(f"{ENDPOINTS}{page}", {"merchant": "nobody"}).content.decode()
+        assert "No merchant of this name has an endpoint." in nobody, page
+    assert f'value="{row.pk.hex}" selected' in staff.get(f"{ENDPOINTS}verify/?endpoint={row.pk.hex}").content.decode()
+
+
 # --- verify this body -----------------------------------------------------------------------------------------------
 
 

@@ -159,6 +159,13 @@ def test_code_is_coloured_by_classes_and_a_table_keeps_its_pipes() -> None:
     assert "style=" not in html
 
 
+def test_a_head_without_words_is_no_head_and_tables_of_one_section_have_names_of_their_own() -> None:
+    html = render("## Facts\n\n| | a |\n|---|---|\n| x | 1 |\n\n| | |\n|---|---|\n| y | 2 |\n")
+    assert re.findall("<th[^e][^>]*>", html) == ['<th scope="col">']
+    assert html.count("<thead>") == 1
+    assert re.findall('aria-label="([^"]*)"', html) == ["Facts", "Facts (2)"]
+
+
 @pytest.mark.parametrize("name", ["adding-a-connector", "webhooks", "quick-start", "clients"])
 def test_code_blocks_of_the_pages_are_coloured(name: str) -> None:
     assert re.search(r'<pre tabindex="0"[^>]*><code>.*?<span class="\w+">', whole(name), re.DOTALL)

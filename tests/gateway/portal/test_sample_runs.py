@@ -14,8 +14,10 @@ from gateway.access import tokens
 from gateway.core import clock
 from gateway.db.statement import execute_sql
 from gateway.models import AccessToken, AuditEntry, Payment, RequestLog, Role, WebhookEndpoint
-from gateway.portal.sample_runs import SAMPLES_NOT_RUN, list_sample_steps
+from gateway.portal.sample_runs import SAMPLES_NOT_RUN, list_sample_steps, list_test_data_runs, run_steps
 from gateway.portal.samples import API_SAMPLES
+from gateway.portal.self_test_checks import build_checks
+from gateway.portal.testdata import build_test_data
 from gateway.timers import registry
 from tests.support.fixtures import BY, Shop
 from tests.support.office import person, signed_in
@@ -188,3 +190,52 @@ def test_a_timeline_is_for_who_may_see_the_payment(developer: Client, shop: Shop
     text = of_the_channel.get(f"/admin/gateway/payment/{newest.pk}/timeline/").content.decode()
     assert "The webhook" in text
     assert "webhookdelivery" not in text
+
+
+# --- rows of the test data --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_every_row_of_the_test_data_keeps_its_promise_when_it_is_tried(shop: Shop) -> None:
+    rows = list_test_data_runs("http://testserver")
+    assert len(rows) == len(build_checks(build_test_data()))
+    broken = []
+    for key, row in rows.items():
+        last = run_steps(row.steps, shop.channel, name=row.title, by=BY)[-1]
+        if last.sample is not row.steps[-1] or not row.promise.is_kept_by(last.answer):
+            broken.append((key, last.answer.get("result")))
+    assert broken == []
+
+
+@pytest.mark.django_db
+def test_a_row_is_tried_and_the_promise_told(developer: Client, shop: Shop) -> None:
+    told = developer.post(RUN, {"row": "cards 4000015500000005", "entityId": shop.channel.entity_id}).json()
+    assert told["promise"] == {"name": "result.code", "value": "800.100.155", "kept": True}
+    assert (told["runs"][-1]["status"], told["redirect"]) == (400, "")
+    assert told["payment"] == str(Payment.objects.get().pk)
+    entry = AuditEntry.objects.get(action="run sample")
+    assert entry.after == {"sample": "test data: Over the credit limit"}
+    assert "4000015500000005" not in str(entry.after)
+
+
+@pytest.mark.django_db
+def test_a_row_for_shoppers_elsewhere_tells_where_they_go(developer: Client, shop: Shop) -> None:
+    row = next(key for key in list_test_data_runs("http://testserver") if key.startswith("redirects "))
+    told = developer.post(RUN, {"row": row, "entityId": shop.channel.entity_id}).json()
+    assert told["redirect"].startswith("http")
+    assert told["promise"]["kept"]
+
+
+@pytest.mark.django_db
+def test_a_row_that_a_channels_settings_change_is_told_so(developer: Client, shop: Shop) -> None:
+    channel = shop.open_channel(three_d_secure=True)
+    told = developer.post(RUN, {"row": "cards 4000015500000005", "entityId": channel.entity_id}).json()
+    assert (told["promise"]["kept"], told["promise"]["value"]) == (False, "800.100.155")
+
+
+@pytest.mark.django_db
+def test_no_other_row_can_be_tried(developer: Client, shop: Shop) -> None:
+    for wrong in ("", "cards 4242", "no-such"):
+        answer = developer.post(RUN, {"row": wrong, "sample": "pay", "entityId": shop.channel.entity_id})
+        assert (answer.status_code, answer.json()["fault"]) == (400, "row: no row of the test data has this name.")
+    assert not Payment.objects.exists()
