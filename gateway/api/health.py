@@ -26,8 +26,8 @@ def check_liveness(_request: HttpRequest) -> JsonResponse:
 
 
 def check_readiness(request: HttpRequest) -> JsonResponse:
-    """200 when the database takes writes and is migrated, the vault opens and this machine's clock is the database's; else
-    503. The checks and the environment for those who may read the figures; for others the status alone."""
+    """200 when the database takes writes and is migrated, the vault opens and this machine's clock is the database's;
+    else 503. The checks and the environment for those who may read the figures; for others the status alone."""
     checks = check_parts()
     fine = all(state == "ok" for state in checks.values())
     body: dict[str, object] = {"status": "ok" if fine else "unavailable"}

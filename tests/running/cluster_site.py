@@ -1,4 +1,4 @@
-"""The gateway on two machines before a Patroni cluster: each has a web node, worker, beat and HAProxy for the database."""
+"""The gateway on two machines before a Patroni cluster: each has a web node, worker, beat and database proxy."""
 
 from __future__ import annotations
 
@@ -75,6 +75,8 @@ class ClusterSite(Site):
         super().__init__("site", folder, cluster.url(), live=False, proxy="haproxy")
         self._local_acquirer = self.environment["GATEWAY_STUB_ACQUIRER"]
         self.environment["GATEWAY_STUB_ACQUIRER"] = f"{OWN_ADDRESS}:{ACQUIRER_PORT}"
+        # The trial asks each node by its address.
+        self.environment["DJANGO_ALLOWED_HOSTS"] = "localhost,10.0.0.11,10.0.0.12"
         self.environment["GATEWAY_STANDBY_URL"] = cluster.url(5001, "target_session_attrs=standby")
         self.applications = [Application(number, self) for number in (0, 1)]
 

@@ -1,4 +1,4 @@
-"""PostgreSQL by Patroni as docs/running has it: three machines, each with etcd, Patroni and the server it looks after."""
+"""PostgreSQL by Patroni as docs/running has it: three machines, each with etcd, Patroni and its PostgreSQL."""
 
 from __future__ import annotations
 
