@@ -128,14 +128,14 @@ class DatabaseMachine:
         return own | dict(line.split("=", 1) for line in lines if "CLUSTER=" in line)
 
     def _own(self, text: str) -> str:
-        """The example's name and addresses of pg1 become this machine's; lists of all three stay."""
-        text = re.sub(r"^((?:name: |ETCD_NAME=))pg1$", rf"\1{self.name}", text, flags=re.MULTILINE)
-        return re.sub(
-            r"^(.*(?:listen: |connect_address: |_URLS=http://))10\.0\.0\.21:",
-            rf"\g<1>{self.address}:",
-            text,
-            flags=re.MULTILINE,
-        )
+        return own_lines(text, self.name, self.address)
+
+
+def own_lines(text: str, name: str, address: str) -> str:
+    """An example for pg1 with another machine's name and addresses; lists of all three stay."""
+    text = re.sub(r"^(name: |ETCD_NAME=)pg1$", rf"\g<1>{name}", text, flags=re.MULTILINE)
+    named = r"^(.*(?:listen: |connect_address: |_URLS=http://))10\.0\.0\.21:"
+    return re.sub(named, rf"\g<1>{address}:", text, flags=re.MULTILINE)
 
 
 class PatroniCluster:
