@@ -195,7 +195,13 @@ DATABASES["default"].update(
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": None,
         "ATOMIC_REQUESTS": False,
-        "OPTIONS": {**DATABASES["default"].get("OPTIONS", {}), "prepare_threshold": 3},
+        # A server that refuses writes is none to connect to: a standby behind a name or proxy that has not noticed a
+        # fail-over yet would be kept. The address's own options win.
+        "OPTIONS": {
+            "target_session_attrs": "read-write",
+            **DATABASES["default"].get("OPTIONS", {}),
+            "prepare_threshold": 3,
+        },
         "TEST": {"NAME": env.str("TEST_DATABASE_NAME", default=None)},
     }
 )

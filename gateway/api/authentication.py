@@ -16,13 +16,14 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, models
+from django.db import DatabaseError, InterfaceError, connection, models
 
 from gateway.access.rate_limits import SHOPPER_OPERATION, resolve_rate_limit
 from gateway.access.tokens import TokenLimits, hash_token
 from gateway.api.errors import BAD_CREDENTIALS_CODE, THROTTLED_CODE, ApiError
 from gateway.core import clock
 from gateway.core.identifiers import row_id
+from gateway.db.availability import is_database_away
 from gateway.db.statement import execute_sql, model_from_row
 from gateway.models import AccessToken, Channel, Merchant, Payment
 from gateway.payments.idempotency import JOIN_IDEMPOTENCY_KEY, SELECT_IDEMPOTENCY_KEY, IdempotencyRow
@@ -185,11 +186,12 @@ def _split_row(row: tuple[Any, ...], *lengths: int) -> list[tuple[Any, ...]]:
 
 
 def _execute_with_reconnect(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Run the first statement of a request, once more on a new connection if the old one had died."""
+    """Run the first statement of a request, once more on a new connection if the old one had died, or its server
+    takes no writes any more."""
     try:
         return execute_sql(sql, values)
-    except (OperationalError, InterfaceError):
-        if connection.in_atomic_block:
+    except (DatabaseError, InterfaceError) as fault:
+        if connection.in_atomic_block or not is_database_away(fault):
             raise
         connection.close()
         return execute_sql(sql, values)

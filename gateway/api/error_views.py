@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 import structlog
@@ -16,12 +17,13 @@ from django.urls import Resolver404, resolve
 from django.utils.translation import gettext_lazy
 
 from gateway.api.envelope import build_plain_response
-from gateway.api.errors import INTERNAL_ERROR_CODE
+from gateway.api.errors import DATABASE_AWAY_RETRY_AFTER, INTERNAL_ERROR_CODE
 from gateway.api.middleware import is_api_path
 from gateway.catalogue.endpoints import ENDPOINTS
 from gateway.core import identifiers
 from gateway.core.document import suggest_name
 from gateway.core.masking import mask_text
+from gateway.db.availability import is_database_away
 
 _TITLES: Final = {404: gettext_lazy("There is nothing here"), 403: gettext_lazy("This page is not for you")}
 _API_PATHS: Final = tuple(dict.fromkeys(endpoint.path.partition("/{")[0] for endpoint in ENDPOINTS))
@@ -57,14 +59,21 @@ def _suggest_path(path: str) -> str:
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponseBase:
-    """500 for an unhandled exception; the log has it under the ndc that the response shows."""
+    """500 for an unhandled exception, 503 if the database was away; the log has it under the ndc that the response
+    shows."""
     ndc = identifiers.format_ndc(identifiers.row_id())
     # An address of the hosted payment page is a key to pay by.
     path = "/pay/…" if request.path.startswith("/pay/") else mask_text(request.path)
     log.error("unexpected_error", ndc=ndc, method=request.method, path=path, exc_info=True)
+    status = 503 if is_database_away(sys.exception()) else 500
+    answer: HttpResponse
     if _is_browser(request) and not is_api_path(request.path):
-        return render(request, "500.html", {"ndc": ndc}, status=500)
-    return build_plain_response(500, INTERNAL_ERROR_CODE, ndc=ndc)
+        answer = render(request, "500.html", {"ndc": ndc, "status": status}, status=status)
+    else:
+        answer = build_plain_response(status, INTERNAL_ERROR_CODE, ndc=ndc)
+    if status == 503:
+        answer["Retry-After"] = DATABASE_AWAY_RETRY_AFTER
+    return answer
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:

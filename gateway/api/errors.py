@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
-from django.db import OperationalError
 from django.http import Http404
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.response import Response
 
 from gateway.api.envelope import build_docs_url, build_envelope
 from gateway.catalogue.parse import INVALID_PARAMETER_CODE, InvalidParametersError
+from gateway.db.availability import is_database_away
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.token_limits import TokenLimitError
 
@@ -19,6 +19,8 @@ BAD_CREDENTIALS_CODE = "800.900.300"
 THROTTLED_CODE = "800.120.100"
 WRONG_METHOD_CODE = "200.300.403"
 INTERNAL_ERROR_CODE = "999.999.999"
+DATABASE_AWAY_RETRY_AFTER = "2"
+"""Retry-After of an answer 503 for want of a database, seconds."""
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +74,8 @@ def handle_api_exception(exception: Exception, context: dict[str, Any]) -> Respo
     if isinstance(exception, Http404):
         return Response(build_envelope("200.300.404", ndc, more="no such path"), status=404)
     log.error("unexpected_error", ndc=ndc, exc_info=exception)
-    if isinstance(exception, OperationalError):
-        return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=503, headers={"Retry-After": "2"})
+    if is_database_away(exception):
+        return Response(
+            build_envelope(INTERNAL_ERROR_CODE, ndc), status=503, headers={"Retry-After": DATABASE_AWAY_RETRY_AFTER}
+        )
     return Response(build_envelope(INTERNAL_ERROR_CODE, ndc), status=500)

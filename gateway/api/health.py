@@ -17,6 +17,7 @@ from gateway.vault.sealing import VaultError, current_vault
 
 _migrated = False
 DATABASE_UNREACHABLE = "no answer"
+DATABASE_READ_ONLY = "takes no writes"
 
 
 def check_liveness(_request: HttpRequest) -> JsonResponse:
@@ -25,8 +26,8 @@ def check_liveness(_request: HttpRequest) -> JsonResponse:
 
 
 def check_readiness(request: HttpRequest) -> JsonResponse:
-    """200 when the database answers and is migrated, the vault opens and this machine's clock is the database's; else
-    503. The checks and the environment for those who may read the figures; for others the status alone."""
+    """200 when the database takes writes and is migrated, the vault opens and this machine's clock is the database's;
+    else 503. The checks and the environment for those who may read the figures; for others the status alone."""
     checks = check_parts()
     fine = all(state == "ok" for state in checks.values())
     body: dict[str, object] = {"status": "ok" if fine else "unavailable"}
@@ -47,9 +48,10 @@ def _answer(body: Mapping[str, object], status: int) -> JsonResponse:
 
 
 def _check_database() -> str:
-    """Check the database, once more if it was unreachable: this thread's old connection may be to a stopped server."""
+    """Check the database, once more if it was away: this thread's old connection may be to a server that is stopped, or
+    is a standby now."""
     first = _check_database_once()
-    return _check_database_once() if first == DATABASE_UNREACHABLE else first
+    return _check_database_once() if first in (DATABASE_UNREACHABLE, DATABASE_READ_ONLY) else first
 
 
 def _check_database_once() -> str:
@@ -57,7 +59,10 @@ def _check_database_once() -> str:
     try:
         connection.ensure_connection()
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+            cursor.execute("SELECT current_setting('transaction_read_only')")
+            if cursor.fetchone() != ("off",):
+                connection.close()
+                return DATABASE_READ_ONLY
         if not _migrated:
             executor = MigrationExecutor(connection)
             if executor.migration_plan(executor.loader.graph.leaf_nodes()):

@@ -13,7 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.running.cluster_trials import try_cluster
 from tests.running.live import a_live_start
+from tests.running.machines import missing_tools, run_inside
+from tests.running.patroni import PROGRAMS, newest_binaries
 from tests.running.servers import Cluster
 from tests.running.site import PROXIES, Site, chosen_proxy
 from tests.running.trials import TRIALS, Row, Stage, Trial
@@ -24,16 +27,32 @@ def main() -> int:
     parser.add_argument("--proxy", choices=PROXIES, help="default: the first that is installed")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long load runs before and after each fault")
     parser.add_argument("--web-only", action="store_true", help="only what concerns the proxy and its nodes")
+    parser.add_argument("--cluster", action="store_true", help="a Patroni cluster that loses each part (root only)")
+    parser.add_argument("--only", default="", help="with --cluster: the trials in whose names this stands")
+    parser.add_argument("--ttl", type=int, default=8, help="with --cluster: Patroni's ttl, seconds")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/running.md has it")
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args()
+    if options.cluster:
+        if why := missing_for_cluster():
+            sys.stdout.write(f"Skipped, there can be no cluster here: {why}\n")
+            return 0
+        code = run_inside("tests.running", sys.argv[1:])
+        if code is not None:
+            return code
     proxy = chosen_proxy(options.proxy)
     folder = Path(tempfile.mkdtemp(prefix="tollhouse-running-"))
     folder.chmod(0o711)
     started = time.monotonic()
     rows: list[Row] = []
     try:
-        for row in _all(folder, proxy, options.seconds, TRIALS[:1] if options.web_only else TRIALS):
+        trials = TRIALS[:1] if options.web_only else TRIALS
+        found = (
+            try_cluster(folder, options.seconds, options.ttl, options.only)
+            if options.cluster
+            else _all(folder, proxy, options.seconds, trials)
+        )
+        for row in found:
             rows.append(row)
             sys.stdout.write(_line(row, options.markdown) + "\n")
             sys.stdout.flush()
@@ -65,6 +84,11 @@ def _all(folder: Path, proxy: str, seconds: float, trials: Sequence[Trial]) -> I
     finally:
         site.stop()
         cluster.stop()
+
+
+def missing_for_cluster() -> str:
+    """Why --cluster cannot run here; empty when it can."""
+    return missing_tools(PROGRAMS) or ("" if newest_binaries() else "not installed: postgresql")
 
 
 def _line(row: Row, markdown: bool) -> str:

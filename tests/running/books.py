@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from tests.running.clients import Acknowledged
-from tests.running.servers import DATABASE, Server, eventually
+from tests.running.servers import DATABASE, eventually
 from tests.support.stub_control import StubControl
 
 PAYMENTS = "SELECT replace(id::text, '-', ''), merchant_transaction_id, status, connector FROM gateway_payment"
 OPEN = "SELECT count(*) FROM gateway_payment WHERE status IN ('STARTED', 'IN_DOUBT')"
 UNLOGGED = "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r' ORDER BY 1"
+
+
+class Books(Protocol):
+    """What takes a statement and gives its rows: a server, or a cluster that asks whichever is its primary."""
+
+    def ask(self, sql: str, *, database: str) -> list[tuple[Any, ...]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +41,7 @@ class Comparison:
         return f"{self.lost} lost, {self.doubled} doubled, {self.apart} apart from the acquirer's log"
 
 
-def compare(primary: Server, acknowledged: Iterable[Acknowledged], acquirer: str) -> Comparison:
+def compare(primary: Books, acknowledged: Iterable[Acknowledged], acquirer: str) -> Comparison:
     """Wait until nothing is open any more, then lay the books side by side."""
     settled = eventually("every payment settled", lambda: _open(primary) == 0)
     rows = primary.ask(PAYMENTS, database=DATABASE)
@@ -56,5 +63,5 @@ def compare(primary: Server, acknowledged: Iterable[Acknowledged], acquirer: str
     )
 
 
-def _open(primary: Server) -> int:
+def _open(primary: Books) -> int:
     return int(primary.ask(OPEN, database=DATABASE)[0][0])

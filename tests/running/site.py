@@ -24,7 +24,8 @@ from tests.support.ports import free_port
 
 OURS: Final = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_", "GATEWAY_", "TOLLHOUSE_", "PG", "PROMETHEUS_")
 PROXIES: Final = ("haproxy", "nginx", "own")
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 180.0
+MANAGE_S: Final = 600.0
 # Shorter than the default 10 s, so that a trial need not wait long for payments in doubt.
 ACQUIRER_TIMEOUT_S: Final = 2
 
@@ -125,13 +126,13 @@ class Site:
     def manage(self, *arguments: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """manage.py in this site's environment."""
         done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
+            self._command([sys.executable, "manage.py", *arguments]),
             cwd=PROJECT_ROOT,
             env=self.environment | environment,
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=MANAGE_S,
         )
         if check and done.returncode != 0:
             raise AssertionError(f"manage.py {arguments[0]} failed:\n{done.stdout}{done.stderr}"[-3000:])
@@ -149,14 +150,22 @@ class Site:
         context = ssl.create_default_context(cafile=str(self.certificate))
         return Speaker(host="localhost", port=self.tls, context=context, token=token, entity=entity)
 
-    def in_clear(self, port: int, token: str = "", entity: str = "") -> Speaker:
+    def in_clear(self, port: int, token: str = "", entity: str = "", *, host: str = "localhost") -> Speaker:
         """A client of the proxy or of a node, without TLS."""
-        return Speaker(host="localhost", port=port, context=None, token=token, entity=entity)
+        return Speaker(host=host, port=port, context=None, token=token, entity=entity)
 
     def health(self, port: int) -> int:
         return self.in_clear(port).status("/health/ready")
 
     # --- making it ------------------------------------------------------------------------------------------------
+
+    def _command(self, command: list[str]) -> list[str]:
+        """How a command is run on the machine of the first node."""
+        return command
+
+    def _nodes(self) -> dict[str, str]:
+        """The nodes' addresses in the examples, and where they are here."""
+        return {f"10.0.0.1{index + 1}:8000": f"127.0.0.1:{port}" for index, port in enumerate(self.ports)}
 
     def _process(self, name: str, command: Sequence[str]) -> Process:
         return Process(name, command, self.folder, self.environment)
@@ -171,12 +180,12 @@ class Site:
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         if not wait_until(ready, PATIENCE_S, 0.1):
-            logs = "".join(f"\n{path}:\n{path.read_text()[-1500:]}" for path in sorted(self.folder.glob("*.log")))
+            logs = "".join(f"\n{path}:\n{path.read_text()[-1500:]}" for path in sorted(self.folder.glob("**/*.log")))
             raise AssertionError(f"{what} does not get ready{logs}")
 
     def _proxy(self, kind: str) -> list[str]:
         """The proxy's command line, with the example of docs/running as its configuration."""
-        nodes = {f"10.0.0.1{index + 1}:8000": f"127.0.0.1:{port}" for index, port in enumerate(self.ports)}
+        nodes = self._nodes()
         if kind == "haproxy":
             text = rendered(
                 "haproxy.cfg",

@@ -6,14 +6,17 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import environ
 import pytest
+import yaml
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from config.launcher.programs import WebServer, build_beat_command, build_worker_command
 from config.launcher.var_folder import PROJECT_ROOT
 from tests.running.files import EXAMPLES
+from tests.running.patroni import own_lines
 
 UNITS = EXAMPLES / "systemd"
 
@@ -106,3 +109,49 @@ def test_an_archived_segment_is_never_overwritten_by_another(tmp_path: Path) -> 
     assert archive(other) != 0
     assert kept.read_bytes() == b"segment"
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "same", "other"}
+
+
+def test_patroni_sets_what_the_example_of_postgresql_does() -> None:
+    """docs/running.md, Fail-over by Patroni. The rest is Patroni's own: who is waited for, what a standby follows."""
+    lines = [line.partition("#")[0] for line in (EXAMPLES / "postgresql.conf").read_text().splitlines()]
+    plain = {
+        name.strip(): value.strip().strip("'") for name, found, value in (x.partition("=") for x in lines) if found
+    }
+    parameters = patroni()["bootstrap"]["dcs"]["postgresql"]["parameters"]
+    own = {"synchronous_standby_names", "recovery_target_timeline", "restore_command"}
+    assert {name: str(value) for name, value in parameters.items()} == {
+        name: value for name, value in plain.items() if name not in own
+    }
+    assert patroni()["postgresql"]["recovery_conf"] == {"restore_command": plain["restore_command"]}
+
+
+def test_patroni_loses_no_acknowledged_commit_and_gives_up_a_silent_machine_in_time() -> None:
+    """docs/decisions/0124."""
+    settings = patroni()["bootstrap"]["dcs"]
+    assert (settings["synchronous_mode"], settings["synchronous_mode_strict"]) == (True, True)
+    assert settings["loop_wait"] + 2 * settings["retry_timeout"] <= settings["ttl"]
+
+
+def test_patroni_etcd_and_the_database_proxy_name_the_same_servers() -> None:
+    servers = {f"pg{number}": f"10.0.0.2{number}" for number in (1, 2, 3)}
+    assert patroni()["etcd3"]["hosts"] == [f"{address}:2379" for address in servers.values()]
+    etcd = (EXAMPLES / "etcd.env").read_text()
+    assert ",".join(f"{name}=http://{address}:2380" for name, address in servers.items()) in etcd
+    proxy = re.findall(r"^\s+server (\S+) (\S+)$", (EXAMPLES / "haproxy-database.cfg").read_text(), re.MULTILINE)
+    assert proxy == [(name, f"{address}:5432") for name, address in servers.items()] * 2
+
+
+@pytest.mark.parametrize("machine", ["pg1", "pg2", "pg3"])
+def test_a_trials_machine_gets_its_own_addresses_and_the_list_of_all(machine: str) -> None:
+    own = own_lines((EXAMPLES / "patroni.yml").read_text(), machine, f"10.0.0.2{machine[2]}")
+    found = yaml.safe_load(own)
+    assert (found["name"], found["etcd3"]) == (machine, patroni()["etcd3"])
+    sections = (found["restapi"], found["postgresql"])
+    assert {section[key].partition(":")[0] for section in sections for key in ("listen", "connect_address")} == {
+        f"10.0.0.2{machine[2]}"
+    }
+
+
+def patroni() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "patroni.yml").read_text())
+    return found

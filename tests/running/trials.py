@@ -91,7 +91,7 @@ def a_killed_node(stage: Stage) -> Iterator[Row]:
     yield Row(
         trial="a web node is killed",
         done="two nodes behind the proxy, six clients paying; kill -9 of one node, then of the other",
-        seen=f"{_told(load)}; {books}",
+        seen=f"{told(load)}; {books}",
         fine=books.fine and not load.unanswered and load.retried > 0 and alive,
     )
 
@@ -126,7 +126,7 @@ def a_failed_primary(stage: Stage) -> Iterator[Row]:
         trial="the primary fails",
         done="three servers, commits wait for one of two standbys; kill -9 of the primary under load, the standby that "
         "had received most promoted; nodes, worker and beat have all three in DATABASE_URL",
-        seen=f"{_told(load)}; promoted {promoted - killed:.1f} s after the kill, paying again {again:.1f} s later; "
+        seen=f"{told(load)}; promoted {promoted - killed:.1f} s after the kill, paying again {again:.1f} s later; "
         f"{books}; died meanwhile: {', '.join(dead) or 'nothing'}",
         fine=books.fine and not load.unanswered and bool(load.faults) and not dead,
     )
@@ -228,7 +228,7 @@ def _url(stage: Stage, server: Server) -> str:
     return f"postgresql://tollhouse:{stage.cluster.passwords['tollhouse']}@127.0.0.1:{server.port}/{DATABASE}"
 
 
-def _told(load: Load) -> str:
+def told(load: Load) -> str:
     faults = ", ".join(f"{count} x {what}" for what, count in load.faults.most_common()) or "none"
     return (
         f"{len(load.acknowledged)} payments acknowledged, {load.retried} of them sent more than once, "

@@ -1,0 +1,20 @@
+"""Tells faults of a database that is away from all others: what failed so may be sent again, and succeeds after a
+fail-over.
+
+A server that has become a standby answers, and refuses what writes. Its connection is in order to Django, which would
+keep it, so it is closed here. docs/decisions/0124.
+"""
+
+from __future__ import annotations
+
+from django.db import InterfaceError, OperationalError, connection
+from psycopg.errors import ReadOnlySqlTransaction
+
+
+def is_database_away(fault: BaseException | None) -> bool:
+    """Whether no server that takes writes answered. A connection to one that refuses them is closed, so that the next
+    statement looks for the primary."""
+    if fault is not None and isinstance(fault.__cause__, ReadOnlySqlTransaction):
+        connection.close()
+        return True
+    return isinstance(fault, OperationalError | InterfaceError)
