@@ -9,9 +9,9 @@ from checkout.form_parameters import list_offered_registration_ids
 from checkout.models import Checkout
 from gateway.core import brands, clock, identifiers
 from gateway.core.brands import CardBrand
+from gateway.core.card_number import is_card_expired
 from gateway.models import Registration
 from gateway.payments import registrations
-from gateway.payments.registrations import is_card_expired
 
 MAX_OFFERED_REGISTRATIONS: Final = 30
 """Stored means shown on one form."""

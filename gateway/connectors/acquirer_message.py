@@ -170,6 +170,7 @@ def _token_account(means: Any) -> dict[str, Any]:
         "expiryYear": means.expiry_year,
         "cryptogramPresent": means.cryptogram is not None,
         "dtvcPresent": means.dtvc is not None,
+        "requestor": means.requestor,
     }
 
 

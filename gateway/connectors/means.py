@@ -69,7 +69,8 @@ class VirtualAccount:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenAccount:
     """A token of an external provider (``type`` EXTERNAL) or of a card network (NETWORK). ``cryptogram`` and ``dtvc``
-    prove one use of it; like a CVV, they are deleted once the payment is answered."""
+    prove one use of it; like a CVV, they are deleted once the payment is answered. ``requestor``: token requestor id of
+    a stored card's token, else empty."""
 
     kind: ClassVar[str] = "tokenAccount"
 
@@ -79,6 +80,7 @@ class TokenAccount:
     expiry_year: str = ""
     cryptogram: Secret | None = None
     dtvc: Secret | None = None
+    requestor: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from gateway.core import brands
@@ -59,3 +60,8 @@ def detect_brand_of_number(number: Secret | None, order: Sequence[str] = ()) -> 
     """The brand detected from a number, of a co-badged card's the first in ``order``; None if none matches or there is
     no number."""
     return brands.detect_brand(number.reveal(), order) if number is not None else None
+
+
+def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:
+    """Whether a card is past its expiry: it is valid until the end of its month."""
+    return month is not None and year is not None and f"{year}-{month}" < f"{now:%Y-%m}"

@@ -205,6 +205,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "network_tokens",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Stored cards get a network token, and payments with them are sent with it.",
+                        verbose_name="network tokens",
+                    ),
+                ),
+                (
                     "registration_days",
                     models.PositiveSmallIntegerField(
                         blank=True,
@@ -2743,6 +2752,77 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="NetworkToken",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=gateway.core.identifiers.row_id, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "registration",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="network_token",
+                        to="gateway.registration",
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("REQUESTED", "asked for"),
+                            ("ACTIVE", "active"),
+                            ("SUSPENDED", "suspended"),
+                            ("REFUSED", "refused by the network"),
+                            ("DELETED", "deleted"),
+                        ],
+                        default="REQUESTED",
+                        max_length=9,
+                    ),
+                ),
+                ("reference", models.CharField(db_default="", default="", max_length=64)),
+                ("number_sealed", models.BinaryField(null=True)),
+                ("last4", models.CharField(db_default="", default="", max_length=4)),
+                ("expiry_month", models.CharField(db_default="", default="", max_length=2)),
+                ("expiry_year", models.CharField(db_default="", default="", max_length=4)),
+                ("requestor", models.CharField(db_default="", default="", max_length=11)),
+                ("due_at", models.DateTimeField(db_index=True, null=True)),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                ("changed_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("reference", ""), _negated=True),
+                        fields=("reference",),
+                        name="network_token_reference",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PaymentToken",
+            fields=[
+                (
+                    "payment",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="network_token",
+                        serialize=False,
+                        to="gateway.payment",
+                    ),
+                ),
+                ("number_sealed", models.BinaryField()),
+                ("expiry_month", models.CharField(max_length=2)),
+                ("expiry_year", models.CharField(max_length=4)),
+                ("requestor", models.CharField(db_default="", default="", max_length=11)),
+            ],
         ),
         migrations.CreateModel(
             name="Authentication",

@@ -29,7 +29,7 @@ from gateway.models.payments import (
 )
 from gateway.models.personal_data import AccountErasurePosition, ErasureRequest
 from gateway.models.processor_events import ProcessorEvent, ProcessorReportedPayment
-from gateway.models.registrations import Agreement, Registration
+from gateway.models.registrations import Agreement, NetworkToken, PaymentToken, Registration
 from gateway.models.risk import (
     CardDecline,
     CardTestingCount,
@@ -115,10 +115,12 @@ __all__ = [
     "InspectedWebhook",
     "MandateMail",
     "Merchant",
+    "NetworkToken",
     "Notification",
     "OpenPayment",
     "Payment",
     "PaymentEvent",
+    "PaymentToken",
     "ProcessorEvent",
     "ProcessorReportedPayment",
     "Psp",

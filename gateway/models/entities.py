@@ -153,7 +153,8 @@ class Channel(Entity):
     ``authorization_days``: brand → days that an authorization is valid, null = without an end, ``*`` = every other
     brand; else by gateway.core.authorization_validity. ``reversal_hours``: how long a debit may be reversed;
     0 = until it is settled. ``exemptions``: which exemptions from strong authentication are asked for, as the section
-    ``exemptions`` of the configuration has them; empty: none (gateway.threeds.exemption_rules).
+    ``exemptions`` of the configuration has them; empty: none (gateway.threeds.exemption_rules). ``network_tokens``:
+    docs/decisions/0126.
     """
 
     class Parameters(models.TextChoices):
@@ -207,6 +208,12 @@ class Channel(Entity):
     external_references = models.BooleanField(
         default=False,
         help_text="Accept an initialTransactionId that is not of this gateway: agreements made at another processor.",
+    )
+    network_tokens = models.BooleanField(
+        "network tokens",
+        default=False,
+        db_default=False,
+        help_text="Stored cards get a network token, and payments with them are sent with it.",
     )
     registration_days = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How long a registration is kept; empty keeps it until it is deleted."

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from gateway.core import identifiers
 from gateway.models.entities import Channel, Merchant
+from gateway.models.payments import Payment
 
 
 class Registration(models.Model):
@@ -54,6 +56,66 @@ class Registration(models.Model):
 
     def __str__(self) -> str:
         return f"{self.brand} ({self.status})"
+
+
+class NetworkToken(models.Model):
+    """The network token of a stored card, which the card network gives in place of its number.
+
+    ``reference``: the token service's id of it, empty until it was given; ``number_sealed``: the token, sealed for this
+    row; None while there is none to pay with. ``last4``: its last digits. ``requestor``: token requestor id, eleven
+    digits. ``due_at``: real time, when the token service is called next, for what ``status`` says is wanted; None when
+    nothing is. ``tries``: calls without an answer since. ``changed_at``: the merchant's clock. Source:
+    docs/decisions/0126.
+    """
+
+    class Status(models.TextChoices):
+        REQUESTED = "REQUESTED", _("asked for")
+        ACTIVE = "ACTIVE", _("active")
+        SUSPENDED = "SUSPENDED", _("suspended")
+        REFUSED = "REFUSED", _("refused by the network")
+        DELETED = "DELETED", _("deleted")
+
+    id = models.UUIDField(primary_key=True, default=identifiers.row_id, editable=False)
+    registration = models.OneToOneField(Registration, on_delete=models.PROTECT, related_name="network_token")
+    status = models.CharField(max_length=9, choices=Status, default=Status.REQUESTED)
+    reference = models.CharField(max_length=64, default="", db_default="")
+    number_sealed = models.BinaryField(null=True)
+    last4 = models.CharField(max_length=4, default="", db_default="")
+    expiry_month = models.CharField(max_length=2, default="", db_default="")
+    expiry_year = models.CharField(max_length=4, default="", db_default="")
+    requestor = models.CharField(max_length=11, default="", db_default="")
+    due_at = models.DateTimeField(null=True, db_index=True)
+    tries = models.SmallIntegerField(default=0, db_default=0)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["reference"], name="network_token_reference", condition=~models.Q(reference="")
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reference} ({self.status})"
+
+
+class PaymentToken(models.Model):
+    """The network token that a payment's present authorization attempt was sent with, for what follows it and for
+    recovery; the payment's own row keeps the card number. Without a row the card number was sent.
+
+    ``number_sealed``: sealed for the payment's id, erased with the payment's card number.
+    """
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="network_token", db_constraint=False
+    )
+    number_sealed = models.BinaryField()
+    expiry_month = models.CharField(max_length=2)
+    expiry_year = models.CharField(max_length=4)
+    requestor = models.CharField(max_length=11, default="", db_default="")
+
+    def __str__(self) -> str:
+        return f"network token of {self.payment_id}"
 
 
 class Agreement(models.Model):

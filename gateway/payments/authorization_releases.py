@@ -27,6 +27,7 @@ from gateway.payments.chain_amounts import Chain, Hold, has_open_reversal
 from gateway.payments.follow_ups import (
     GATEWAY_FOLLOW_UP_PARAMETERS,
     FollowUpRequest,
+    find_authorizing_payment,
     load_chain_means,
     load_chain_members,
     process_follow_up,
@@ -157,7 +158,7 @@ def _build_void(chain: Chain, replaced: Payment, hold: Hold, row: AuthorizationR
         money=replaced.money,
         brand=replaced.brand,
         at=row.created_at,
-        means=load_chain_means(first.id),
+        means=load_chain_means(first.id, find_authorizing_payment(chain, replaced).id),
         reference=first.connector_tx_id if replaced.practice else "",
         known_transaction_id=replaced.connector_tx_id,
         parameters=forwardable_parameters(flatten_body(replaced.request)),

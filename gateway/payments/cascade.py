@@ -135,7 +135,7 @@ def _may_cascade(payment: Payment, declined: Declined, asked: AcquirerRequest, p
         return False
     if route.get("cascades", 0) >= route.get("maxCascades", 0):
         return False
-    return is_cascadable(reply.code, reply.details.get("AcquirerResponse", "")) and not _is_forbidden(
+    return is_cascadable(reply.code, reply.details.get("AcquirerResponse", "")) and not is_next_attempt_forbidden(
         reply, asked, plan
     )
 
@@ -146,7 +146,7 @@ def _can_be_sent_again(asked: AcquirerRequest) -> bool:
     return card is not None and not card.wallet and card.number_type != _DEVICE_NUMBER
 
 
-def _is_forbidden(reply: AcquirerReply, asked: AcquirerRequest, plan: ScreeningPlan | None) -> bool:
+def is_next_attempt_forbidden(reply: AcquirerReply, asked: AcquirerRequest, plan: ScreeningPlan | None) -> bool:
     """Whether the issuer's advice or the schemes' retry rules forbid another attempt now."""
     advice = reply.details.get("MerchantAdviceCode", "")
     if (

@@ -43,6 +43,7 @@ from gateway.models import Channel, Merchant, Payment, Status
 from gateway.payments import store
 from gateway.payments.chain_amounts import CLOSING_TYPES, REAUTHORIZATION, Chain, compute_reversed_amount
 from gateway.payments.descriptors import REQUEST_DESCRIPTOR, apply_target_descriptor, build_descriptor_parameter
+from gateway.payments.network_tokens import replace_sent_means
 from gateway.payments.operations import (
     AUTHORIZATION_EXPIRED,
     INDUSTRY_PRACTICE_OPERATIONS,
@@ -145,7 +146,9 @@ def process_follow_up(request: FollowUpRequest) -> Payment:
         # Open the secrets before the payment begins: one whose card does not open must not stay STARTED.
         needs_means = operation.needs_card or CONNECTORS[target.connector].asks_with_means
         if needs_means and not decision.code and means is None:
-            means = _open_chain_means(chain.first.id)
+            # A rebill authorizes anew, and is sent with the card number.
+            authorizing = request.payment if operation.code == "RB" else find_authorizing_payment(chain, target).id
+            means = _open_chain_means(chain.first.id, authorizing)
             if means is None and chain.first.means:
                 raise RequestRefusedError(ACCOUNT_ERASED_CODE)
         if not decision.code:
@@ -352,11 +355,11 @@ def _check_account_opens(target: Payment) -> None:
         raise RequestRefusedError(VAULT_ERROR_CODE) from None
 
 
-def _open_chain_means(first: UUID) -> Means | None:
+def _open_chain_means(first: UUID, authorizing: UUID) -> Means | None:
     """The chain's means out of the vault. Raises RequestRefusedError when it does not open."""
     for last in (False, True):
         try:
-            return load_chain_means(first)
+            return load_chain_means(first, authorizing)
         except VaultError as fault:
             # Read once more: it may have been rewrapped, and its old key retired, since it was read.
             if last:
@@ -364,9 +367,21 @@ def _open_chain_means(first: UUID) -> Means | None:
     raise RequestRefusedError(VAULT_ERROR_CODE)
 
 
-def load_chain_means(first: UUID) -> Means | None:
-    """The means of a chain, from its first payment's row; without a CVV, which is never stored."""
-    return load_payment_means(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
+def load_chain_means(first: UUID, authorizing: UUID) -> Means | None:
+    """The means of a chain, from its first payment's row; without a CVV, which is never stored. ``authorizing``: the
+    payment whose authorization is meant (:func:`find_authorizing_payment`): one that was sent with a network token is
+    followed with it. Raises VaultError."""
+    means = load_payment_means(Payment.objects.only("means", "means_sealed", "request", "answer").get(pk=first))
+    return replace_sent_means(means, authorizing)
+
+
+def find_authorizing_payment(chain: Chain, payment: Payment) -> Payment:
+    """The payment whose authorization ``payment`` is, or follows: its chain's first one, or a rebill."""
+    while payment.referenced is not None and payment.payment_type != "RB":
+        followed = chain.find(payment.referenced)
+        assert followed is not None  # a chain is read whole
+        payment = followed
+    return payment
 
 
 def load_chain(target: UUID | None, merchant: Merchant, channel: Channel | None) -> Chain | None:

@@ -22,6 +22,7 @@ from gateway.connectors.point_of_service import (
 from gateway.models import Payment
 from gateway.payments.chain_amounts import Chain
 from gateway.payments.side_effects import REGISTRATION_PAYMENT_TYPE
+from gateway.payments.stored_answer import was_sent_with_token
 
 _READ: Final = (
     "standingInstruction", "threeDSecure", "transactionCategory", "createRegistration",
@@ -39,7 +40,8 @@ def find_point_of_service(chain: Chain, payment: Payment) -> PointOfService:
     sent = _read_parameters(payment)
     if payment.referenced is None:
         stores = payment.payment_type == REGISTRATION_PAYMENT_TYPE or sent.get("createRegistration") == "true"
-        stored, token = payment.registration is not None and not stores, payment.means == TokenAccount.kind
+        stored = payment.registration is not None and not stores
+        token = payment.means == TokenAccount.kind or was_sent_with_token(payment.answer)
         return build_point_of_service(sent, stored=stored, stores=stores, token=token)
     followed = chain.find(payment.referenced)
     assert followed is not None  # a chain is read whole

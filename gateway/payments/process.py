@@ -53,6 +53,7 @@ from gateway.models import OpenPayment, Payment, Status
 from gateway.payments import (
     cascade,
     failover,
+    network_tokens,
     refusal,
     risk_screening,
     search_keys,
@@ -401,7 +402,8 @@ def submit_payment(
     """Call the acquirer, with no transaction open, and return what became of the payment.
 
     Failover: a first payment that an acquirer certainly did not accept goes to the next acquirer of its route; cascade:
-    one that its issuer declined, too, where its rule wants it. An approval that fails the AVS/CVV policy of the
+    one that its issuer declined, too, where its rule wants it. A network token that its issuer declined is followed by
+    the card number. An approval that fails the AVS/CVV policy of the
     payment's rule set, or is for less than its channel takes, is voided at once, at the acquirer that gave it.
     ``since``: time.perf_counter() when the first acquirer was called, where this is not the first.
     """
@@ -425,7 +427,9 @@ def submit_payment(
                 payment, outcome.reply, since=submitted_at, at=at, duration_ms=duration_ms
             )
         else:
-            next_connector = cascade.next_after_decline(payment, outcome, acquirer_request, plan, since=submitted_at)
+            next_connector = network_tokens.fall_back_to_number(
+                payment, connector, outcome, acquirer_request, plan, since=submitted_at
+            ) or cascade.next_after_decline(payment, outcome, acquirer_request, plan, since=submitted_at)
         if next_connector is None:
             return outcome if declined is None or not retryable else cascade.keep_decline(declined, outcome)
         if not retryable and isinstance(outcome, Declined):
@@ -453,7 +457,7 @@ def _submit_to_acquirer(
             code=ACQUIRER_UNREACHABLE, received={"secrets": "they do not open"}, retryable_elsewhere=True
         )
     acquirer_request = replace(
-        acquirer_request,
+        network_tokens.attach_network_token(payment, connector, acquirer_request),
         account=account,
         at=payment.called_at or acquirer_request.at,
         not_after=payment.send_by,

@@ -44,7 +44,13 @@ from gateway.db.statement import execute_sql
 from gateway.models import Merchant, OpenPayment, Payment, Status
 from gateway.payments import risk_screening, step_up, store
 from gateway.payments.chain_amounts import Chain
-from gateway.payments.follow_ups import load_chain_means, load_chain_members, name_authorization
+from gateway.payments.follow_ups import (
+    find_authorizing_payment,
+    load_chain_means,
+    load_chain_members,
+    name_authorization,
+)
+from gateway.payments.network_tokens import restore_token_use
 from gateway.payments.outcomes import (
     Declined,
     OutcomeUnknown,
@@ -257,6 +263,7 @@ def mark_outcome_unknown(payment: Payment) -> bool:
     if payment.status != Status.STARTED:
         return True
     restore_authentication_facts(payment)
+    restore_token_use(payment)
     try:
         reply = AcquirerReply(code=OUTCOME_UNKNOWN_CODE)
         outcome = OutcomeUnknown(reply=reply, at=clock.merchant_now(payment.merchant))
@@ -287,13 +294,14 @@ def build_inquiry(payment: Payment, connector: Connector) -> AcquirerRequest:
         called_at=called_at - payment.merchant.clock_offset if called_at is not None else None,
     )
     if connector.asks_with_means:
+        whole = chain or Chain([payment])
         request = replace(
             request,
-            means=load_chain_means(payment.chain),
+            means=load_chain_means(payment.chain, find_authorizing_payment(whole, payment).id),
             parameters=forwardable_parameters(
                 {**flatten_body(payment.request), **read_private_facts(payment.answer).agreement_references}
             ),
-            original=find_point_of_service(chain or Chain([payment]), payment),
+            original=find_point_of_service(whole, payment),
         )
     # Last: by its point of service a renewal names the first authorization.
     return name_authorization(request, chain, followed) if chain is not None and followed is not None else request

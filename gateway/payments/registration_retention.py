@@ -11,7 +11,7 @@ from typing import Final
 
 from gateway.core import clock
 from gateway.db.statement import execute_sql
-from gateway.models import Merchant
+from gateway.models import Merchant, NetworkToken
 from gateway.timers.registry import Timer
 
 ERASURE_DELAY: Final = timedelta(days=1)
@@ -43,7 +43,15 @@ def erase_expired_registrations(merchant: Merchant | None = None) -> int:
         erased += found
         if found < ERASURE_BATCH_SIZE:
             break
+    withdraw_unowned_tokens()
     return erased
+
+
+def withdraw_unowned_tokens() -> int:
+    """Have network tokens deleted whose card is no longer stored, for its retention or for its holder; returns how
+    many."""
+    unowned = NetworkToken.objects.filter(registration__means_sealed=None).exclude(status=NetworkToken.Status.DELETED)
+    return unowned.update(status=NetworkToken.Status.DELETED, number_sealed=None, due_at=clock.real_now())
 
 
 TIMER: Final = Timer(

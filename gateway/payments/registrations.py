@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import Model
+
 from gateway.catalogue.endpoints import FOLLOW_UP_ENDPOINT
 from gateway.catalogue.parse import ParameterError, Parameters
 from gateway.connectors.acquirer_message import flatten_body
-from gateway.connectors.means import Means
+from gateway.connectors.means import Card, Means
 from gateway.connectors.sepa.mandates import end_stored_mandate_write
 from gateway.core import brands, clock, identifiers
-from gateway.core.card_number import CardNumber
+from gateway.core.card_number import CardNumber, is_card_expired
 from gateway.core.result_codes import CONCURRENT_UPDATE_CODE, VAULT_ERROR_CODE
-from gateway.db.statement import WriteStatement
-from gateway.models import Agreement, Channel, Merchant, Payment, Registration, SepaMandate, Status
+from gateway.db.statement import DatabaseTime, WriteStatement
+from gateway.models import Agreement, Channel, Merchant, NetworkToken, Payment, Registration, SepaMandate, Status
 from gateway.payments import store
 from gateway.payments.agreements import MERCHANT_INITIATED_USES, classify_agreement_use
 from gateway.payments.descriptors import DESCRIPTOR, resolve_default_descriptor
@@ -39,7 +41,9 @@ from gateway.payments.side_effects import (
     build_registration_notification,
     resolve_retention_end,
 )
+from gateway.payments.stored_answer import merge_shown_facts
 from gateway.payments.stored_request import build_stored_request
+from gateway.payments.stored_tokens import has_usable_token
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_UNCONFIRMED_CODE: Final = "100.150.201"
@@ -192,7 +196,9 @@ def _list_card_refusals(
     if card is None:
         return []
     found = []
-    if is_card_expired(card.get("expiryMonth"), card.get("expiryYear"), now):
+    if is_card_expired(card.get("expiryMonth"), card.get("expiryYear"), now) and not has_usable_token(
+        registration, now
+    ):
         found.append(
             ParameterError(
                 name="card.expiryMonth", message="the stored card is past its expiry", code=CARD_EXPIRED_CODE
@@ -203,11 +209,6 @@ def _list_card_refusals(
         message = f"has not as many digits as {registration.brand} prints"
         found.append(ParameterError(name="card.cvv", message=message, value="•••", code=WRONG_CVV_CODE, known=True))
     return found
-
-
-def is_card_expired(month: str | None, year: str | None, now: datetime) -> bool:
-    """Whether a card is past its expiry: it is valid until the end of its month."""
-    return month is not None and year is not None and f"{year}-{month}" < f"{now:%Y-%m}"
 
 
 # --- changing -----------------------------------------------------------------------------------------------------
@@ -322,6 +323,10 @@ def _write_registration_change(
 
     def changing(write: WriteStatement) -> None:
         write.update(registration, {**changes, "sequence": before + 1}, expecting={"sequence": before})
+        if registration.means == Card.kind and (kind == DELETE_REGISTRATION_TYPE or "means_sealed" in changes):
+            write.update_related(
+                NetworkToken, _list_token_changes(kind, change.now), {"registration_id": registration.id}
+            )
         if kind == DELETE_REGISTRATION_TYPE and registration.means == "bankAccount":
             columns, which = end_stored_mandate_write(registration, change.now)
             write.update_related(SepaMandate, columns, which)
@@ -334,6 +339,59 @@ def _write_registration_change(
     ):
         raise RequestRefusedError(CONCURRENT_UPDATE_CODE, status=409)
     return payment
+
+
+def _list_token_changes(kind: str, now: datetime) -> dict[str, Any]:
+    """What becomes of the network token of a card that is deleted, or has another number: the old one is deleted at its
+    network."""
+    states = NetworkToken.Status
+    status = states.DELETED if kind == DELETE_REGISTRATION_TYPE else states.REQUESTED
+    return {
+        "status": status,
+        "number_sealed": None,
+        "due_at": DatabaseTime(timedelta(0)),
+        "tries": 0,
+        "changed_at": now,
+    }
+
+
+def record_registration_change(
+    registration: Registration,
+    changes: Mapping[str, Any],
+    now: datetime,
+    *,
+    shown: Mapping[str, Any],
+    beside: tuple[Model, Mapping[str, Any], Mapping[str, Any]] | None = None,
+) -> bool:
+    """Change a registration as its card network told us, with the record-only payment (RR) and the webhook (UPDATED) of
+    a merchant's own update. ``shown``: members that these show besides the registration's means; ``beside``: another
+    row to change in the same statement, its changes, and what it has to be still.
+
+    Returns False if either was changed since it was read: nothing was written.
+    """
+    before = registration.sequence
+    own = {**changes, "updated_at": now, "sequence": before + 1}
+    for name, value in own.items():
+        setattr(registration, name, value)
+    trace = RequestTrace(request=identifiers.row_id(), method="", path="", at=clock.real_now())
+    parameters = FOLLOW_UP_ENDPOINT.catalogue.parse(
+        [("entityId", registration.channel.entity_id), ("paymentType", "RV")]
+    )
+    change = ChangeRequest(merchant=registration.merchant, now=now, trace=trace, parameters=parameters)
+    payment = _build_change_record(registration, UPDATE_REGISTRATION_TYPE, change)
+    payment.request = {}
+    payment.answer = merge_shown_facts(payment.answer, shown)
+
+    def changing(write: WriteStatement) -> None:
+        write.update(registration, own, expecting={"sequence": before})
+        if beside is not None:
+            row, others, expected = beside
+            write.update(row, others, expecting=expected)
+
+    notification = build_registration_notification(
+        payment, registration.id, REGISTRATION_NOTIFICATION_ACTIONS[UPDATE_REGISTRATION_TYPE], 2, now
+    )
+    return store.insert_record_only_payment(payment, changing, notification, trace=None)
 
 
 def _build_change_record(registration: Registration, kind: str, change: ChangeRequest) -> Payment:

@@ -15,7 +15,9 @@ from gateway.models import Payment, Registration
 from gateway.payments import shopper_tokens
 from gateway.payments.descriptors import DESCRIPTOR, resolve_descriptor
 from gateway.payments.nested_values import deep_merge
-from gateway.payments.stored_answer import read_return_reason
+from gateway.payments.states import FINAL_STATUSES
+from gateway.payments.stored_answer import read_private_facts, read_return_reason
+from gateway.payments.stored_tokens import render_stored_token
 
 COLUMN_PARAMETERS: Final = ("paymentType", "paymentBrand", "amount", "currency", "testMode")
 """Parameters that responses take from the row's columns, not from the echo."""
@@ -42,7 +44,13 @@ def render_payment(payment: Payment) -> dict[str, Any]:
     card = echo.pop("card", None)
     body |= echo
     body["result"] = render_payment_result(payment)
-    if details := {**answer.get("resultDetails", {}), **_render_expiry(payment), **_render_return(payment)}:
+    details = {
+        **answer.get("resultDetails", {}),
+        **_render_expiry(payment),
+        **_render_return(payment),
+        **_render_token_use(payment),
+    }
+    if details:
         body["resultDetails"] = details
     if facts := answer.get("card"):
         body["card"] = {**facts, **(card or {}), **render_issuer(facts["bin"])}
@@ -70,6 +78,12 @@ def _render_expiry(payment: Payment) -> dict[str, str]:
         return {}
     expired = {"authorizationExpired": "true"} if payment.expired_at is not None else {}
     return {"authorizationExpiresAt": clock.format_timestamp(payment.expires_at), **expired}
+
+
+def _render_token_use(payment: Payment) -> dict[str, str]:
+    """Of a payment with a stored card that has a network token: whether the token was sent, or why not."""
+    use = read_private_facts(payment.answer).network_token
+    return {"NetworkToken": use} if use and payment.status in FINAL_STATUSES else {}
 
 
 def _render_return(payment: Payment) -> dict[str, str]:
@@ -118,6 +132,7 @@ def render_registration(registration: Registration, code: str) -> dict[str, Any]
     body |= {name: value for name, value in registration.details.items() if not name.startswith("wallet")}
     if card := registration.details.get("card"):
         body["card"] = {**card, **render_issuer(card["bin"])}
+    body |= render_stored_token(registration)
     if registration.test_mode:
         body["testMode"] = registration.test_mode
     return body

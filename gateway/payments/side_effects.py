@@ -19,6 +19,7 @@ from django.db import models
 
 from gateway.connectors.accounts import holds_renewals_apart, load_connector_account
 from gateway.connectors.acquirer_message import flatten_body, parse_scheme_reference
+from gateway.connectors.means import Card
 from gateway.connectors.point_of_service import is_initiated_by_merchant
 from gateway.connectors.port import AcquirerReply
 from gateway.connectors.routing import CONNECTORS
@@ -31,6 +32,7 @@ from gateway.models import (
     AuthorizationRelease,
     Channel,
     MandateMail,
+    NetworkToken,
     Notification,
     Payment,
     Registration,
@@ -44,6 +46,7 @@ from gateway.payments.operations import RELEASED_BY_REVERSAL
 from gateway.payments.payment_means import STORABLE_MEANS
 from gateway.payments.states import FINAL_STATUSES
 from gateway.payments.stored_answer import PrivateFacts, read_private_facts
+from gateway.payments.stored_tokens import build_token_row, is_tokenizable, wants_network_tokens
 from gateway.vault.sealing import VaultError, current_vault
 
 REGISTRATION_PAYMENT_TYPE: Final = "RG"
@@ -103,6 +106,7 @@ def build_completion_effects(
         rows += [
             (Registration, registered),
             (Notification, build_registration_notification(payment, registration, "CREATED", sequence, at)),
+            *_build_token_rows(payment, registered["id"], at),
         ]
     renewed = _build_renewal(payment, at)
     if renewed is not None:
@@ -213,6 +217,19 @@ def creates_registration(payment: Payment) -> bool:
     if payment.payment_type == REGISTRATION_PAYMENT_TYPE:
         return True
     return payment.registration is None and payment.request.get("createRegistration") == "true"
+
+
+def _build_token_rows(
+    payment: Payment, registration: UUID, at: datetime
+) -> list[tuple[type[models.Model], Mapping[str, Any]]]:
+    """The row by which the card that an approved payment stores gets a network token, where it does."""
+    if payment.means != Card.kind or not wants_network_tokens(payment.channel):
+        return []
+    details = build_registration_details(payment)
+    wallet = any(name.startswith("wallet") for name in details)
+    if not is_tokenizable(payment.brand, details.get(Card.kind, {}), wallet=wallet):
+        return []
+    return [(NetworkToken, build_token_row(registration, at))]
 
 
 def _build_registration(payment: Payment, at: datetime) -> dict[str, Any] | None:

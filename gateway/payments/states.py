@@ -14,6 +14,7 @@ class LifecycleEvent(enum.StrEnum):
     """An event that moves a payment from one status to the next. LOSE: the acquirer's answer was lost (IN_DOUBT).
     STEP_UP: the issuer declined for want of authentication, and the payment is authorized again with a challenge.
     CASCADE: the issuer declined, and the payment is authorized again at the next account of its route.
+    TOKEN_FALLBACK: the issuer declined the network token, and the payment is authorized again with the card number.
     EXPIRE: the time of an authorization has passed; RETURN: a bank returned a transfer to the shopper,
     or a processor's refund failed after it was approved. Both leave the payment APPROVED. BOOK: a bank booked what it
     had rejected."""
@@ -28,6 +29,7 @@ class LifecycleEvent(enum.StrEnum):
     REROUTE = "reroute"
     STEP_UP = "step_up"
     CASCADE = "cascade"
+    TOKEN_FALLBACK = "token_fallback"  # noqa: S105 - an event's name
     EXPIRE = "expire"
     RETURN = "return"
     BOOK = "book"
@@ -53,6 +55,8 @@ PAYMENT_TRANSITIONS: Mapping[tuple[Status | None, LifecycleEvent], Status] = Map
         (Status.STARTED, LifecycleEvent.STEP_UP): Status.STARTED,
         # Cascade: the issuer certainly declined, and another acquirer may be approved.
         (Status.STARTED, LifecycleEvent.CASCADE): Status.STARTED,
+        # Fallback: the issuer certainly declined the network token, and may approve the card number.
+        (Status.STARTED, LifecycleEvent.TOKEN_FALLBACK): Status.STARTED,
         # The shopper returned, the bank answered, or the deadline passed and the void was confirmed.
         (Status.PENDING, LifecycleEvent.APPROVE): Status.APPROVED,
         (Status.PENDING, LifecycleEvent.DECLINE): Status.DECLINED,

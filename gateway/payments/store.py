@@ -28,6 +28,7 @@ from gateway.models import (
     OpenPayment,
     Payment,
     PaymentEvent,
+    PaymentToken,
     RequestLog,
     Status,
     Suspension,
@@ -56,9 +57,11 @@ from gateway.payments.states import (
 from gateway.payments.stored_answer import (
     EarlierDecline,
     PrivateFacts,
+    TokenUse,
     add_return_reason,
     begin_next_attempt,
     merge_shown_facts,
+    set_token_use,
 )
 from gateway.timers import wakeup
 from gateway.wallets.channel_tokens import TOKEN_USED_CONSTRAINT, WalletTokenUse
@@ -536,6 +539,7 @@ _CALLING_EVENTS: Final = (
     LifecycleEvent.STEP_UP,
     LifecycleEvent.REROUTE,
     LifecycleEvent.CASCADE,
+    LifecycleEvent.TOKEN_FALLBACK,
 )
 _BEGIN_AND_LOSE: Final = 2
 
@@ -637,12 +641,30 @@ def record_cascade(
     return _record_declined_attempt(payment, declined, LifecycleEvent.CASCADE, changes, plan)
 
 
+def record_token_fallback(payment: Payment, declined: Declined, *, plan: ScreeningPlan | None) -> bool:
+    """Record that the issuer declined a network token before the payment is authorized again with the card number, at
+    the same account. ``plan``: the schemes' retry rules count the decline.
+
+    Returns False if the payment changed since it was read: nothing was written.
+    """
+    changes = {"answer": set_token_use(payment.answer, TokenUse.DECLINED)}
+
+    def forget_token(write: WriteStatement) -> None:
+        write.delete(PaymentToken, {"payment_id": payment.id})
+
+    return _record_declined_attempt(
+        payment, declined, LifecycleEvent.TOKEN_FALLBACK, changes, plan, extra_writes=forget_token
+    )
+
+
 def _record_declined_attempt(
     payment: Payment,
     declined: Declined,
     event: LifecycleEvent,
     changes: Mapping[str, Any],
     plan: ScreeningPlan | None,
+    *,
+    extra_writes: Callable[[WriteStatement], None] | None = None,
 ) -> bool:
     """Begin the next attempt of a payment whose issuer declined the one before, and keep that decline: it is the
     payment's result if the next attempt is never made."""
@@ -652,6 +674,8 @@ def _record_declined_attempt(
     changes = {**changes, "answer": answer}
 
     def count_decline(write: WriteStatement) -> None:
+        if extra_writes is not None:
+            extra_writes(write)
         if plan is not None and plan.retries is not None:
             plan.retries.count(write, reply.code, reply.details.get("MerchantAdviceCode", ""))
 

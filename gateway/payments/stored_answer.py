@@ -6,6 +6,7 @@ them reaches a response. The shown ones are read by gateway.payments.rendering. 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,7 +26,17 @@ _RETURN_REASON: Final = "returnReason"
 _ATTEMPT: Final = "attempt"
 _EXEMPTION: Final = "exemption"
 _EARLIER_DECLINE: Final = "earlierDecline"
+_NETWORK_TOKEN: Final = "networkToken"  # noqa: S105 - a member's name
 _AUTHENTICATION_FACTS: Final = "threeDSecure"
+
+
+class TokenUse(enum.StrEnum):
+    """What was sent of a stored card that has a network token: the token; the card number, since the token service gave
+    no cryptogram; the card number after the issuer had declined the token."""
+
+    USED = "USED"
+    UNAVAILABLE = "UNAVAILABLE"
+    DECLINED = "DECLINED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +71,8 @@ class PrivateFacts:
     are counted by :func:`get_attempt_number`. ``exemption``: the one that its channel's rules asked for
     (gateway.payments.exempting). ``earlier_decline``: of the attempt before, the payment's result if the present one
     was not made; None for the first attempt. ``renews_card``: it is paid with a new expiry date of its stored card,
-    which its approval writes into the registration.
+    which its approval writes into the registration. ``network_token``: a TokenUse, '' where its card has no token
+    (gateway.payments.network_tokens).
     """
 
     agreement_references: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +85,7 @@ class PrivateFacts:
     attempt: int = 1
     exemption: str = ""
     earlier_decline: EarlierDecline | None = None
+    network_token: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The members of ``Payment.answer``; none for what is empty."""
@@ -85,6 +98,7 @@ class PrivateFacts:
             _RENEWS_CARD: self.renews_card,
             _ATTEMPT: self.attempt if self.attempt > 1 else None,
             _EXEMPTION: self.exemption,
+            _NETWORK_TOKEN: str(self.network_token),
         }
         if (policy := self.approval_policy) is not None:
             rules: dict[str, Any] = {"review": policy.review, "avs": dict(policy.avs), "cvv": dict(policy.cvv)}
@@ -108,13 +122,27 @@ def read_private_facts(answer: Mapping[str, Any]) -> PrivateFacts:
         attempt=answer.get(_ATTEMPT, 1),
         exemption=answer.get(_EXEMPTION, ""),
         earlier_decline=EarlierDecline(**declined) if declined else None,
+        network_token=answer.get(_NETWORK_TOKEN, ""),
     )
 
 
 def get_attempt_number(payment: Payment) -> int:
-    """Which authorization attempt a payment is at: one more after a step-up, and after each cascade."""
+    """Which authorization attempt a payment is at: one more after a step-up, a network token's decline, and each
+    cascade."""
     cascades: int = (payment.route or {}).get("cascades", 0)
-    return read_private_facts(payment.answer).attempt + cascades
+    kept = read_private_facts(payment.answer)
+    return kept.attempt + cascades + (kept.network_token == TokenUse.DECLINED)
+
+
+def was_sent_with_token(answer: Mapping[str, Any]) -> bool:
+    """Whether a payment was sent with the network token of its stored card."""
+    return bool(answer.get(_NETWORK_TOKEN) == TokenUse.USED)
+
+
+def set_token_use(answer: Mapping[str, Any], use: TokenUse | None) -> dict[str, Any]:
+    """``answer`` of a payment that is sent with its card's network token, or without (None: it is not said why)."""
+    rest = {name: value for name, value in answer.items() if name != _NETWORK_TOKEN}
+    return rest if use is None else rest | PrivateFacts(network_token=use).as_json()
 
 
 def merge_shown_facts(answer: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,8 @@ WITH here AS MATERIALIZED (
 ), erased AS (
     UPDATE gateway_payment p SET means_sealed = NULL FROM old WHERE p.id = old.id AND p.means_sealed IS NOT NULL
     RETURNING 1
+), forgotten AS (
+    DELETE FROM gateway_paymenttoken t USING old WHERE t.payment_id = old.id
 ), moved AS (
     UPDATE gateway_accounterasureposition SET position = last.id
     FROM (SELECT id FROM old ORDER BY id DESC LIMIT 1) last WHERE gateway_accounterasureposition.id = 1 RETURNING 1

@@ -68,6 +68,7 @@ PRIVATE_FIELD_PARTS: Final = (
     ),
     PrivateFieldPart(number="87", name="cvv", about="the security code's answer, one letter", way="<"),
     PrivateFieldPart(number="88", name="cryptogram", about="a network token's cryptogram, base64", hidden=True),
+    PrivateFieldPart(number="89", name="tokenRequestor", about="a stored card's network token: token requestor id"),
     PrivateFieldPart(number="92", name="cvv2", about="the security code", hidden=True),
 )
 PRIVATE_FIELD_PARTS_BY_NUMBER: Final[Mapping[str, PrivateFieldPart]] = MappingProxyType(
@@ -213,6 +214,7 @@ def build_private_parts(request: AcquirerRequest, network: str) -> RedactedDict:
                 "postcode": given.get("billing.postcode", "")[:9],
                 "street": street[:20],
                 "cryptogram": cryptogram.reveal() if cryptogram is not None else "",
+                "tokenRequestor": getattr(means, "requestor", ""),
                 "cvv2": code.reveal() if code is not None else "",
             }
         )

@@ -40,6 +40,9 @@ ThreeDS = Literal[
 SimulatedBehavior = Literal["answer", "silence", "error"]
 # What a second acquirer answers after a decline: "": the same; "silence": it approves, and its answer is lost.
 SecondAcquirer = Literal["", "approves", "declines", "silence"]
+# What becomes of a stored card's network token: the network gives none; its service gives no cryptogram; it is
+# suspended; the issuer declines it, and approves the card number.
+TokenBehavior = Literal["", "refused", "silent", "suspended", "declined"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,8 @@ class SimulatedCard:
 
     `number` has no spaces. `code` is the result code without 3-D Secure. `acquirer_response` is the two-character
     response code of ISO 8583 field 39, `merchant_advice_code` two digits or None. `approved_share` is the approved part
-    of the amount, 1 for all of it. `second_acquirer`: what the stub acquirer answers to a cascade.
+    of the amount, 1 for all of it. `second_acquirer`: what the stub acquirer answers to a cascade; `tokenization`: how
+    its network token behaves (token_service.py).
     """
 
     number: str = field(repr=False)
@@ -61,6 +65,7 @@ class SimulatedCard:
     approved_share: Decimal
     behaviour: SimulatedBehavior
     second_acquirer: SecondAcquirer = ""
+    tokenization: TokenBehavior = ""
 
     @property
     def spaced(self) -> str:
@@ -97,6 +102,7 @@ def _card(
     share: str = "1",
     behaviour: SimulatedBehavior = "answer",
     second: SecondAcquirer = "",
+    tokenization: TokenBehavior = "",
 ) -> SimulatedCard:
     return SimulatedCard(
         number=number.replace(" ", ""),
@@ -109,6 +115,7 @@ def _card(
         approved_share=Decimal(share),
         behaviour=behaviour,
         second_acquirer=second,
+        tokenization=tokenization,
     )
 
 
@@ -121,6 +128,12 @@ SIMULATED_CARDS: Final[tuple[SimulatedCard, ...]] = (
     _card("5105 1051 0510 5100", "MASTER", "Approved"),
     _card("3777 777777 77770", "AMEX", "Approved"),
     _card("3008 224640 3846", "DINERS", "Approved"),
+    # Approved; on a channel with network tokens the stored card's token goes another way.
+    _card("4200 0001 0100 0008", "VISA", "Token: refused by the network", tokenization="refused"),
+    _card("4200 0001 0200 0007", "VISA", "Token: no cryptogram", tokenization="silent"),
+    _card("4200 0001 0300 0006", "VISA", "Token: declined by the issuer", tokenization="declined"),
+    _card("5200 0001 0300 0003", "MASTER", "Token: declined by the issuer", tokenization="declined"),
+    _card("4200 0001 0400 0005", "VISA", "Token: suspended", tokenization="suspended"),
     # Approved in part, or approved with a review.
     _card("4000 0500 0000 0007", "VISA", "Approved for half of the amount", share="0.5", acquirer="10"),
     _card("5200 0500 0000 0002", "MASTER", "Approved for half of the amount", share="0.5", acquirer="10"),

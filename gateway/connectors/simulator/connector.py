@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.connectors.acquirer_message import mask_request
 from gateway.connectors.capabilities import SENDS_EVERYTHING
-from gateway.connectors.means import ANY_MEANS
+from gateway.connectors.means import ANY_MEANS, Card, TokenAccount
 from gateway.connectors.port import (
     AcquirerReply,
     AcquirerRequest,
@@ -34,9 +34,11 @@ from gateway.connectors.simulator.issuers import (
     find_simulated_issuer,
     simulate_issuer_answer,
 )
+from gateway.connectors.simulator.token_service import find_token_decline, find_tokenized_card
 from gateway.core import result_codes
 from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_WITHOUT_REASON, TIMEOUT_REVERSED_CODE
+from gateway.core.secret import Secret
 from gateway.models import SimulatedOrder
 
 UNKNOWN_OUTCOME: Final = "silence"
@@ -68,23 +70,13 @@ class SimulatorConnector:
             return _order(
                 request, orders.open_simulated_order(request, orders.ORDER_KIND_BY_BRAND[request.brand]), sent
             )
+        if isinstance(request.means, TokenAccount):
+            return _from_token(request, request.means, sent)
         if request.means is not None and request.card is None:
             return _from_account(request, sent)
         if request.card is None:
             return _reply(request, sent, code=SIMULATED_SUCCESS, approved=request.money, response="00")
-        answer = _answer(request)
-        if answer.behaviour == UNKNOWN_OUTCOME:
-            raise OutcomeUnknownError("the simulated acquirer gave no answer", sent)
-        return _reply(
-            request,
-            sent,
-            code=answer.code,
-            approved=answer.approved,
-            response=answer.acquirer_response,
-            advice=answer.merchant_advice_code or "",
-            avs=answer.avs or "",
-            cvv=answer.cvv or "",
-        )
+        return _from_card(request, sent)
 
     def inquire(self, request: AcquirerRequest) -> AcquirerReply | NotFoundAtAcquirer:
         """Outcome of an order; NotFoundAtAcquirer for anything else."""
@@ -106,6 +98,41 @@ class SimulatorConnector:
 
 
 SIMULATOR: Final = SimulatorConnector()
+
+
+def _from_card(request: AcquirerRequest, sent: dict[str, Any], *, token: bool = False) -> AcquirerReply:
+    """The answer for a card. ``token``: its network token was sent instead of its number."""
+    answer = _answer(request, token=token)
+    if answer.behaviour == UNKNOWN_OUTCOME:
+        raise OutcomeUnknownError("the simulated acquirer gave no answer", sent)
+    return _reply(
+        request,
+        sent,
+        code=answer.code,
+        approved=answer.approved,
+        response=answer.acquirer_response,
+        advice=answer.merchant_advice_code or "",
+        avs=answer.avs or "",
+        cvv=answer.cvv or "",
+    )
+
+
+def _from_token(request: AcquirerRequest, token: TokenAccount, sent: dict[str, Any]) -> AcquirerReply:
+    """The answer for a network token: its card's, where it is one of the simulated token service."""
+    account = clear_account_from_means(token)
+    found = find_tokenized_card(account.account)
+    if found is None:
+        return _from_account(request, sent)
+    refused = find_token_decline(found, account, request.payment.hex, f"{request.at:%Y-%m}")
+    if refused is not None and not request.reference:
+        return _reply(request, sent, code=refused[0], approved=None, response=refused[1])
+    if not found.number:
+        return _reply(request, sent, code=SIMULATED_SUCCESS, approved=request.money, response="00")
+    card = Card(
+        number=Secret(found.number), expiry_month=token.expiry_month, expiry_year=token.expiry_year, cvv=token.dtvc
+    )
+    # The point of service stays that of the token.
+    return _from_card(replace(request, means=card, original=request.point_of_service), sent, token=True)
 
 
 def _from_account(request: AcquirerRequest, sent: dict[str, Any]) -> AcquirerReply:
@@ -145,7 +172,7 @@ def _order(request: AcquirerRequest, order: SimulatedOrder, sent: dict[str, Any]
     return replace(reply, facts=orders.build_order_facts(order), redirect=redirect, received=received)
 
 
-def _ask_issuer(request: AcquirerRequest) -> IssuerAnswer | None:
+def _ask_issuer(request: AcquirerRequest, *, token: bool) -> IssuerAnswer | None:
     """What the simulated issuer of the card answers; None for any other card, and for what asks no issuer."""
     number = request.card.number.reveal() if request.card is not None else ""
     issuer = find_simulated_issuer(number)
@@ -159,11 +186,12 @@ def _ask_issuer(request: AcquirerRequest) -> IssuerAnswer | None:
         authenticated=request.cryptogram is not None,
         merchant_initiated=service.merchant_initiated or bool(service.order),
         exemption=service.exemption,
+        token=token,
     )
     return simulate_issuer_answer(issuer, question)
 
 
-def _answer(request: AcquirerRequest) -> SimulatedAnswer:
+def _answer(request: AcquirerRequest, *, token: bool) -> SimulatedAnswer:
     assert request.card is not None
     return simulate_card_answer(
         request.card.number,
@@ -171,7 +199,7 @@ def _answer(request: AcquirerRequest) -> SimulatedAnswer:
         postcode=request.parameters.get("billing.postcode"),
         amount=request.money,
         authenticated=request.cryptogram is not None,
-        issuer=_ask_issuer(request),
+        issuer=_ask_issuer(request, token=token),
     )
 
 

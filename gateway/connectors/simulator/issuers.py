@@ -47,7 +47,7 @@ class SimulatedIssuer:
     ``payday``: the day of the month on which money is there again. ``challenge_above``: shopper's payments of more than
     that, in whole units of their currency, without a proof of 3-D Secure are declined softly in ``challenge`` of 100
     cases; None: never. ``exemptions``: of such payments with this exemption, how many are let through instead.
-    ``proof``: points that a proof of 3-D Secure adds to the hour's rate.
+    ``proof``, ``token``: points that a proof of 3-D Secure, and a network token, add to the hour's rate.
     """
 
     bin: str
@@ -64,12 +64,14 @@ class SimulatedIssuer:
     challenge: int = 0
     exemptions: Mapping[str, int] = field(default_factory=dict, hash=False)
     proof: int = 2
+    token: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerQuestion:
     """What an issuer decides by. ``amount``: in units of its currency, 0 for a check of the card; ``at``: the
-    merchant's clock; ``authenticated``: a proof of 3-D Secure comes along; ``exemption``: as of PointOfService."""
+    merchant's clock; ``authenticated``: a proof of 3-D Secure comes along; ``exemption``: as of PointOfService;
+    ``token``: the card's network token was sent."""
 
     number: str
     amount: Decimal
@@ -77,6 +79,7 @@ class IssuerQuestion:
     authenticated: bool = False
     merchant_initiated: bool = False
     exemption: str = ""
+    token: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +179,8 @@ def simulate_issuer_answer(issuer: SimulatedIssuer, asked: IssuerQuestion, *, se
         return _answer(SHORT_OF_FUNDS)
     if _wants_challenge(issuer, asked, seed):
         return _answer(CHALLENGE_WANTED_MASTERCARD if issuer.brand == "MASTER" else CHALLENGE_WANTED)
-    rate = min(100, issuer.hours[asked.at.hour] + (issuer.proof if asked.authenticated else 0))
+    more = (issuer.proof if asked.authenticated else 0) + (issuer.token if asked.token else 0)
+    rate = min(100, issuer.hours[asked.at.hour] + more)
     if _happens(rate, seed, "rate", card, f"{asked.at:%Y%m%d%H}", f"{asked.amount.normalize():f}"):
         return IssuerAnswer(code=ISSUER_APPROVAL, response="00")
     return _answer(ISSUER_AWAY if asked.at.hour in issuer.away else NO_REASON)

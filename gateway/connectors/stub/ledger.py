@@ -15,6 +15,7 @@ from typing import Any, Final
 from gateway.catalogue.parse import mask_account_number
 from gateway.connectors.simulator.accounts import CONFIRMED_LATER, ClearAccount, simulate_account_answer
 from gateway.connectors.simulator.cards import SIMULATED_SUCCESS, build_network_reference, simulate_card_answer
+from gateway.connectors.simulator.token_service import find_token_decline, find_tokenized_card
 from gateway.core.money import Money
 from gateway.core.result_codes import CHARGEBACK_CODE, CHARGEBACK_WITHOUT_REASON, TIMEOUT_REVERSED_CODE
 
@@ -28,6 +29,8 @@ RESULT_WHEN_EXCEEDED: Final[Mapping[str, str]] = {
     "CR": "700.400.410", "PA": "700.400.100",
 }  # fmt: skip
 """The code of a follow-up that exceeds the available amount, by operation."""
+PAYMENT_ID_DIGITS: Final = 32
+"""A key begins with the payment's id (AcquirerRequest.attempt_key)."""
 STUB_FOLLOW_UPS: Final = frozenset({"CP", "RF", "RV", "RB", "RC", "CB", "CR"})
 
 
@@ -270,7 +273,14 @@ def _outcome(message: StubMessage, key: str) -> dict[str, Any]:
         reason = asked if CHARGEBACK_CODE.fullmatch(asked) else CHARGEBACK_WITHOUT_REASON
         return _answer(key, "approved", reason, build_transaction_id(key), response="00", approvedAmount=amount.text())
     account = _account(message)
-    if account is not None:
+    tokenized = find_tokenized_card(account.account) if account is not None and account.kind == "tokenAccount" else None
+    if account is not None and tokenized is not None:
+        month = f"{datetime.now(UTC):%Y-%m}"
+        refused = find_token_decline(tokenized, account, key[:PAYMENT_ID_DIGITS], month)
+        if refused is not None and not message.get("reference"):
+            return _answer(key, "declined", refused[0], build_transaction_id(key), response=refused[1])
+        card = {"number": tokenized.number, "cvv": account.dtvc}
+    elif account is not None:
         return _account_outcome(account, amount, key)
     if not isinstance(card, Mapping) or not card.get("number"):
         return _answer(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.payments.registrations import is_card_expired
+from gateway.core.card_number import is_card_expired
 
 STEP = timedelta(microseconds=1)
 
