@@ -35,6 +35,7 @@ from gateway.portal import self_test
 from gateway.processor_events import event_processing as processor_events
 from gateway.risk import card_testing, risk_store
 from gateway.scheduling import job_timer as scheduling
+from gateway.scheduling import retry_statistics
 from gateway.timers import registry, table_partitions
 from gateway.wallets import channel_tokens
 from reporting import timers as reporting
@@ -70,6 +71,7 @@ TIMERS: Final[tuple[registry.Timer, ...]] = (
     account_retention.TIMER,
     erasure_requests.TIMER,
     *scheduling.TIMERS,
+    retry_statistics.TIMER,
     *chargebacks.TIMERS,
     *reporting.TIMERS,
     approvals.TIMER,

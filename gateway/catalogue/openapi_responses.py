@@ -234,6 +234,10 @@ RESPONSE_SCHEMAS: Final[Mapping[str, ResponseSchema]] = {
                         "id": _text("The payment of the last try.", _ID),
                         "code": _text("Its result."),
                         "retryAt": _text("When it is tried again."),
+                        "retryChance": _text(
+                            "The chance that this retry is approved, 0.00 to 1.00, where the channel's retries are "
+                            "timed by outcomes."
+                        ),
                         "missedUntil": _text("Up to when runs were left out."),
                     },
                     ["dueAt", "state", "attempt"],

@@ -19,7 +19,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "maskCardData": "mask_card_data",
     "timeZone": "time_zone", "descriptor": "descriptor", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
-    "partialApprovals": "partial_approvals", "reversalHours": "reversal_hours",
+    "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
 }  # fmt: skip
 """Document → column."""
 
@@ -72,6 +72,7 @@ _CHANNEL: Final = d.object_shape(
     authorizationDays=d.optional_member(_authorization_days),
     expiredCaptures=d.optional_member(d.choice_shape(*Channel.ExpiredCaptures.values)),
     partialApprovals=d.optional_member(d.choice_shape(*Channel.PartialApprovals.values)),
+    retryTiming=d.optional_member(d.choice_shape(*Channel.RetryTiming.values)),
     reversalHours=d.optional_member(d.integer_shape(0, MAX_REVERSAL_HOURS)),
 )
 

@@ -311,6 +311,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "retry_timing",
+                    models.CharField(
+                        choices=[
+                            ("table", "by the table: after 3, 5 and 7 days"),
+                            ("outcomes", "by the outcomes of earlier retries"),
+                        ],
+                        db_default="table",
+                        default="table",
+                        max_length=8,
+                    ),
+                ),
+                (
                     "reversal_hours",
                     models.PositiveSmallIntegerField(
                         db_default=24, default=24, validators=[django.core.validators.MaxValueValidator(8760)]

@@ -187,6 +187,12 @@ class Channel(Entity):
         ACCEPT = "accept", _("accepted: the payment is approved with what was granted")
         DECLINE = "decline", _("reversed at once: the payment is declined")
 
+    class RetryTiming(models.TextChoices):
+        """By what the time of a declined subscription charge's next try is chosen."""
+
+        TABLE = "table", _("by the table: after 3, 5 and 7 days")
+        OUTCOMES = "outcomes", _("by the outcomes of earlier retries")
+
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="channels")
     position = models.PositiveSmallIntegerField(default=100, help_text="Dispatching takes the lowest that fits.")
     brands = ArrayField(models.CharField(max_length=32), default=list, blank=True)
@@ -246,6 +252,9 @@ class Channel(Entity):
     )
     partial_approvals = models.CharField(
         max_length=7, choices=PartialApprovals, default=PartialApprovals.ACCEPT, db_default=PartialApprovals.ACCEPT
+    )
+    retry_timing = models.CharField(
+        max_length=8, choices=RetryTiming, default=RetryTiming.TABLE, db_default=RetryTiming.TABLE
     )
     reversal_hours = models.PositiveSmallIntegerField(
         default=DEFAULT_REVERSAL_HOURS,

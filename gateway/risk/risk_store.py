@@ -23,7 +23,7 @@ from gateway.risk import fields
 from gateway.risk.conditions import MAX_VELOCITY_WINDOW, RiskSignals, Velocity, VelocityCounts
 from gateway.risk.evaluation import RiskVerdict
 from gateway.risk.fields import RiskSubject
-from gateway.risk.retry_rules import MAX_RULE_DAYS
+from gateway.risk.retry_rules import MAX_RULE_DAYS, RETRY_LIMITS
 from gateway.risk.rule_sets import EMPTY_RULE_SET, RuleSet, compile_rule_set
 from gateway.timers import wakeup
 from gateway.timers.registry import MAX_SWEPT_ROWS, SWEEP_INTERVAL_S, Timer
@@ -268,6 +268,19 @@ def _delete_old_observations(_merchant: Merchant | None) -> int:
     forgotten = clock.real_now() - timedelta(days=MAX_RULE_DAYS)
     declined = CardDecline.objects.filter(pk__in=declines, at__lt=forgotten).delete()[0]
     return observed + declined + len(execute_sql(_FORGET_EXEMPTIONS, (EXEMPTION_COUNT_RETENTION, MAX_SWEPT_ROWS)))
+
+
+def find_earliest_retry(merchant: UUID, key: bytes, network: str, now: datetime) -> datetime:
+    """From when on the schemes' retry rules allow a merchant-initiated attempt with a card (``key``: its fingerprint)
+    that was declined before: ``now`` where nothing forbids one at once. What forbids it for good is not looked at."""
+    since = now - timedelta(days=MAX_RULE_DAYS)
+    rows = CardDecline.objects.filter(merchant=merchant, key=key, at__gt=since, at__lte=now).order_by("-at")
+    declines = list(rows.values_list("at", "retry_after")[: max(limit.declines for limit in RETRY_LIMITS)])
+    found = [now, *(after for _, after in declines if after is not None)]
+    for limit in RETRY_LIMITS:
+        if limit.network == network and len(declines) >= limit.declines:
+            found.append(declines[limit.declines - 1][0] + limit.window)
+    return max(found)
 
 
 TIMER: Final = Timer(

@@ -22,6 +22,10 @@ RETRY_DELAYS: Final = (timedelta(days=3), timedelta(days=5), timedelta(days=7))
 MAX_CONSECUTIVE_DECLINES: Final = len(RETRY_DELAYS) + 1
 """Declines in a row, over all runs, after which the job is suspended until the merchant reschedules."""
 SOON_RETRY_DELAY: Final = timedelta(hours=1)
+RESUBMITTED_CODES: Final = frozenset({"800.100.155", "800.100.203"})
+"""Declines for a lack of money: a further try is a resubmission (Mastercard M208, Visa 3901). After any other decline
+it stays the subscription's payment. Source: Visa, Stored Credential Transaction Framework, Resubmission; not checked
+against the rule book."""
 MAX_REPRESENTATIONS: Final = 2
 """How often a direct debit is presented again, by the first of RETRY_DELAYS: the debtor's bank charges for each return.
 The SEPA rulebook has no number; two is Adyen's, https://docs.adyen.com/online-payments/auto-rescue/sepa."""

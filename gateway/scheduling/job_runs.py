@@ -35,7 +35,7 @@ from gateway.payments.payment_request import PaymentRequest, RequestTrace
 from gateway.payments.process import advance_payment, begin_payment, resolve_route
 from gateway.payments.refusal import RequestRefusedError
 from gateway.payments.request_builder import build_condition_facts, build_payment_request
-from gateway.scheduling import dunning, job_records
+from gateway.scheduling import dunning, job_records, retry_choice
 from gateway.scheduling.job_plans import JobPlan, plan_from_job
 from gateway.scheduling.models import Job, JobRun
 
@@ -48,10 +48,6 @@ FIRST_RECHECK_DELAY, MAX_RECHECK_DELAY = timedelta(minutes=1), timedelta(days=1)
 """A run whose payment has no result is rechecked after a minute, then at growing intervals."""
 _INSTRUCTION: Final = "standingInstruction."
 _RUN_PARAMETERS: Final = ("job.", f"{_INSTRUCTION}mode", f"{_INSTRUCTION}source", f"{_INSTRUCTION}industryPractice")
-RESUBMITTED_CODES: Final = frozenset({"800.100.155", "800.100.203"})
-"""Declines for a lack of money: a further try is a resubmission (Mastercard M208, Visa 3901). After any other decline
-it stays the subscription's payment. Source: Visa, Stored Credential Transaction Framework, Resubmission; not checked
-against the rule book."""
 TRANSIENT_REFUSAL_CODES: Final = frozenset({VAULT_ERROR_CODE, CONCURRENT_UPDATE_CODE})
 """Refusals that pass by themselves: the run is tried again when the job's lease ends."""
 _AGREEMENT_END_PARAMETERS: Final = (f"{_INSTRUCTION}expiry", f"{_INSTRUCTION}numberOfInstallments")
@@ -112,7 +108,7 @@ def _build_run_parameters(
         "testMode": job.test_mode,
         f"{_INSTRUCTION}mode": "REPEATED",
         f"{_INSTRUCTION}source": "MIT",
-        f"{_INSTRUCTION}industryPractice": "RESUBMISSION" if declined_code in RESUBMITTED_CODES else "",
+        f"{_INSTRUCTION}industryPractice": "RESUBMISSION" if declined_code in dunning.RESUBMITTED_CODES else "",
     }
     facts = build_condition_facts(channel, now) | {"registration"}
     if registration.means == "card":
@@ -303,7 +299,7 @@ def record_run_outcome(ident: UUID, payment: Payment) -> None:
             _decide_declined_run(job, row, payment, now)
         else:
             row.next_at = now + min(max(now - row.at, FIRST_RECHECK_DELAY), MAX_RECHECK_DELAY)
-        row.save(update_fields=["state", "next_at", "code", "lease_until"])
+        row.save(update_fields=["state", "next_at", "code", "lease_until", "retry_choices"])
 
 
 def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime) -> None:
@@ -322,12 +318,13 @@ def _decide_declined_run(job: Job, row: JobRun, payment: Payment, now: datetime)
         job.declined = declined
         suspend_job(job, decision.reason if isinstance(decision, dunning.DunningStop) else Job.Reason.DECLINED, now)
         return
-    after = dunning.get_retry_delay(decision, row.attempt)
     # No retry once the next run is due or was made while this result was pending: a shopper is not charged for two
     # periods at once.
     later = JobRun.objects.filter(job=job.pk, due_at__gt=row.due_at, payment__isnull=False)
-    if after is not None and now + after < job.next_at and not later.exists():
-        row.state, row.next_at = JobRun.State.RETRYING, now + after
+    choice = retry_choice.choose_retry(job.channel, payment, decision, row.attempt, now, job.next_at)
+    if choice is not None and not later.exists():
+        row.state, row.next_at = JobRun.State.RETRYING, choice.at
+        row.retry_choices = [*row.retry_choices, dict(choice.figures)]
 
 
 def retry_run(ident: UUID) -> bool:

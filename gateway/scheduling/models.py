@@ -104,8 +104,9 @@ class JobRun(models.Model):
 
     ``payment``: the latest try, ``earlier``: the payments before it; ``attempt``: its number. ``code``: the result code
     of the latest try, or of the refusal without a payment. ``next_at``: while OPEN the next recheck, while RETRYING the
-    next try. ``missed_until``: the last due time that a MISSED row covers. ``lease_until``: real time. All other times
-    are the merchant's clock.
+    next try. ``missed_until``: the last due time that a MISSED row covers. ``retry_choices``: of each retry why it is
+    made when it is (gateway.scheduling.retry_choice). ``lease_until``: real time. All other times are the merchant's
+    clock.
     """
 
     class State(models.TextChoices):
@@ -127,6 +128,7 @@ class JobRun(models.Model):
     code = models.CharField(max_length=11, default="", blank=True)
     next_at = models.DateTimeField(null=True)
     missed_until = models.DateTimeField(null=True)
+    retry_choices = models.JSONField(default=list, db_default=[], blank=True)
     lease_until = models.DateTimeField(null=True)
     at = models.DateTimeField()
 
@@ -142,3 +144,31 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.due_at:%Y-%m-%d %H:%M} ({self.state})"
+
+
+class RetryRate(models.Model):
+    """Outcomes of this installation's retries in one cell (gateway.scheduling.retry_rates), counted anew each day.
+
+    ``cell``: rate, day, weekday or hour. ``code``, ``advice``: result code and merchant advice code of the decline
+    before; ``issuer``: the bank of the table of BINs, else six digits; '' each: all. ``value``: the day, day of the
+    week or hour. ``expected``: approvals that the wider cells let expect. ``counted_at``: real time.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    cell = models.CharField(max_length=7)
+    code = models.CharField(max_length=11, default="", blank=True)
+    advice = models.CharField(max_length=2, default="", blank=True)
+    issuer = models.CharField(max_length=128, default="", blank=True)
+    value = models.SmallIntegerField(default=0)
+    tries = models.IntegerField()
+    approved = models.IntegerField()
+    expected = models.FloatField()
+    counted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "cell", "code", "advice", "value"], name="retry_rate_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cell} {self.code} {self.issuer} {self.value}: {self.approved} of {self.tries}"

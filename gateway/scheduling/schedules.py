@@ -341,6 +341,9 @@ def render_job_run(run: JobRun) -> dict[str, Any]:
         body["code"] = run.code
     if run.next_at is not None and run.state == JobRun.State.RETRYING:
         body["retryAt"] = clock.format_timestamp(run.next_at)
+        chance = run.retry_choices[-1].get("chance") if run.retry_choices else None
+        if chance is not None:
+            body["retryChance"] = f"{chance:.2f}"
     if run.missed_until is not None:
         body["missedUntil"] = clock.format_timestamp(run.missed_until)
     return body

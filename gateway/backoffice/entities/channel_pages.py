@@ -46,7 +46,7 @@ _CHANNEL: Final = {
     "descriptor": "descriptor",
     "maskCardData": "mask_card_data", "authorizationKind": "authorization_kind",
     "authorizationDays": "authorization_days", "expiredCaptures": "expired_captures",
-    "partialApprovals": "partial_approvals", "reversalHours": "reversal_hours",
+    "partialApprovals": "partial_approvals", "retryTiming": "retry_timing", "reversalHours": "reversal_hours",
 }  # fmt: skip
 _THREEDS: Final = {
     "networks": "networks", "requestors": "requestors", "onUnavailable": "on_unavailable", "onAttempt": "on_attempt",
@@ -116,6 +116,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "authorization_days",
             "expired_captures",
             "partial_approvals",
+            "retry_timing",
             "reversal_hours",
             "agreement_ids",
             "external_references",
@@ -139,6 +140,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
             "authorization_kind": gettext_lazy("what a PA says of its amount"),
             "expired_captures": gettext_lazy("a capture after expiry"),
             "partial_approvals": gettext_lazy("an approval for less than was asked for"),
+            "retry_timing": gettext_lazy("when a declined subscription charge is tried again"),
             "reversal_hours": gettext_lazy("hours that a debit may be reversed"),
         }
 
@@ -195,7 +197,7 @@ class ChannelAdmin(MerchantPage):
     search_fields = ("name", "merchant__name")
     search_help_text = gettext_lazy("Name of the channel or of its merchant")
     ordering = ("merchant", "position", "created_at")
-    readonly_fields = ("entity", "notified_endpoints", "files_go_to", "exemption_trial")
+    readonly_fields = ("entity", "notified_endpoints", "files_go_to", "exemption_trial", "retry_trial")
     autocomplete_fields = ("merchant",)
     fieldsets = (
         (None, {"fields": ("name", "merchant", "entity", "active", "position", "time_zone")}),
@@ -211,6 +213,7 @@ class ChannelAdmin(MerchantPage):
         ),
         (gettext_lazy("How strictly it reads"), {"fields": ("parameters", "refuse_duplicates", "mask_card_data")}),
         (gettext_lazy("Card on file"), {"fields": ("agreement_ids", "external_references", "registration_days")}),
+        (gettext_lazy("Subscriptions"), {"fields": ("retry_timing", "retry_trial")}),
         (gettext_lazy("Risk"), {"fields": ("risk_set", "card_testing")}),
         (gettext_lazy("Exemptions from strong authentication"), {"fields": ("exemptions", "exemption_trial")}),
         (gettext_lazy("Limits"), {"fields": ("limits",)}),
@@ -269,6 +272,14 @@ class ChannelAdmin(MerchantPage):
         """Where exemption rules are tried on the channel's past payments."""
         address = reverse(f"admin:{TRY_PAGE}", query={"channel": channel.pk.hex})
         return format_html('<a class="th-link" href="{}">{}</a>', address, _("Try exemptions on past payments"))
+
+    @display(description=gettext_lazy("before you save"))
+    def retry_trial(self, channel: Channel) -> SafeString:
+        """Where the timing of retries is tried on the channel's past charges."""
+        address = reverse("admin:scheduling_job_retries_try", query={"channel": channel.pk.hex})
+        return format_html(
+            '<a class="th-link" href="{}">{}</a>', address, _("Try the timing of retries on past charges")
+        )
 
     def get_urls(self) -> list[URLPattern]:
         return [*build_trial_urls(self), *super().get_urls()]

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from gateway.backoffice.kit.formatting import build_state_pill, mask_registered_account
 from gateway.backoffice.kit.links import build_payment_page_url
 from gateway.backoffice.schedules.plan_words import describe_plan
+from gateway.backoffice.schedules.retry_words import describe_retry_choice
 from gateway.core import clock, identifiers, result_codes
 from gateway.core.masking import mask_text
 from gateway.core.money import format_amount
@@ -170,6 +171,7 @@ def render_schedule_runs(runs: list[JobRun], job: Job) -> list[dict[str, Any]]:
             "row": run,
             "pill": _build_run_pill(run),
             "text": _describe_code(run.code),
+            "retry": describe_retry_choice(run.retry_choices[-1]) if run.retry_choices else {},
             "payments": [
                 {"row": made[key], "address": build_payment_page_url(key), "pill": build_state_pill(made[key].status)}
                 for key in (*run.earlier, run.payment)

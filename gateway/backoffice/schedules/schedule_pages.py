@@ -28,6 +28,7 @@ from gateway.backoffice.payments.payment_search import SearchTooBroadError, limi
 from gateway.backoffice.payments.payment_titles import format_payment_title
 from gateway.backoffice.schedules import schedule_details
 from gateway.backoffice.schedules.plan_words import describe_plan
+from gateway.backoffice.schedules.retry_trial_pages import build_retry_trial_urls
 from gateway.backoffice.schedules.schedule_details import SCHEDULE_ACTIONS, SCHEDULE_PAGE_ROWS, ScheduleChangeError
 from gateway.backoffice.sign_in import session
 from gateway.catalogue.endpoints import CANCEL_SCHEDULE_ENDPOINT, RESCHEDULE_ENDPOINT, Endpoint
@@ -49,7 +50,7 @@ MAX_SHOWN_RUNS: Final = 50
 class JobAdmin(ReadOnlyPage):
     def get_urls(self) -> list[URLPattern]:
         own = [path("<uuid:job>/do/<str:verb>/", self.admin_site.admin_view(self.do_view), name="scheduling_job_do")]
-        return own + super().get_urls()
+        return [*own, *build_retry_trial_urls(self), *super().get_urls()]
 
     def name_row(self, row: Job) -> str:
         return schedule_details.name_schedule(row)

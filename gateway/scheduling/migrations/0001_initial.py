@@ -185,6 +185,7 @@ class Migration(migrations.Migration):
                 ("code", models.CharField(blank=True, default="", max_length=11)),
                 ("next_at", models.DateTimeField(null=True)),
                 ("missed_until", models.DateTimeField(null=True)),
+                ("retry_choices", models.JSONField(blank=True, db_default=[], default=list)),
                 ("lease_until", models.DateTimeField(null=True)),
                 ("at", models.DateTimeField()),
             ],
@@ -201,6 +202,28 @@ class Migration(migrations.Migration):
                     ),
                 ],
                 "constraints": [models.UniqueConstraint(fields=("job", "due_at"), name="run_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="RetryRate",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("cell", models.CharField(max_length=7)),
+                ("code", models.CharField(blank=True, default="", max_length=11)),
+                ("advice", models.CharField(blank=True, default="", max_length=2)),
+                ("issuer", models.CharField(blank=True, default="", max_length=128)),
+                ("value", models.SmallIntegerField(default=0)),
+                ("tries", models.IntegerField()),
+                ("approved", models.IntegerField()),
+                ("expected", models.FloatField()),
+                ("counted_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("issuer", "cell", "code", "advice", "value"), name="retry_rate_once"
+                    )
+                ],
             },
         ),
     ]
