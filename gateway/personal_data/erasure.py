@@ -215,6 +215,8 @@ def forget_person(
             person = find_person(selector)  # with the payments that record the deletions
             check_nothing_is_open(person)  # and with those that began meanwhile
         report = _erase_rows(person, dry_run=dry_run)
+        if not dry_run:
+            _check_nothing_began(person)
         report |= {
             "merchant": selector.merchant.pk.hex,
             "kind": selector.kind,
@@ -267,6 +269,7 @@ def forget_again(
         person = find_rows(merchant, seeds)
         check_nothing_is_open(person)
         report = _erase_rows(person, dry_run=False)
+        _check_nothing_began(person)
         report["seal"] = seal_report(merchant, report["ids"])
         facts = {name: report[name] for name in ("erasedRows", "keptRows")}
         facts |= {"alone": alone} if alone else {}
@@ -278,6 +281,15 @@ def check_nothing_is_open(person: FoundPerson) -> None:
     """Raises PersonStillActiveError where something of the person is not finished."""
     if matters := list_open_matters(person):
         raise PersonStillActiveError(matters)
+
+
+def _check_nothing_began(person: FoundPerson) -> None:
+    """Raises ErasureConflictError where a follow-up began after the person's rows were listed: it has copied from them.
+    Called when the payments are erased: their locked rows keep further ones waiting until that is committed."""
+    listed = person.ids(PAYMENTS)
+    began = Payment.objects.filter(chain__in=listed).exclude(pk__in=listed).order_by("pk").first()
+    if began is not None:
+        raise ErasureConflictError(f"payment {began.pk.hex} began meanwhile")
 
 
 def _build_checkout_rule(merchant: Merchant) -> _OpenRule:

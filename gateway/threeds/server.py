@@ -152,7 +152,7 @@ def begin_authentication(asked: AuthenticationRequest) -> tuple[Authentication, 
         )
     row.version, row.method_url = found.version, found.method_url
     if not messages.is_requestor_kind_known(found.version, asked.parameters):
-        _store_messages(row, _build_fault_message(row, f"threeRIInd: not in {found.version}, which the issuer speaks"))
+        _store_messages(row, _build_fault_message(row, f"3RI: not in {found.version}, which the issuer speaks"))
         verdict = find_missing_verdict(MissingAuthentication.VERSION)
         return _unchanged_outcome(row, _close_by_verdict(row, verdict, configuration, asked.now))
     ask = _build_subject(row, asked, configuration, found)

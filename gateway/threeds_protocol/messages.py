@@ -229,10 +229,15 @@ def _requestor(ask: AuthenticationSubject) -> ThreeDSMessage:
 
 def is_requestor_kind_known(version: str, parameters: Mapping[str, str]) -> bool:
     """Whether ``version`` of the protocol has the kind of the requestor's own authentication (3RI) that ``parameters``
-    ask for. True for every other authentication."""
+    ask for: 2.1.0 has it without a payment only. True for every other authentication.
+
+    Source: EMVCo on 2.2.0, "new features: 3DS Requestor Initiated (3RI) payments and decoupled authentication", quoted
+    by https://thepaypers.com/payments/news/emv-3-d-secure-specifications-updated-by-emvco.
+    """
     if resolve_device_channel(parameters) != REQUESTOR_CHANNEL or version >= "2.2.0":
         return True
-    return _resolve_requestor_kind(parameters) not in THREE_RI_IND_SINCE_2_2
+    is_payment = resolve_message_category(parameters) == PAYMENT_CATEGORY
+    return not is_payment and _resolve_requestor_kind(parameters) not in THREE_RI_IND_SINCE_2_2
 
 
 def _resolve_requestor_kind(parameters: Mapping[str, str]) -> str:

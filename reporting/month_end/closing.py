@@ -109,14 +109,17 @@ def sign_month(row: MonthClosing, *, by: Closer) -> MonthClosing:
     """Close the month with the figures that were prepared. Raises ClosingRefusedError, also when they have changed."""
     if why := explain_signature_refusal(row, by.user):
         raise ClosingRefusedError(why)
-    statement = build_statement(scope_of_merchant(row.merchant, row.month))
-    if why := explain_not_closable(row.merchant, row.month, statement):
-        raise ClosingRefusedError(why)
-    if digest_figures(statement.as_json()) != row.digest:
-        raise ClosingRefusedError(_("The figures have changed since the month was prepared. Return it."))
-    now = {"signed_by_id": by.user, "signed_by_name": by.actor.name[:150], "signed_at": clock.real_now()}
-    prepared, signed = MonthClosing.State.PREPARED, MonthClosing.State.SIGNED
-    return _move(row, prepared, signed, "month signed", now, by, digest=row.digest)
+    with transaction.atomic():
+        # Waits for changes of the month's lines that are on their way, and those that come wait (closed_months.py).
+        MonthClosing.objects.select_for_update(no_key=True).get(pk=row.pk)
+        statement = build_statement(scope_of_merchant(row.merchant, row.month))
+        if why := explain_not_closable(row.merchant, row.month, statement):
+            raise ClosingRefusedError(why)
+        if digest_figures(statement.as_json()) != row.digest:
+            raise ClosingRefusedError(_("The figures have changed since the month was prepared. Return it."))
+        now = {"signed_by_id": by.user, "signed_by_name": by.actor.name[:150], "signed_at": clock.real_now()}
+        prepared, signed = MonthClosing.State.PREPARED, MonthClosing.State.SIGNED
+        return _move(row, prepared, signed, "month signed", now, by, digest=row.digest)
 
 
 def return_month(row: MonthClosing, answer: str, *, by: Closer) -> MonthClosing:

@@ -146,10 +146,10 @@ def link_payment(record: SettlementRecord, payment: Payment, by: audit_log.Actor
         raise ExceptionActionError(
             f"a chargeback is about a {', '.join(DISPUTABLE_TYPES)}, not a {payment.payment_type}"
         )
-    _require_open_month(record, payment.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     now = read_database_time()
     with transaction.atomic():
+        _require_open_month(record, payment.merchant_id)
         # If two clerks link a record each to the same payment, the second sees the first one's link.
         execute_sql("SELECT pg_advisory_xact_lock(hashtextextended(%(payment)s::text, 0))", {"payment": payment.id.hex})
         changes: dict[str, Any] = {"merchant_id": payment.merchant_id}
@@ -194,15 +194,16 @@ def mark_without_payment(record: SettlementRecord, by: audit_log.Actor, note: st
     """Mark the record as having no payment; ``note`` says why. Raises ExceptionActionError."""
     if record.state not in UNMATCHED_STATES or record.without_payment:
         raise ExceptionActionError("only a line that waits can be marked")
-    _require_open_month(record, record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say why no payment is to be looked for")
     with transaction.atomic():
+        _require_open_month(record, record.merchant_id)
         _update_record(record, without_payment=True)
         audit_log.record_audit_entry(by, "mark", record, after={"note": note})
 
 
+@transaction.atomic
 def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     """Undo a mark or a match, made by a clerk or automatically; the record is open again.
 
@@ -211,9 +212,8 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     """
     _require_open_month(record, record.merchant_id)
     if record.without_payment:
-        with transaction.atomic():
-            _update_record(record, without_payment=False)
-            audit_log.record_audit_entry(by, "undo", record, before={"without_payment": True})
+        _update_record(record, without_payment=False)
+        audit_log.record_audit_entry(by, "undo", record, before={"without_payment": True})
         return
     linked = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=True).first()
     if linked is None:
@@ -223,23 +223,22 @@ def undo_resolution(record: SettlementRecord, by: audit_log.Actor) -> None:
     _require_open_siblings(record, linked.payment)
     _require_open_due_month(record, linked.payment)
     now = read_database_time()
-    with transaction.atomic():
-        left = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=False).exists()
-        _update_record(
-            record,
-            state=MatchState.MULTIPLE_MATCHES if left else MatchState.NOT_MATCHED,
-            **_clear_derived_merchant(record, linked),
-        )
-        Match.objects.filter(pk=linked.pk, undone_at=None).update(undone_at=now, undone_by=by.name[:150])
-        of_payment = [kind.name for kind in findings.FINDING_KINDS if not kind.alone]
-        Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
-            closed_at=now, closed_by=by.name[:150], note="the link was undone"
-        )
-        _clear_double_settlement(linked, by, now)
-        _update_file_counts(record)
-        audit_log.record_audit_entry(
-            by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state}
-        )
+    left = Match.objects.filter(IS_ACTIVE_MATCH, record=record, chosen=False).exists()
+    _update_record(
+        record,
+        state=MatchState.MULTIPLE_MATCHES if left else MatchState.NOT_MATCHED,
+        **_clear_derived_merchant(record, linked),
+    )
+    Match.objects.filter(pk=linked.pk, undone_at=None).update(undone_at=now, undone_by=by.name[:150])
+    of_payment = [kind.name for kind in findings.FINDING_KINDS if not kind.alone]
+    Finding.objects.filter(record=record, kind__in=of_payment, closed_at=None).update(
+        closed_at=now, closed_by=by.name[:150], note="the link was undone"
+    )
+    _clear_double_settlement(linked, by, now)
+    _update_file_counts(record)
+    audit_log.record_audit_entry(
+        by, "undo", record, before={"payment": linked.payment.hex}, after={"state": record.state}
+    )
 
 
 def _clear_double_settlement(undone: Match, by: audit_log.Actor, now: datetime) -> None:
@@ -262,11 +261,11 @@ def _clear_derived_merchant(record: SettlementRecord, linked: Match) -> dict[str
 
 def close_finding(finding: Finding, by: audit_log.Actor, note: str) -> None:
     """Close a finding; ``note`` says how it was dealt with. Raises ExceptionActionError."""
-    _require_open_month(finding.record, finding.record.merchant_id)
     note = mask_note(note, MAX_NOTE_CHARS)
     if not note:
         raise ExceptionActionError("note: say how this was dealt with")
     with transaction.atomic():
+        _require_open_month(finding.record, finding.record.merchant_id)
         done = Finding.objects.filter(pk=finding.pk, closed_at=None).update(
             closed_at=read_database_time(), closed_by=by.name[:150], note=note
         )

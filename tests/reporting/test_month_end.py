@@ -44,9 +44,11 @@ from reporting.reconciliation import daily_files
 from reporting.settlement import exception_queue
 from tests.support import books
 from tests.support.clock import jump
+from tests.support.database import until_somebody_waits_for_a_lock
 from tests.support.fixtures import BY, Shop, open_shop
 from tests.support.office import person, signed_in
 from tests.support.settlement import csv, institute, line, payment_of, take_in
+from tests.support.threads import InThread
 
 pytestmark = pytest.mark.django_db
 MONTHS = "/admin/reporting/monthclosing/"
@@ -641,3 +643,45 @@ def test_months_are_closed_slice_by_slice_with_the_rights_of_the_moment(
     last = bulk_closing.close_months_slice(row, folder, lambda: None)
     assert last.finished
     assert last.message.endswith("1: You may no longer close months of this merchant.")
+
+
+# --- a signature and a change of a line at the same moment, on two connections, stepped -----------------------------
+
+
+def prepared(shop: Shop, of: ClearingInstitute) -> tuple[SettlementRecord, MonthClosing, User]:
+    """A month at zero that waits for its second person, with one of its lines."""
+    (record,) = settled(shop, of, "92.00")
+    over(shop)
+    one, two = (person(name, permissions.Role.MANAGER, shop.merchant) for name in ("one", "two"))
+    return record, closing.prepare_month(shop.merchant, month(), "", by=by(one)), two
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_month_is_not_signed_over_a_change_of_its_lines_that_is_on_its_way(
+    committed: Shop, of: ClearingInstitute
+) -> None:
+    record, row, second = prepared(committed, of)
+    signing = InThread(lambda: closing.sign_month(row, by=by(second)))
+    with transaction.atomic():
+        exception_queue.undo_resolution(record, BY)
+        signing.start()
+        until_somebody_waits_for_a_lock()
+    assert isinstance(signing.end(), ClosingRefusedError)
+    row.refresh_from_db()
+    assert row.state == MonthClosing.State.PREPARED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_line_is_not_changed_while_its_month_is_signed(committed: Shop, of: ClearingInstitute) -> None:
+    record, row, second = prepared(committed, of)
+    changing = InThread(lambda: exception_queue.undo_resolution(record, BY))
+    with transaction.atomic():
+        closing.sign_month(row, by=by(second))
+        changing.start()
+        until_somebody_waits_for_a_lock()
+    refused = changing.end()
+    assert isinstance(refused, exception_queue.ExceptionActionError)
+    assert "is closed" in str(refused)
+    record.refresh_from_db()
+    assert record.state == "MATCHED"
+    assert build_statement(scope(committed)).as_json() == row.figures

@@ -31,6 +31,29 @@ def at_once(*calls: Callable[[], T]) -> list[T]:
         return [future.result(PATIENCE_S) for future in futures]
 
 
+class InThread(threading.Thread):
+    """A call on another connection, begun by ``start``."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._call = call
+        self._found: object = None
+
+    def run(self) -> None:
+        try:
+            self._found = self._call()
+        except Exception as fault:
+            self._found = fault
+        finally:
+            connection.close()
+
+    def end(self) -> object:
+        """What the call returned or raised, once it has ended."""
+        self.join(PATIENCE_S)
+        assert not self.is_alive()
+        return self._found
+
+
 def run_coroutine(coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine to its end, in a thread of its own: a browser of another test may keep a loop running in this
     one, and ``asyncio.run`` refuses to start a second there."""

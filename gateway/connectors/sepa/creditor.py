@@ -127,8 +127,8 @@ SEPA_SETTINGS: Final[tuple[ConnectorSetting, ...]] = (
     ),
     ConnectorSetting(
         name="cancelBy",
-        about="How a collection whose file has left is taken back before its day: not at all, or by a cancellation"
-        " request (camt.055), where the bank takes them; its answer (camt.029) decides.",
+        about="How a collection whose file has left is taken back before its day, and a transfer recalled: not at all,"
+        " or by a cancellation request (camt.055), where the bank takes them; its answer (camt.029) decides.",
         pattern=r"none|request",
         allowed="none, request",
         default="none",

@@ -42,7 +42,7 @@ from gateway.models import (
 from gateway.payments.authorization_expiry import expire_authorizations
 from gateway.payments.authorization_releases import release_authorizations
 from gateway.personal_data import erasure, people
-from gateway.personal_data.erasure import PersonStillActiveError, forget_person
+from gateway.personal_data.erasure import ErasureConflictError, PersonStillActiveError, forget_person
 from gateway.personal_data.export import dump_export, export_person
 from gateway.personal_data.parameters import is_personal_parameter
 from gateway.personal_data.people import PersonNotFoundError, parse_person
@@ -51,6 +51,7 @@ from tests.support import sepa, shopper, subscriptions, threeds
 from tests.support.clock import jump
 from tests.support.database import places_of
 from tests.support.fixtures import BY, Shop
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.django_db
 EMAIL, PHONE, CUSTOMER = "zaphira.canary@shop.example", "+49 30 7654321", "cust-zaphira-77"
@@ -248,6 +249,35 @@ def test_a_follow_up_that_begins_meanwhile_stops_a_repetition(shop: Shop, monkey
     with pytest.raises(PersonStillActiveError, match=paid.id):
         erasure.forget_again(shop.merchant, {"gateway.Payment": [paid.id]}, by=BY)
     assert Payment.objects.get(pk=UUID(paid.id)).means_sealed is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_refund_that_begins_after_the_rows_were_listed_stops_the_erasure(
+    committed: Shop, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """On another connection, after the last look at what is open: it has copied from the payment."""
+    paid = pay(committed)
+    erase, refunds = erasure._erase_rows, []
+
+    def refund_meanwhile(*given: Any, **named: Any) -> dict[str, Any]:
+        refunds.extend(at_once(lambda: committed.api.follow(paid.id, "RF", "1.00")))
+        return erase(*given, **named)
+
+    def begin() -> object:
+        if again:
+            return erasure.forget_again(committed.merchant, {"gateway.Payment": [paid.id]}, by=BY)
+        return forget(committed, "email", EMAIL)
+
+    monkeypatch.setattr(erasure, "_erase_rows", refund_meanwhile)
+    with pytest.raises(ErasureConflictError) as refused:
+        begin()
+    (refund,) = refunds
+    assert str(refused.value) == f"payment {refund.id} began meanwhile"
+    assert Payment.objects.get(pk=UUID(paid.id)).request["customer"]["email"] == EMAIL, "nothing was erased"
+    monkeypatch.setattr(erasure, "_erase_rows", erase)
+    forget(committed, "email", EMAIL)
+    assert "Zaphira" not in json.dumps(Payment.objects.get(pk=UUID(paid.id)).request)
 
 
 def test_an_expired_authorization_that_a_late_capture_renews_is_waited_for(shop: Shop) -> None:

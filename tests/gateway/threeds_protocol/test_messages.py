@@ -23,6 +23,7 @@ from gateway.threeds_protocol.messages import (
     THREE_RI_IND,
     AuthenticationSubject,
     build_areq,
+    is_requestor_kind_known,
     mask_threeds_message,
     resolve_authenticated_amount,
     resolve_device_channel,
@@ -447,6 +448,22 @@ def test_an_older_protocol_gets_the_nearest_challenge_indicator_that_it_has(
         areq = build_areq(asked)
         assert areq["threeDSRequestorChallengeInd"] == sent
         assert ("203", "threeDSRequestorChallengeInd") not in find_areq_faults(areq)
+
+
+@pytest.mark.parametrize(
+    ("version", "sent", "known"),
+    [
+        ("2.1.0", {}, True),
+        ("2.1.0", {"threeDSecure.npa": "true"}, True),
+        ("2.1.0", {"threeDSecure.threeRIInd": "RECURRING"}, False),
+        ("2.1.0", {"threeDSecure.channel": "03"}, False),
+        ("2.1.0", {"threeDSecure.threeRIInd": "RECURRING", "threeDSecure.npa": "true"}, True),
+        ("2.1.0", {"threeDSecure.threeRIInd": "SPLIT_SHIPMENT", "threeDSecure.npa": "true"}, False),
+        ("2.2.0", {"threeDSecure.threeRIInd": "DELAYED_SHIPMENT"}, True),
+    ],
+)
+def test_2_1_has_3ri_without_a_payment_only_and_no_shipments(version: str, sent: dict[str, str], known: bool) -> None:
+    assert is_requestor_kind_known(version, sent) is known
 
 
 @pytest.mark.parametrize(("kind", "fits"), [("RECURRING", True), ("SPLIT_SHIPMENT", False)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from decimal import Decimal
 
 import pytest
@@ -18,6 +18,7 @@ from gateway.payments.authorization_releases import (
     TIMER,
     release_authorizations,
 )
+from tests.support.clock import pass_time
 from tests.support.fixtures import Shop
 from tests.support.iso_host import IsoHost, account_at_host
 
@@ -131,6 +132,30 @@ def test_each_of_several_renewals_is_released_by_what_its_own_message_said(shop:
     assert {one["90"][:20] for one in voids} == {f"0100{one['11']}{one['7']}" for one in asked[:2]}
     assert {one["37"] for one in voids} == {one["37"] for one in asked}
     assert iso_host.holds == 10000
+
+
+def test_a_release_days_later_is_transmitted_when_its_renewal_was_approved_also_when_it_is_repeated(
+    shop: Shop, iso_host: IsoHost
+) -> None:
+    """DE7 of the void is its own, DE12 and DE13 are those of the authorization that it names."""
+    iso_host.renewals_apart = True
+    account_at_host(shop.channel, iso_host, renewals="two")
+    held = shop.api.pay(testMode="EXTERNAL", paymentType="PA", amount="100.00").id
+    pass_time(shop.api, days=3)
+    practice = {"standingInstruction.industryPractice": "REAUTHORIZATION"}
+    assert shop.api.follow(held, "PA", "100.00", **practice).status == 200
+    iso_host.next("0420", arrives=False)
+    assert release_authorizations() == 1
+    make_due()
+    assert release_authorizations() == 1
+    first, renewal = iso_host.seen("0100")
+    voids = [*iso_host.seen("0420"), *iso_host.seen("0421")]
+    assert len(voids) == 2
+    row = AuthorizationRelease.objects.get()
+    for void in voids:
+        assert void["7"] == f"{row.created_at.astimezone(UTC):%m%d%H%M%S}" != first["7"]
+        assert (void["12"], void["13"]) == (first["12"], first["13"]) != (renewal["12"], renewal["13"])
+        assert void["90"][10:20] == first["7"]
 
 
 def test_releases_run_by_real_time_only(shop: Shop, host: IsoHost) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 
 from gateway.access.permissions import Role
@@ -20,9 +21,11 @@ from gateway.models import AuditEntry, BankFile, BankOrder, BankOrderEvent, Paym
 from gateway.timers import registry
 from tests.gateway.connectors.sepa.message_forms import CANCELLATION_FORMS, list_form_faults
 from tests.support import sepa
+from tests.support.database import until_somebody_waits_for_a_lock
 from tests.support.fixtures import Shop
 from tests.support.office import person, signed_in
 from tests.support.sepa import Entry
+from tests.support.threads import InThread
 
 pytestmark = pytest.mark.django_db
 State = BankOrder.State
@@ -335,3 +338,30 @@ def test_a_user_recalls_transfers_of_the_own_merchant(recalling: Shop, stranger:
     assert (UUID(entry.subject_id), entry.after) == (UUID(refund), {"recall": asked.pk.hex, "reason": "AC03"})
     detail = client.get(reverse("admin:gateway_bankorder_change", args=[asked.pk])).content.decode()
     assert "wrong account (AC03)" in detail
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_users_at_once_recall_a_transfer_once(committed: Shop, outbox: Path) -> None:
+    sepa.account_at_bank(committed.channel, cancelBy="request")
+    _, refund = booked(committed)
+    second = InThread(lambda: recall_transfer(order(refund), "CUST"))
+    with transaction.atomic():
+        recall_transfer(order(refund), "DUPL")
+        second.start()
+        until_somebody_waits_for_a_lock()
+    assert isinstance(second.end(), RecallRefusedError)
+    assert [one.recall_reason for one in BankOrder.objects.filter(kind=BankFile.Kind.RECALL)] == ["DUPL"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transfer_that_the_bank_rejects_at_that_moment_is_not_recalled(committed: Shop, outbox: Path) -> None:
+    sepa.account_at_bank(committed.channel, cancelBy="request")
+    _, refund = refunded(committed)
+    rejected = sepa.status(file_of(refund).message_id, orders={refund: ("RJCT", "AC04")})
+    recalling = InThread(lambda: recall_transfer(order(refund), "DUPL"))
+    with transaction.atomic():
+        sepa.take(rejected)
+        recalling.start()
+        until_somebody_waits_for_a_lock()
+    assert isinstance(recalling.end(), RecallRefusedError)
+    assert not BankOrder.objects.filter(kind=BankFile.Kind.RECALL).exists()
